@@ -1,0 +1,28 @@
+"""What a user may choose about the analysis. Plain data; read from configuration by other rooms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`select` and `ignore` hold codes or their beginnings (`GM1`); the longer match wins, `ignore` at equal length."""
+
+    select: tuple[str, ...] = ("GM",)
+    ignore: tuple[str, ...] = ()
+    assume_compiled: Literal["modules", "never"] = "modules"
+    torch_version: str | None = None
+    """Minor version such as "2.13"; None means the newest known."""
+    returns_tensor: tuple[str, ...] = ()
+    """Qualified names of callables whose result is a tensor."""
+    static: tuple[str, ...] = ()
+    """Qualified names whose value is known while tracing."""
+    ignore_calls: tuple[str, ...] = ()
+    """Qualified names of callables that are known not to break."""
+
+    def selects(self, code: str) -> bool:
+        chosen = max((len(c) for c in self.select if code.startswith(c)), default=-1)
+        refused = max((len(c) for c in self.ignore if code.startswith(c)), default=-1)
+        return chosen > refused

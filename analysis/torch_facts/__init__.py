@@ -1,0 +1,1 @@
+"""What torch says about itself, as data; one file for each minor version."""

@@ -1,0 +1,446 @@
+"""The lattice of abstract values: what the walk knows about an expression while TorchDynamo would be tracing it.
+
+    Tensor      its elements are unknown while tracing
+    Scalar      a Python number, bool, string or list taken out of a tensor
+    Static      known while tracing: shapes, dtypes, configuration; a `Const` is known to us too
+    Container   list, tuple, set, dict, dataclass or named tuple of values
+    Ref         an imported module, function or class, by its qualified name
+    Object      an instance of a class outside the project, by the class's qualified name
+    Function, Class, Instance
+                definitions in reach of the loader, and what calls of them enter
+    Choice      one of several of the above
+    UNKNOWN     nothing is known; no rule speaks about it
+
+A Tensor or Scalar carries its `origin`: the chain back to the parameter, annotation or torch call that makes it one. Values are
+immutable and compare by identity; `key` is what a summary is looked up by, and leaves origins out.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from graphmend.analysis.definitions import ClassInfo, FunctionInfo
+
+
+class Origin:
+    """One link of the evidence: a sentence about `node`, and the link it follows from."""
+
+    __slots__ = ("node", "parent", "says")
+
+    def __init__(self, says: str, node: ast.AST | str, parent: Origin | None = None) -> None:
+        self.says = says
+        self.node = node
+        self.parent = parent
+
+    def chain(self) -> list[str]:
+        """The sentences, from the first cause to this one."""
+        links: list[str] = []
+        link: Origin | None = self
+        while link is not None and len(links) < 12:
+            text = link.node if isinstance(link.node, str) else ast.unparse(link.node)
+            text = " ".join(text.split())
+            links.append(f"{text if len(text) <= 60 else text[:57] + '...'} {link.says}")
+            link = link.parent
+        return links[::-1]
+
+
+class Value:
+    """Base of all abstract values."""
+
+    __slots__ = ()
+    key: Hashable = None
+    origin: Origin | None = None
+
+
+class _Unknown(Value):
+    __slots__ = ()
+    key = "?"
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+class Static(Value):
+    """Known while tracing. `type` is the builtin type's name where that is known ("int", "float", "bool", "str", "dtype", ...)."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: str | None = None) -> None:
+        self.type = type
+
+    @property
+    def key(self) -> Hashable:  # type: ignore[override]
+        return ("static", self.type)
+
+    def __repr__(self) -> str:
+        return f"Static({self.type})"
+
+
+class Const(Static):
+    """A constant that the analysis itself knows."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(type(value).__name__)
+        self.value = value
+
+    @property
+    def key(self) -> Hashable:
+        try:
+            hash(self.value)
+        except TypeError:
+            return ("static", self.type)
+        return ("const", self.type, self.value)
+
+    def __repr__(self) -> str:
+        return f"Const({self.value!r})"
+
+
+class Tensor(Value):
+    """A torch tensor or, with `ndarray`, a NumPy array that Dynamo traces as one.
+
+    `rank` is the number of dimensions where known. `dtype` is "bool", "int", "float" or "complex" (a kind), a torch name such as
+    "int64", or a token that is equal exactly where dtypes are equal. `shape` is a token too: equal tokens, equal shapes; None is
+    equal to nothing. `graph_input` says that the value enters the graph from outside: Dynamo may then read a 0-d one.
+    """
+
+    __slots__ = ("dtype", "graph_input", "likely", "ndarray", "origin", "rank", "shape")
+
+    def __init__(
+        self,
+        origin: Origin | None = None,
+        rank: int | None = None,
+        dtype: Hashable = None,
+        shape: Hashable = None,
+        *,
+        likely: bool = False,
+        graph_input: bool = False,
+        ndarray: bool = False,
+    ) -> None:
+        self.origin = origin
+        self.rank = rank
+        self.dtype = dtype
+        self.shape = shape
+        self.likely = likely
+        self.graph_input = graph_input
+        self.ndarray = ndarray
+
+    @property
+    def key(self) -> Hashable:  # type: ignore[override]
+        return ("tensor", self.rank, dtype_kind(self.dtype), self.likely, self.graph_input, self.ndarray)
+
+    def __repr__(self) -> str:
+        return f"Tensor(rank={self.rank}, dtype={self.dtype}, shape={self.shape})"
+
+
+class Scalar(Value):
+    """A Python value taken out of a tensor; `type` is "int", "float", "bool", "str", "list" or None."""
+
+    __slots__ = ("likely", "origin", "type")
+
+    def __init__(self, origin: Origin | None = None, type: str | None = None, *, likely: bool = False) -> None:
+        self.origin = origin
+        self.type = type
+        self.likely = likely
+
+    @property
+    def key(self) -> Hashable:  # type: ignore[override]
+        return ("scalar", self.type, self.likely)
+
+    def __repr__(self) -> str:
+        return f"Scalar({self.type})"
+
+
+class Container(Value):
+    """`items` where the length is known, else `of`, the join of all elements. A dict has `fields` by constant key as far as known;
+    a dataclass or named tuple has `fields` by attribute."""
+
+    __slots__ = ("fields", "items", "kind", "of")
+
+    def __init__(
+        self,
+        kind: str,
+        items: tuple[Value, ...] | None = None,
+        of: Value | None = None,
+        fields: Mapping[Any, Value] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.items = items
+        self.of = of
+        self.fields = fields
+
+    @property
+    def element(self) -> Value:
+        """What iteration yields."""
+        if self.items is not None:
+            return join_all(self.items)
+        return self.of if self.of is not None else UNKNOWN
+
+    @property
+    def key(self) -> Hashable:  # type: ignore[override]
+        items = None if self.items is None else tuple(v.key for v in self.items)
+        fields = None if self.fields is None else tuple((repr(k), v.key) for k, v in self.fields.items())
+        return ("container", self.kind, items, None if self.of is None else self.of.key, fields)
+
+    def __repr__(self) -> str:
+        return f"Container({self.kind}, {self.items if self.items is not None else self.of})"
+
+
+class Ref(Value):
+    """Something imported from outside the loader's reach, by qualified name: `torch.nn.functional.relu`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def key(self) -> Hashable:  # type: ignore[override]
+        return ("ref", self.name)
+
+    def __repr__(self) -> str:
+        return f"Ref({self.name})"
+
+
+class Object(Value):
+    """An instance of a class from outside, by the class's qualified name: `logging.Logger`, `torch.nn.Linear`."""
+
+    __slots__ = ("cls", "made_inside")
+
+    def __init__(self, cls: str, made_inside: bool = False) -> None:
+        self.cls = cls
+        self.made_inside = made_inside
+
+    @property
+    def key(self) -> Hashable:  # type: ignore[override]
+        return ("object", self.cls, self.made_inside)
+
+    def __repr__(self) -> str:
+        return f"Object({self.cls})"
+
+
+class Function(Value):
+    """A function or lambda whose body is in reach; `bound` is its receiver, `closure` the names around it."""
+
+    __slots__ = ("bound", "closure", "info")
+
+    def __init__(self, info: FunctionInfo, bound: Value | None = None, closure: Mapping[str, Value] | None = None) -> None:
+        self.info = info
+        self.bound = bound
+        self.closure = closure
+
+    @property
+    def key(self) -> Hashable:  # type: ignore[override]
+        return ("function", id(self.info), None if self.bound is None else self.bound.key)
+
+    def __repr__(self) -> str:
+        return f"Function({self.info.name})"
+
+
+class Class(Value):
+    """A class whose body is in reach."""
+
+    __slots__ = ("info",)
+
+    def __init__(self, info: ClassInfo) -> None:
+        self.info = info
+
+    @property
+    def key(self) -> Hashable:  # type: ignore[override]
+        return ("class", id(self.info))
+
+    def __repr__(self) -> str:
+        return f"Class({self.info.name})"
+
+
+class Instance(Value):
+    """An instance of a class in reach."""
+
+    __slots__ = ("info", "made_inside")
+
+    def __init__(self, info: ClassInfo, made_inside: bool = False) -> None:
+        self.info = info
+        self.made_inside = made_inside
+
+    @property
+    def key(self) -> Hashable:  # type: ignore[override]
+        return ("instance", id(self.info), self.made_inside)
+
+    def __repr__(self) -> str:
+        return f"Instance({self.info.name})"
+
+
+class Native(Value):
+    """A callable that the analysis itself carries out: a bound method of a container, a partial."""
+
+    __slots__ = ("call", "name")
+
+    def __init__(self, name: str, call: Callable[..., Value]) -> None:
+        self.name = name
+        self.call = call
+
+    @property
+    def key(self) -> Hashable:  # type: ignore[override]
+        return ("native", self.name, id(self.call))
+
+
+class Choice(Value):
+    """One of several values; made by `join` only."""
+
+    __slots__ = ("options",)
+
+    def __init__(self, options: tuple[Value, ...]) -> None:
+        self.options = options
+
+    @property
+    def key(self) -> Hashable:  # type: ignore[override]
+        return ("choice", tuple(o.key for o in self.options))
+
+    def __repr__(self) -> str:
+        return "Choice(" + " | ".join(map(repr, self.options)) + ")"
+
+
+UNKNOWN: Final = _Unknown()
+STATIC: Final = Static()
+INT: Final = Static("int")
+FLOAT: Final = Static("float")
+BOOL: Final = Static("bool")
+STR: Final = Static("str")
+NONE: Final = Const(None)
+TRUE: Final = Const(True)
+FALSE: Final = Const(False)
+
+#: more options than this and a join gives up
+_WIDEST = 5
+
+_KINDS = {"bool": "bool", "complex64": "complex", "complex128": "complex", "complex": "complex"}
+
+
+def dtype_kind(dtype: Hashable) -> str | None:
+    """"bool", "int", "float" or "complex" of a dtype as a Tensor carries it; None where it is not known."""
+    if isinstance(dtype, tuple):  # a token ("float", token): a promotion that has happened for certain
+        return dtype[0] if dtype and dtype[0] in ("float", "complex") else None
+    if not isinstance(dtype, str):
+        return None
+    if dtype in _KINDS:
+        return _KINDS[dtype]
+    if dtype.startswith(("float", "bfloat")):
+        return "float"
+    if dtype.startswith(("int", "uint")):
+        return "int"
+    return None
+
+
+def join(a: Value, b: Value) -> Value:
+    """The least value that covers both."""
+    if a is b:
+        return a
+    if a is UNKNOWN or b is UNKNOWN:
+        return UNKNOWN
+    merged = _join_alike(a, b)
+    if merged is not None:
+        return merged
+    options: list[Value] = list(a.options) if isinstance(a, Choice) else [a]
+    for new in b.options if isinstance(b, Choice) else (b,):
+        for i, old in enumerate(options):
+            one = old if old is new else _join_alike(old, new)
+            if one is not None:
+                options[i] = one
+                break
+        else:
+            options.append(new)
+    if len(options) > _WIDEST:
+        return UNKNOWN
+    return options[0] if len(options) == 1 else Choice(tuple(options))
+
+
+def _join_alike(a: Value, b: Value) -> Value | None:
+    """The join of two values of one kind; None where it takes a `Choice`."""
+    if isinstance(a, Tensor):
+        if not isinstance(b, Tensor) or a.ndarray != b.ndarray:
+            return None
+        if a.rank == b.rank and a.dtype == b.dtype and a.shape == b.shape and a.likely == b.likely and a.graph_input == b.graph_input:
+            return a
+        dtype: Hashable = a.dtype if a.dtype == b.dtype else None
+        if dtype is None and dtype_kind(a.dtype) == dtype_kind(b.dtype):
+            dtype = dtype_kind(a.dtype)
+        return Tensor(
+            a.origin if not a.likely else b.origin,
+            a.rank if a.rank == b.rank else None,
+            dtype,
+            a.shape if a.shape == b.shape else None,
+            likely=a.likely and b.likely,
+            graph_input=a.graph_input and b.graph_input,
+            ndarray=a.ndarray,
+        )
+    if isinstance(a, Static):
+        if not isinstance(b, Static):
+            return None
+        if isinstance(a, Const) and isinstance(b, Const) and a.type == b.type and a.value is b.value:
+            return a
+        if (isinstance(a, Const) and a.value is None) != (isinstance(b, Const) and b.value is None):
+            return None
+        return Static(a.type if a.type == b.type else None)
+    if isinstance(a, Scalar):
+        if not isinstance(b, Scalar):
+            return None
+        return Scalar(a.origin, a.type if a.type == b.type else None, likely=a.likely and b.likely)
+    if isinstance(a, Container):
+        if not isinstance(b, Container) or a.kind != b.kind:
+            return None
+        if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+            return Container(a.kind, tuple(map(join, a.items, b.items)), fields=_join_fields(a.fields, b.fields))
+        return Container(a.kind, None, _join_elements(a, b), _join_fields(a.fields, b.fields))
+    return a if type(a) is type(b) and a.key == b.key else None
+
+
+def _join_elements(a: Container, b: Container) -> Value:
+    if a.items == ():
+        return b.element
+    if b.items == ():
+        return a.element
+    return join(a.element, b.element)
+
+
+def _join_fields(a: Mapping[Any, Value] | None, b: Mapping[Any, Value] | None) -> Mapping[Any, Value] | None:
+    if a is None or b is None:
+        return a if b is None else b
+    if a is b:
+        return a
+    return {k: join(a[k], b[k]) if k in a and k in b else a.get(k) or b[k] for k in {**a, **b}}
+
+
+def join_all(values: Iterable[Value]) -> Value:
+    """The join of any number of values; UNKNOWN of none."""
+    result: Value | None = None
+    for value in values:
+        result = value if result is None else join(result, value)
+    return UNKNOWN if result is None else result
+
+
+def options(value: Value) -> tuple[Value, ...]:
+    """The alternatives that a value stands for."""
+    return value.options if isinstance(value, Choice) else (value,)
+
+
+def tensor_in(value: Value) -> Tensor | None:
+    """The Tensor that a value is or may be."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, Choice):
+        for option in value.options:
+            if isinstance(option, Tensor):
+                return option
+    return None
+
+
+def without_none(value: Value) -> Value:
+    """The value where it is known not to be None."""
+    if isinstance(value, Choice):
+        kept = tuple(o for o in value.options if o is not NONE)
+        return kept[0] if len(kept) == 1 else Choice(kept) if kept else UNKNOWN
+    return value

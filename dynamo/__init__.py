@@ -1,0 +1,1 @@
+"""The background check: TorchDynamo, in the user's interpreter, confirms what the analysis found."""

@@ -1,0 +1,1 @@
+"""What a mended program may import. Knows torch and nothing else of ours."""

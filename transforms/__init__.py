@@ -1,0 +1,1 @@
+"""Finding in, `Fix` or `Refusal` out. The only room that knows libcst."""
