@@ -1,0 +1,48 @@
+# Every target makes .venv by itself, so each works on a fresh clone. The stamp lets a second run start at once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+STAMP := $(VENV)/.installed
+
+# The compilers and thread pools of parallel tests would otherwise fight for the cores.
+export OMP_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-fast lint format bench docs clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+venv: $(STAMP)  ## make .venv with everything that development needs
+
+# torch goes first and alone: whichever build the machine offers (CPU or CUDA) is then kept by everything after it.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt torch
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]' transformers
+	touch $@
+
+demo: $(STAMP)  ## mend T5 and BART through the real server and let TorchDynamo confirm
+	$(BIN)/python examples/demo.py
+
+test: $(STAMP)  ## all tests
+	$(BIN)/python -m pytest -q -n auto
+
+test-fast: $(STAMP)  ## the tests that neither import torch nor build packages
+	$(BIN)/python -m pytest -q -n auto -m 'not slow'
+
+lint: $(STAMP)  ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)  ## rewrite the sources as `make lint` wants them
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## measure speed and memory
+	$(BIN)/python -m bench
+
+clean:  ## remove what the targets above made
+	rm -rf $(VENV) build dist src/*.egg-info packaging/graphmend-runtime/{build,dist} packaging/graphmend-runtime/src/*.egg-info

@@ -1,0 +1,1 @@
+../../../src/graphmend/__init__.py
