@@ -1,7 +1,7 @@
 """The house's borders: which room may import which, and where each third-party package may appear.
 
-Reads every module's imports from its syntax tree, lazy ones and those under `TYPE_CHECKING` included. The tables are the
-house as docs/architecture.md draws it; a new arrow belongs there first.
+Reads every module's imports from its syntax tree, lazy ones and those under `TYPE_CHECKING` included. The tables are
+the house as docs/architecture.md draws it; a new arrow belongs there first.
 """
 
 from __future__ import annotations
