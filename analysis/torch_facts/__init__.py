@@ -1,1 +1,230 @@
-"""What torch says about itself, as data; one file for each minor version."""
+"""What torch says about itself, as data; one file for each minor version.
+
+`load(version)` gives the facts of a torch version: what its callables return, which of them depend on values,
+which ones Dynamo refuses, and how Dynamo explains its breaks. The files are written by `generate.py` from torch's
+own; `signatures.py` and `measured.py` hold what torch's files do not say. Names come in and facts go out: nothing
+here knows syntax or values.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from graphmend.analysis.torch_facts.overloads import Overload, Returns, join, parse
+from graphmend.analysis.torch_facts.signatures import SIGNATURES
+
+__all__ = ["BreakReason", "Returns", "TorchFacts", "load", "versions"]
+
+_FOLDER = Path(__file__).parent
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+#: other spellings of a module or class, the user's spelling first
+_ALIASES = {
+    "torch._C": "torch",
+    "torch._C._VariableFunctions": "torch",
+    "torch._VF": "torch",
+    "torch.functional": "torch",
+    "torch.random": "torch",
+    "torch.serialization": "torch",
+    "torch._C._nn": "torch.nn.functional",
+    "torch._C.TensorBase": "torch.Tensor",
+    "torch._tensor.Tensor": "torch.Tensor",
+    "torch.nn.Parameter": "torch.Tensor",
+    "torch.nn.Buffer": "torch.Tensor",
+    "torch.nn.parameter.Parameter": "torch.Tensor",
+    "torch.nn.parameter.Buffer": "torch.Tensor",
+    "torch.cuda.memory": "torch.cuda",
+    "torch.cuda.random": "torch.cuda",
+    "torch.distributed.distributed_c10d": "torch.distributed",
+    "torch.nn.utils.clip_grad": "torch.nn.utils",
+    "torch.utils.checkpoint": "torch.utils.checkpoint",
+}
+_LEGACY_TENSOR = re.compile(r"torch\.(cuda\.)?(Bool|Byte|Char|Short|Int|Long|Half|BFloat16|Float|Double)Tensor")
+
+
+class BreakReason(NamedTuple):
+    """An entry of Dynamo's own registry of graph breaks."""
+
+    type: str
+    explanation: str
+    hints: tuple[str, ...]
+
+
+class TorchFacts:
+    """The facts of one minor version of torch.
+
+    `exact` is False where the version asked for has no data file and another one's facts stand in. Functions are asked
+    for by qualified name: `torch.max`, `torch.nn.functional.relu`; methods of tensors as `torch.Tensor.max`, without
+    the receiver among the arguments; what calling a module gives as `torch.nn.Linear.forward`. A caller leaves out
+    keywords whose value is constantly False or None: they select no overload.
+    """
+
+    def __init__(self, data: Mapping[str, Any], minor: str, *, exact: bool) -> None:
+        self.version: str = data["version"]
+        self.minor = minor
+        self.exact = exact
+        self._functions: Mapping[str, Mapping[str, str]] = data["functions"]
+        self._attributes: Mapping[str, str] = data["attributes"]
+        self._parsed: dict[str, tuple[Overload, ...]] = {}
+        self._breaks: dict[str, BreakReason] | None = None
+
+    def knows(self, name: str) -> bool:
+        """Whether the name is a function, method or module of torch that the data describes."""
+        return bool(self.overloads(name))
+
+    def overloads(self, name: str) -> tuple[Overload, ...]:
+        """All ways to call a function; empty where it is not known."""
+        found = self._parsed.get(name)
+        if found is None:
+            found = self._parsed[name] = self._look_up(canonical(name))
+        return found
+
+    def _look_up(self, name: str) -> tuple[Overload, ...]:
+        owner, _, last = name.rpartition(".")
+        if last == "forward" and owner.startswith("torch.nn."):
+            owner, last = "torch.nn.modules", owner.rpartition(".")[2]
+        by_hand = SIGNATURES.get(f"{owner}.{last}")
+        text = by_hand[0] if by_hand is not None else self._functions.get(owner, {}).get(last)
+        return () if text is None else parse(text)
+
+    def matching(
+        self,
+        name: str,
+        positional: int = 0,
+        keywords: frozenset[str] = _NOTHING,
+        tensors: Mapping[int | str, bool] | None = None,
+    ) -> tuple[Overload, ...]:
+        """The overloads that a call may mean.
+
+        `positional` counts the positional arguments, `keywords` names the others, and `tensors` says of arguments, by
+        position or keyword, whether they are tensors, as far as that is known (`torch.max(x, 1)` and `torch.max(x, y)`
+        differ in nothing else). Where none fits, all of them.
+        """
+        overloads = self.overloads(name)
+        if len(overloads) < 2:
+            return overloads
+        known = tensors or {}
+        return tuple(o for o in overloads if o.accepts(positional, keywords, known)) or overloads
+
+    def returns(
+        self,
+        name: str,
+        positional: int = 0,
+        keywords: frozenset[str] = _NOTHING,
+        tensors: Mapping[int | str, bool] | None = None,
+    ) -> Returns | None:
+        """What a call gives; None where the function is not known."""
+        overloads = self.matching(name, positional, keywords, tensors)
+        return join([o.returns for o in overloads]) if overloads else None
+
+    def attribute(self, name: str) -> Returns | None:
+        """What an attribute of a tensor is: `shape`, `dtype`, `T`, `grad`."""
+        text = self._attributes.get(name)
+        return None if text is None else parse(f">{text}")[0].returns
+
+    def parameters(self, name: str) -> tuple[str, ...] | None:
+        """The parameters' names in order, keyword-only ones last; of several overloads the one with most of them."""
+        overloads = self.overloads(name)
+        if not overloads:
+            return None
+        longest = max(overloads, key=lambda o: len(o.positional) + len(o.keyword_only))
+        return (*longest.positional, *longest.keyword_only)
+
+    def is_dynamic_shape(
+        self,
+        name: str,
+        positional: int = 0,
+        keywords: frozenset[str] = _NOTHING,
+        tensors: Mapping[int | str, bool] | None = None,
+    ) -> bool:
+        """Whether the result's shape depends on values, for every overload that the call may mean."""
+        return self._all("d", self.matching(name, positional, keywords, tensors))
+
+    def is_data_dependent(
+        self,
+        name: str,
+        positional: int = 0,
+        keywords: frozenset[str] = _NOTHING,
+        tensors: Mapping[int | str, bool] | None = None,
+    ) -> bool:
+        """Whether the result is a Python value that depends on a tensor's values (`torch.equal`, `Tensor.item`)."""
+        return self._all("x", self.matching(name, positional, keywords, tensors))
+
+    def is_pointwise(self, name: str) -> bool:
+        """Whether every overload works element by element."""
+        return self._all("p", self.overloads(name))
+
+    def is_reduction(self, name: str) -> bool:
+        """Whether some overload reduces over dimensions."""
+        return any("r" in o.flags for o in self.overloads(name))
+
+    def is_inplace(self, name: str) -> bool:
+        """Whether some overload writes into its first argument."""
+        return any("i" in o.flags or o.returns.kind == "self" for o in self.overloads(name))
+
+    def is_random(self, name: str) -> bool:
+        """Whether some overload draws random numbers."""
+        return any("s" in o.flags for o in self.overloads(name))
+
+    def is_view(self, name: str) -> bool:
+        """Whether some overload's result may share memory with an argument."""
+        return any("v" in o.flags for o in self.overloads(name))
+
+    def _all(self, flag: str, overloads: tuple[Overload, ...]) -> bool:
+        return bool(overloads) and all(flag in o.flags for o in overloads)
+
+    def break_reason(self, gb_id: str) -> BreakReason | None:
+        """Dynamo's own words about a break, by id: `GB0007`."""
+        if self._breaks is None:
+            entries = _read(f"breaks-{self.minor}.json")["breaks"]
+            self._breaks = {key: BreakReason(type, text, tuple(hints)) for key, (type, text, hints) in entries.items()}
+        return self._breaks.get(gb_id)
+
+
+def canonical(name: str) -> str:
+    """The name under which the data has a function: `torch.relu` for `torch._C._VariableFunctions.relu`."""
+    owner, dot, last = name.rpartition(".")
+    if owner in _ALIASES:
+        owner = _ALIASES[owner]
+    elif _LEGACY_TENSOR.fullmatch(owner):
+        owner = "torch.Tensor"
+    return owner + dot + last
+
+
+@lru_cache(maxsize=1)
+def versions() -> tuple[str, ...]:
+    """The minor versions that there is data for, oldest first."""
+    found = [p.stem.removeprefix("torch-") for p in _FOLDER.glob("torch-*.json")]
+    return tuple(sorted(found, key=_order))
+
+
+@lru_cache(maxsize=4)
+def load(version: str | None = None) -> TorchFacts:
+    """The facts of a torch version, `2.13` or `2.13.0+cpu`; of the newest one for None.
+
+    A version without a data file gets the nearest older one, or the oldest; `exact` says so.
+    """
+    known = versions()
+    if version is None:
+        return _load(known[-1], True)
+    wanted = _order(version)
+    minor = next((v for v in reversed(known) if _order(v) <= wanted), known[0])
+    return _load(minor, _order(minor) == wanted)
+
+
+@lru_cache(maxsize=8)
+def _load(minor: str, exact: bool) -> TorchFacts:
+    return TorchFacts(_read(f"torch-{minor}.json"), minor, exact=exact)
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", version)[:2])
+
+
+def _read(name: str) -> Any:
+    return json.loads((_FOLDER / name).read_text(encoding="utf-8"))
