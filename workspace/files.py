@@ -1,0 +1,134 @@
+"""Python files as text and back: encodings, byte order marks, and replacing a file without ever leaving half of one.
+
+Knows no Python beyond the encoding declaration.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import os
+import stat
+import tempfile
+import tokenize
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class FileProblem(Exception):
+    """A file that cannot be read or written; the message is one line and names no path."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """A file's text and what it takes to write it back: `data` is what stood on disk, `text` has no byte order mark."""
+
+    text: str
+    encoding: str
+    bom: bool
+    data: bytes
+
+    def encode(self, text: str) -> bytes:
+        """`text` in the encoding of this file."""
+        try:
+            if self._bytes(self.text) != self.data:  # stateful encodings have several spellings of one text
+                raise FileProblem(f"its {self.encoding} text cannot be written back unchanged")
+            return self._bytes(text)
+        except UnicodeEncodeError as error:
+            raise FileProblem(
+                f"{error.object[error.start : error.end]!r} cannot be written in {self.encoding}"
+            ) from None
+
+    def _bytes(self, text: str) -> bytes:
+        return (codecs.BOM_UTF8 if self.bom else b"") + text.encode(self.encoding)
+
+
+def decode(data: bytes) -> FileText:
+    """The text of a Python file: UTF-8, or what its byte order mark or PEP 263 declaration says."""
+    if b"\0" in data:
+        raise FileProblem("is binary: it contains null bytes")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    except SyntaxError as error:
+        declared = "unknown encoding" in (error.msg or "") or "problem" in (error.msg or "")
+        raise FileProblem(error.msg if declared else _not_utf8(data)) from None
+    bom = data.startswith(codecs.BOM_UTF8)
+    encoding = "utf-8" if encoding == "utf-8-sig" else encoding
+    try:
+        return FileText(data[3 * bom :].decode(encoding), encoding, bom, data)
+    except UnicodeDecodeError:
+        raise FileProblem(_not_utf8(data) if encoding == "utf-8" else f"is not {encoding}, which it declares") from None
+    except LookupError as error:  # bytes-to-bytes codecs such as `hex` pass the tokenizer
+        raise FileProblem(str(error)) from None
+
+
+def _not_utf8(data: bytes) -> str:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return f"is not UTF-8 (byte 0x{data[error.start]:02x} on line {line}) and declares no encoding"
+    return "declares no usable encoding"
+
+
+def read(path: Path | str) -> FileText:
+    """A file's text. Devices and pipes are refused: reading one may never end."""
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            raise FileProblem("is a directory")
+        if not stat.S_ISREG(mode):
+            raise FileProblem("is not a regular file")
+        with open(path, "rb") as file:
+            return decode(file.read())
+    except OSError as error:
+        raise FileProblem(reason(error)) from None
+
+
+def replace(path: Path | str, data: bytes, expected: bytes | None = None) -> None:
+    """Replace a file's content at once, keeping its mode. With `expected`, only if the file still holds that.
+
+    A link stays a link: the file that it points to is replaced.
+    """
+    target = os.path.realpath(path)
+    try:
+        if expected is not None:
+            with open(target, "rb") as file:
+                if file.read() != expected:
+                    raise FileProblem("changed while it was being worked on, and was left alone")
+            if not os.access(target, os.W_OK):
+                raise FileProblem("is read-only")
+        _replace(target, data)
+    except OSError as error:
+        raise FileProblem(f"cannot be written: {reason(error)}") from None
+
+
+def _replace(target: str, data: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(prefix=".graphmend-", dir=os.path.dirname(target))
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode_for(target))
+        os.replace(temporary, target)
+    except BaseException:  # an interrupt too: nothing half written stays behind
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _mode_for(target: str) -> int:
+    """The mode of the file that is replaced; for a new one what `open` would give."""
+    try:
+        return stat.S_IMODE(os.stat(target).st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def reason(error: OSError) -> str:
+    """What an operating system error says, without number and path."""
+    return (error.strerror or str(error) or type(error).__name__).lower()
