@@ -1,1 +1,27 @@
-"""What a mended program may import. Knows torch and nothing else of ours."""
+"""What a mended program may import: output that stays in the graph. Knows torch and nothing else of ours.
+
+A rewrite turns an output call into `emit`, argument for argument, and nothing else changes::
+
+    print("y", y.sum(), file=sys.stderr)      ->  emit(print, "y", y.sum(), file=sys.stderr)
+    logger.warning_once("bad %s", y)          ->  emit(logger.warning_once, "bad %s", y)
+    warnings.warn("careful", stacklevel=2)    ->  emit(warnings.warn, "careful", stacklevel=2)
+    tqdm.write(f"loss {loss:.3f}")            ->  emit(tqdm.write, f"loss {loss:.3f}")
+
+An argument that itself breaks the graph becomes `later(function, *arguments)`, a call made when the output happens::
+
+    print("n", n.item())                      ->  emit(print, "n", later(n.item))
+    print("n", int(n), x.tolist())            ->  emit(print, "n", later(int, n), later(x.tolist))
+    logger.info("loss %.3f" % loss)           ->  emit(logger.info, later("loss %.3f".__mod__, loss))
+    print(f"loss {loss.item():.3f}")          ->  emit(print, later("loss {:.3f}".format, later(loss.item)))
+    print("a " + str(y))                      ->  emit(print, later("a ".__add__, later(str, y)))
+
+Tensors, shapes, numbers, strings, f-strings with tensors in them, None, dtypes, lists, tuples, named tuples and dicts
+of these need no `later`. What `emit` cannot carry (a user's object, a module, an array) still prints: the call then
+breaks the graph, as the original line did.
+
+In plain Python `emit(f, *args)` is `f(*args)` and `later(f, *args)` is `f(*args)`. The result of `emit` is always None.
+"""
+
+from .output import emit, later
+
+__all__ = ["emit", "later"]

@@ -1,0 +1,167 @@
+"""Turns an output call that Dynamo is tracing into a `Site` and the tensors and numbers that the graph must pass to it.
+
+Knows Dynamo's variable trackers, as they are in torch 2.13. Whatever is not clearly understood raises `Uncapturable`,
+and the call breaks the graph as it would have without us: output is never lost and never wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import torch
+from torch._dynamo.guards import GuardBuilder, install_guard
+from torch._dynamo.source import AttrSource
+from torch._dynamo.variables import ConstantVariable, TupleVariable
+from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.dicts import ConstDictVariable
+from torch._dynamo.variables.lists import ListVariable, SizeVariable
+from torch._dynamo.variables.misc import GetAttrVariable, StringFormatVariable
+from torch._dynamo.variables.tensor import (
+    NumpyNdarrayVariable,
+    SymNodeVariable,
+    TensorVariable,
+    UnspecializedPythonVariable,
+)
+from torch._dynamo.variables.user_defined import NamedTupleVariable
+
+from . import sites
+from .calls import Frame
+from .dress import Look, look
+from .output import Later
+from .template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
+
+
+class Uncapturable(Exception):
+    """The call must be made outside the graph."""
+
+
+def capture(context: Any) -> None:
+    """Binds `site`, `tensors` and `numbers` in the frame of `emit`; they stay None where it cannot be carried."""
+    tx = context._i_will_not_complain_if_bc_breaks_InstructionTranslator()
+    try:
+        reader = _Reader(tx)
+        site = reader.site(*(tx.symbolic_locals[name] for name in ("function", "args", "kwargs")))
+    except (Uncapturable, NotImplementedError, AttributeError, KeyError):
+        return
+    tx.symbolic_locals["site"] = ConstantVariable.create(sites.add(site))
+    tx.symbolic_locals["tensors"] = TupleVariable(reader.tensors)
+    tx.symbolic_locals["numbers"] = TupleVariable(reader.numbers)
+
+
+def _frames(tx: Any) -> tuple[Frame, ...]:
+    """The traced frames around `emit`, innermost first."""
+    frames = []
+    while (tx := tx.parent) is not None:
+        summary = tx.frame_summary()
+        frames.append(Frame(summary.filename, summary.lineno or 0, summary.name, tx.f_globals))
+    return tuple(frames)
+
+
+class _Reader:
+    """Reads one call, and collects the values that the graph computes."""
+
+    def __init__(self, tx: Any) -> None:
+        self.tx = tx
+        self.tensors: list[VariableTracker] = []
+        self.numbers: list[VariableTracker] = []
+
+    def site(self, function: VariableTracker, args: VariableTracker, kwargs: VariableTracker) -> sites.Site:
+        if self.tx.parent is None or self.tx.export or torch._C._functorch.peek_interpreter_stack() is not None:
+            raise Uncapturable("under export, vmap and grad transforms an operator without rules would fail")
+        frames = _frames(self.tx)
+        return sites.Site(self.function(function), self.group(args), self.mapping(kwargs), frames)
+
+    # Values
+
+    def value(self, variable: VariableTracker) -> Part:
+        variable = variable.realize()
+        match variable:
+            case NumpyNdarrayVariable():
+                raise Uncapturable("an array")
+            case TensorVariable():
+                return self.tensor(variable)
+            case SymNodeVariable():
+                return self.number(variable)
+            case StringFormatVariable():
+                args = Group(tuple, tuple(map(self.value, variable.sym_args)))
+                kwargs = Mapping(tuple((key, self.value(value)) for key, value in variable.sym_kwargs.items()))
+                return Call(Constant(variable.format_string.format), args, kwargs)
+            case NamedTupleVariable() if variable.tuple_cls is Later:
+                function, arguments, keywords = variable.items
+                return Call(self.function(function), self.group(arguments), self.mapping(keywords))
+            case NamedTupleVariable():
+                return Group(variable.tuple_cls._make, tuple(map(self.value, variable.items)))
+            case SizeVariable() | TupleVariable() | ListVariable():
+                return self.group(variable)
+            case ConstDictVariable() if variable.python_type() is dict:
+                return self.mapping(variable)
+        if variable.is_python_constant():
+            return Constant(variable.as_python_constant())
+        return self.stream(variable)
+
+    def group(self, variable: Any) -> Group:
+        variable = variable.realize()
+        kind = variable.python_type()
+        if kind not in (tuple, list, torch.Size):
+            raise Uncapturable(f"a {kind.__name__}")
+        return Group(kind, tuple(map(self.value, variable.items)))
+
+    def mapping(self, variable: Any) -> Mapping:
+        variable = variable.realize()
+        return Mapping(tuple((key.vt.as_python_constant(), self.value(value)) for key, value in variable.items.items()))
+
+    def tensor(self, variable: TensorVariable) -> Tensor:
+        example = variable.as_proxy().node.meta["example_value"]
+        if isinstance(variable, UnspecializedPythonVariable):
+            how = Look(number=True)
+        elif variable.python_type() in (torch.Tensor, torch.nn.Parameter):
+            how = look(example)
+        else:
+            raise Uncapturable("a tensor subclass has its own text")
+        self.tensors.append(variable)
+        return Tensor(len(self.tensors) - 1, how)
+
+    def number(self, variable: SymNodeVariable) -> Part:
+        if variable.python_type() is bool:
+            return Constant(variable.evaluate_expr())
+        self.numbers.append(variable)
+        return Number(len(self.numbers) - 1)
+
+    # Functions and the objects that they belong to
+
+    def function(self, variable: VariableTracker) -> Part:
+        variable = variable.realize()
+        if isinstance(variable, GetAttrVariable) and isinstance(variable.obj.realize(), TensorVariable):
+            return Attribute(self.value(variable.obj), variable.name)
+        if variable.source is None:
+            return Constant(variable.as_python_constant())
+        value = self.tx.output.resolve_source_value(variable.source)
+        owner = getattr(value, "__self__", None)
+        if owner is None or isinstance(owner, types.ModuleType):
+            return Constant(self.same(variable.source, value))
+        if not isinstance(variable.source, AttrSource):
+            raise Uncapturable("a bound method that is not looked up where it is called")
+        return Attribute(self.object(variable.source.base, owner), variable.source.member)
+
+    def stream(self, variable: VariableTracker) -> Part:
+        if variable.source is None:
+            raise Uncapturable("an object that was made in the region")
+        value = self.tx.output.resolve_source_value(variable.source)
+        if not callable(getattr(value, "write", None)):
+            raise Uncapturable("an object whose text may change before the graph runs")
+        return self.object(variable.source, value)
+
+    def object(self, source: Any, value: Any) -> Part:
+        """An object that outlives the region: the owner of an output function, or a stream."""
+        if isinstance(value, torch.nn.Module):
+            raise Uncapturable("a module would be kept alive, with its parameters")
+        if isinstance(source, AttrSource) and self.tx.output.resolve_source_value(source.base) is sys:
+            return Stream(source.member)
+        return Constant(self.same(source, value))
+
+    def same(self, source: Any, value: Any) -> Any:
+        """`value`, with the guard that it is this very object when the graph runs again."""
+        install_guard(source.make_guard(GuardBuilder.ID_MATCH))
+        return value

@@ -1,0 +1,66 @@
+"""The operator that stands for an output call in a graph, and whether this torch can carry it.
+
+Measured on torch 2.13.0: an operator without results is kept, in order, by Dynamo, AOTAutograd and Inductor if its
+effect is registered as ORDERED. Older versions are not known to; there `available` is False and output breaks the graph
+as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import sites
+
+_NEEDED = (2, 13)
+
+
+def _version() -> tuple[int, int]:
+    major, minor, *_ = torch.__version__.split(".")
+    return int(major), int(minor)
+
+
+def _define() -> Any:
+    """Registers the operator and returns it; None on a torch that lacks a part."""
+    if _version() < _NEEDED:
+        return None
+    try:
+        from torch._library.effects import EffectType
+        from torch.library import Library, register_fake
+    except ImportError:
+        return None
+    if hasattr(torch.ops.graphmend, "emit"):
+        return None  # this package was imported under a second name, and the operator looks into the first one's table
+    library = Library("graphmend", "DEF")  # type: ignore[no-untyped-call]
+    library.define("emit(str site, Tensor[] tensors, Scalar[] numbers) -> ()", tags=(torch.Tag.cudagraph_unsafe,))  # type: ignore[no-untyped-call]
+    library.impl("emit", sites.run, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+    register_fake("graphmend::emit", lambda site, tensors, numbers: None, lib=library)
+    library._register_effectful_op("graphmend::emit", EffectType.ORDERED)
+    _keep.append(library)
+    return torch.ops.graphmend.emit.default
+
+
+_keep: list[Any] = []
+"""A library takes its operators along when it is collected."""
+
+operator = _define()
+available = operator is not None
+
+
+def capture(context: Any) -> None:
+    """Runs inside Dynamo while it traces `emit`: stores the call, binds `site`, `tensors`, `numbers` in that frame."""
+    from .capture import capture  # brings in Dynamo, which is loaded by now
+
+    capture(context)
+
+
+def hide(*functions: Callable[..., Any]) -> None:
+    """Keeps Dynamo from compiling these functions when plain Python calls them; it still traces through them."""
+    try:
+        from torch._C._dynamo.eval_frame import skip_code  # type: ignore[attr-defined]
+    except ImportError:
+        return
+    for function in functions:
+        skip_code(function.__code__)

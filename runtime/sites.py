@@ -1,0 +1,51 @@
+"""The table of traced output calls. A graph names a call by its key and passes the values; no tensor is held here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from .calls import Frame, call_from
+from .template import Group, Mapping, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One traced output call. `frames` are the user's frames around it, innermost first."""
+
+    function: Part
+    args: Group
+    kwargs: Mapping
+    frames: tuple[Frame, ...]
+
+    def run(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> None:
+        function = self.function.fill(tensors, numbers)
+        if function is not print:
+            # A logging handler may format later or on another thread, when the graph has reused the memory.
+            tensors = [tensor.clone() for tensor in tensors]
+        call_from(self.frames, function, self.args.fill(tensors, numbers), self.kwargs.fill(tensors, numbers))
+
+
+_sites: dict[str, Site] = {}
+_lock = threading.Lock()
+
+
+def add(site: Site) -> str:
+    """Stores a call and returns its key: place and ordinal, so that equal programs make equal graphs."""
+    frame = site.frames[0]
+    place = f"{frame.scope.get('__name__', '')}:{frame.line}"
+    with _lock:
+        key, ordinal = place, 1
+        while key in _sites:
+            ordinal += 1
+            key = f"{place}#{ordinal}"
+        _sites[key] = site
+    return key
+
+
+def run(key: str, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> None:
+    """Makes the output call that a graph has come to."""
+    _sites[key].run(tensors, numbers)
