@@ -57,7 +57,7 @@ def discover(paths: Iterable[Path], configurations: Configurations, *, force_exc
 
 
 class _Walk:
-    """The walk below one path. What is named on purpose is looked into: patterns that leave it out do not count below."""
+    """The walk below one path. What is named on purpose is looked into: patterns against it do not count below."""
 
     def __init__(self, top: Path, configurations: Configurations, problems: list[str]) -> None:
         self._top = top
@@ -99,7 +99,7 @@ class _Walk:
                 yield path
 
     def _exclude(self, configuration: Configuration) -> _Patterns:
-        """The patterns of `exclude` that do not leave out the top itself; outside of the root they are relative to it."""
+        """The patterns of `exclude` that do not leave out the top itself; outside the root they are relative to it."""
         root = configuration.root
         if root not in self._excludes:
             folder = root if self._top.is_relative_to(root) else self._top

@@ -1,4 +1,4 @@
-"""Where the text of a module comes from: a `Loader` over folders, which finds what an import would, but runs nothing."""
+"""Where the text of a module comes from: a `Loader` over folders. Finds what an import would and runs nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a Python interpreter has installed, found by looking at its files: nothing is ever run.
 
-Folders of packages come from `pyvenv.cfg`, the layout of the prefix and `.pth` files; a `.pth` line that is code is passed
-over.
+Folders of packages come from `pyvenv.cfg`, the layout of the prefix and `.pth` files; a `.pth` line that is code is
+passed over.
 """
 
 from __future__ import annotations
