@@ -1,0 +1,190 @@
+"""Where the analysis of a document is made, and nowhere else: one version one analysis, and the newest version wins.
+
+All computing happens in one `Lane`; this side of it belongs to the event loop. Knows findings and fixes, no protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.finding import Finding
+from graphmend.analysis.settings import Settings
+from graphmend.analysis.source import Source
+from graphmend.server.documents import Document, Documents
+from graphmend.server.lane import Lane
+from graphmend.server.moves import Move, move
+
+if TYPE_CHECKING:
+    from graphmend.analysis.check import Result
+    from graphmend.analysis.project import Project
+    from graphmend.transforms.fix import Fix, Refusal, TextEdit
+
+log = logging.getLogger(__name__)
+
+#: A longer text is not analysed; a note in the log says so.
+LONGEST = 10_000_000
+
+Check = Callable[[Source, "Project | None", Settings], "Result"]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What is known about one state of one document. `result` is absent while its text is no Python."""
+
+    stamp: int
+    epoch: int
+    findings: tuple[Finding, ...] = ()
+    result: Result | None = None
+
+    def moved(self, moves: list[Move] | None, stamp: int, epoch: int) -> Analysis:
+        """The same findings where they stand after edits; those whose border an edit replaced are gone."""
+        kept = []
+        for finding in self.findings if moves is not None else ():
+            span = move(finding.span, moves or ())
+            if span is not None:
+                kept.append(finding if span == finding.span else replace(finding, span=span))
+        return Analysis(stamp, epoch, tuple(kept))
+
+
+class Scope:
+    """What findings depend on besides a document's own text: the settings, and the modules around it."""
+
+    def __init__(self, settings: Settings, project: Callable[[], Project | None] = lambda: None) -> None:
+        self.settings = settings
+        self._make = project
+        self._project: Project | None = None
+
+    @property
+    def project(self) -> Project | None:
+        """The modules around; made at the first use, which is in the lane."""
+        if self._project is None:
+            self._project = self._make()
+        return self._project
+
+
+class Analyses:
+    """The newest analysis of each open document."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        scope: Callable[[Document], Scope],
+        failed: Callable[[Document, BaseException], None],
+        check: Check | None = None,
+    ) -> None:
+        self._documents = documents
+        self._scope = scope
+        self._failed = failed
+        self._check = check or _check
+        self._lane = Lane("graphmend-analysis")
+        self._epoch = 0
+        self._latest: dict[Document, Analysis] = {}
+        self._running: dict[Document, asyncio.Task[None]] = {}
+
+    async def current(self, document: Document) -> Analysis:
+        """The analysis of the document as it is when this returns: edits made meanwhile are taken in."""
+        while self._documents.is_open(document):
+            if self._is_current(document):
+                return self._latest[document]
+            # whoever waits may be cancelled; the work is for everybody who waits
+            await asyncio.shield(self._run(document))
+        return Analysis(document.stamp, self._epoch)
+
+    def knows(self, document: Document) -> bool:
+        """Whether any state of the document was analysed with the settings of now."""
+        latest = self._latest.get(document)
+        return latest is not None and latest.epoch == self._epoch
+
+    def shown(self, document: Document) -> Analysis:
+        """The newest analysis there is, moved to the text of now. Never waits."""
+        latest = self._latest.get(document)
+        if latest is None:
+            return Analysis(document.stamp, self._epoch)
+        if latest.stamp == document.stamp:
+            return latest
+        return latest.moved(document.moves(latest.stamp), document.stamp, latest.epoch)
+
+    def forget(self, document: Document) -> None:
+        """The document is closed."""
+        self._latest.pop(document, None)
+
+    def expire(self) -> None:
+        """Settings or other files changed: what was found no longer counts as current."""
+        self._epoch += 1
+
+    async def mends(self, document: Document, finding: Finding) -> list[Fix | Refusal]:
+        """The ways to mend a finding of the current analysis, best first, and what stands in the way of others."""
+        latest = self._latest.get(document)
+        if latest is None or latest.result is None or not self._is_current(document):
+            return []
+        result = latest.result
+
+        def job() -> list[Fix | Refusal]:
+            from graphmend.transforms.mend import mend
+
+            return mend(finding, result.facts(finding))
+
+        return await self._lane.run(job)
+
+    async def edits(self, fix: Fix) -> tuple[TextEdit, ...]:
+        """The edits of a fix; raises `Unmendable`."""
+        return await self._lane.run(fix.edits)
+
+    async def mended(self, document: Document, *, unsafe: bool) -> str:
+        """The document's text with every mend of that kind applied."""
+        text, scope = document.text.text, self._scope(document)
+
+        def job() -> str:
+            from graphmend.transforms.mend import mend_all
+
+            return mend_all(Source(text, document.path), scope.project, scope.settings, unsafe=unsafe).source.text
+
+        return await self._lane.run(job)
+
+    def _is_current(self, document: Document) -> bool:
+        latest = self._latest.get(document)
+        return latest is not None and latest.stamp == document.stamp and latest.epoch == self._epoch
+
+    def _run(self, document: Document) -> asyncio.Task[None]:
+        task = self._running.get(document)
+        if task is None:
+            task = self._running[document] = asyncio.create_task(self._analyse(document))
+            task.add_done_callback(lambda _: self._running.pop(document, None))
+        return task
+
+    async def _analyse(self, document: Document) -> None:
+        stamp, epoch, text = document.stamp, self._epoch, document.text.text
+        analysis = Analysis(stamp, epoch)
+        try:
+            scope = self._scope(document)
+            result = await self._lane.run(lambda: self._fresh(text, document.path, scope))
+        except Exception as error:
+            self._failed(document, error)
+        else:
+            before = self._latest.get(document)
+            if result is not None and result.source.problem is None:
+                analysis = Analysis(stamp, epoch, result.findings, result)
+            elif result is not None and before is not None:  # no Python just now: the last good findings stay
+                analysis = before.moved(document.moves(before.stamp, stamp), stamp, epoch)
+        if self._documents.is_open(document):
+            self._latest[document] = analysis
+
+    def _fresh(self, text: str, path: str, scope: Scope) -> Result | None:
+        """In the lane: the analysis of a text; None for one that is too long."""
+        if len(text) > LONGEST:
+            log.warning("%s has %d characters, more than %d: it is not analysed", path, len(text), LONGEST)
+            return None
+        source = Source(text, path)
+        result = self._check(source, scope.project, scope.settings)
+        source.__dict__.pop("tree", None)  # a tree takes ten times its text; `Result.facts` makes it again
+        return result
+
+
+def _check(source: Source, project: Project | None, settings: Settings) -> Result:
+    from graphmend.analysis.check import check  # the rules and torch's facts load with the first document
+
+    return check(source, project, settings)

@@ -1,0 +1,68 @@
+"""The server put together: pygls, one session, and every feature that the client can use."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError
+from pygls.lsp.server import LanguageServer
+
+import graphmend
+from graphmend.server import configuration, convert, diagnostics, sync, trust
+from graphmend.server.analyses import Check
+from graphmend.server.capabilities import Capabilities
+from graphmend.server.protocol import Protocol
+from graphmend.server.publish import Publisher
+from graphmend.server.session import Session
+
+log = logging.getLogger(__name__)
+
+
+class Server(LanguageServer):
+    """pygls' server, which reports its errors to the log: a popup helps nobody."""
+
+    protocol: Protocol
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        if isinstance(error, JsonRpcException) and not isinstance(error, JsonRpcInternalError):
+            log.warning("%s", error)  # the client's mistake, and its answer says so
+        else:
+            log.error("%s", error, exc_info=error)
+
+
+def create(check: Check | None = None) -> tuple[Server, Session]:
+    """A server that waits for `initialize`. `check` stands in for the analysis, in tests."""
+    server = Server("graphmend", graphmend.__version__, protocol_cls=Protocol)
+    session = Session(server, check)
+    publisher = Publisher(session)
+    session.changed = publisher.publish_again
+
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        session.client.capabilities = Capabilities.of(params.capabilities)
+        for folder in _folders(params):
+            session.folders.add(convert.path_of(folder.uri), folder.uri)
+        session.trusted = trust.initial(params.initialization_options)
+        configuration.initial(session, params.initialization_options)
+        _register(server, session, publisher)
+
+    sync.register(server, session, publisher)
+    configuration.register(server, session, publisher)
+    trust.register(server, session)
+    return server, session
+
+
+def _register(server: Server, session: Session, publisher: Publisher) -> None:
+    """The features that depend on what the client can do."""
+    if session.client.capabilities.pull_diagnostics:
+        diagnostics.register(server, session)
+
+
+def _folders(params: types.InitializeParams) -> list[types.WorkspaceFolder]:
+    """The workspace folders, however old the client's way to name them."""
+    if params.workspace_folders:
+        return list(params.workspace_folders)
+    uri = params.root_uri or (convert.uri_of(params.root_path) if params.root_path else None)
+    return [types.WorkspaceFolder(uri, uri)] if uri else []

@@ -1,0 +1,108 @@
+"""The border: our places and findings on one side, the protocol's types on the other. Nothing else converts columns.
+
+Inside, lines count from 1 and columns are code points from 0. Outside, lines count from 0 and columns are code units of
+the encoding that was agreed with the client.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from lsprotocol import types
+from pygls.uris import from_fs_path, to_fs_path
+
+from graphmend.analysis.finding import Span
+from graphmend.analysis.source import Encoding, LineIndex
+
+SOURCE = "graphmend"
+
+SEVERITIES = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "information": types.DiagnosticSeverity.Information,
+    "hint": types.DiagnosticSeverity.Hint,
+}
+
+
+class Replacement(Protocol):
+    """What every kind of edit has: a place and what stands there afterwards."""
+
+    @property
+    def span(self) -> Span: ...
+    @property
+    def text(self) -> str: ...
+
+
+def path_of(uri: str) -> str:
+    """The file that a uri names; the uri itself where it names none (`untitled:`)."""
+    return to_fs_path(uri) or uri
+
+
+def uri_of(path: str) -> str:
+    """The uri of a path; documents that are no file have their uri as path."""
+    return path if "://" in path or path.startswith("untitled:") else from_fs_path(path) or path
+
+
+def range_of(lines: LineIndex, span: Span, encoding: Encoding) -> types.Range:
+    return types.Range(
+        types.Position(span.line - 1, lines.to_units(span.line - 1, span.column, encoding)),
+        types.Position(span.end_line - 1, lines.to_units(span.end_line - 1, span.end_column, encoding)),
+    )
+
+
+def offset_of(lines: LineIndex, position: types.Position, encoding: Encoding) -> int:
+    """An offset in the text; a place past a line's end means its end, past the last line the text's end."""
+    return lines.offset(position.line, lines.from_units(position.line, position.character, encoding))
+
+
+def offsets_of(lines: LineIndex, place: types.Range, encoding: Encoding) -> tuple[int, int]:
+    """Begin and end in the text, in this order whatever order they came in."""
+    begin, end = offset_of(lines, place.start, encoding), offset_of(lines, place.end, encoding)
+    return (begin, end) if begin <= end else (end, begin)
+
+
+def span_of(lines: LineIndex, place: types.Range, encoding: Encoding) -> Span:
+    begin, end = offsets_of(lines, place, encoding)
+    (line, column), (end_line, end_column) = lines.position(begin), lines.position(end)
+    return Span(line + 1, column, end_line + 1, end_column)
+
+
+def text_edits(lines: LineIndex, edits: Iterable[Replacement], encoding: Encoding) -> list[types.TextEdit]:
+    return [types.TextEdit(range=range_of(lines, edit.span, encoding), new_text=edit.text) for edit in edits]
+
+
+def workspace_edit(
+    uri: str,
+    version: int | None,
+    edits: Sequence[types.TextEdit],
+    *,
+    versioned: bool,
+    warning: types.ChangeAnnotation | None = None,
+) -> types.WorkspaceEdit:
+    """Edits of one document: bound to its version where the client understands that, else as plain changes."""
+    if not versioned:
+        return types.WorkspaceEdit(changes={uri: list(edits)})
+    identifier = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=version)
+    if warning is None:
+        return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, list(edits))])
+    marked = [types.AnnotatedTextEdit("unsafe", edit.range, edit.new_text) for edit in edits]
+    return types.WorkspaceEdit(
+        document_changes=[types.TextDocumentEdit(identifier, marked)],
+        change_annotations={"unsafe": warning},
+    )
+
+
+def result_id(diagnostics: Iterable[types.Diagnostic]) -> str:
+    """A name for what is shown: equal names, equal diagnostics."""
+    digest = hashlib.blake2s(digest_size=12)
+    for diagnostic in diagnostics:
+        begin, end = diagnostic.range.start, diagnostic.range.end
+        place = (begin.line, begin.character, end.line, end.character)
+        callers = [
+            (r.location.uri, r.location.range.start.line, r.location.range.start.character, r.message)
+            for r in diagnostic.related_information or ()
+        ]
+        digest.update(repr((place, diagnostic.code, diagnostic.severity, diagnostic.message, callers)).encode())
+    return digest.hexdigest()

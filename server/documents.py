@@ -1,0 +1,87 @@
+"""The open documents: their text, their versions, and the edits between versions. Knows no protocol and no analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from graphmend.server.moves import Move
+from graphmend.server.text import Text
+
+#: Edits kept for findings that are older than the text. Findings older than that are dropped instead of moved.
+_MOVES_KEPT = 2000
+
+
+class Document:
+    """One open document. `version` is the client's; `stamp` counts every change here and never goes back."""
+
+    def __init__(self, uri: str, version: int, text: str, path: str = "") -> None:
+        self.uri = uri
+        self.path = path or uri
+        self.version = version
+        self.text = Text(text)
+        self.stamp = 1
+        self._moves: list[Move] = []
+        self._forgotten = 1
+
+    def replace(self, begin: int, end: int, new: str) -> None:
+        """Put `new` in place of the text between two offsets."""
+        first, old_end = self.text.position(begin), self.text.position(end)
+        self.text.replace(begin, end, new)
+        new_end = self.text.position(begin + len(new))
+        self._moves.append(Move(_from_one(first), _from_one(old_end), _from_one(new_end)))
+        self.stamp += 1
+        if len(self._moves) > _MOVES_KEPT:
+            self._forgotten += len(self._moves) - _MOVES_KEPT // 2
+            del self._moves[: -_MOVES_KEPT // 2]
+
+    def replace_all(self, text: str) -> None:
+        """A whole new text, taken as the edit between what it begins and ends with as before."""
+        old = self.text.text
+        begin = _common(len(old), len(text), lambda n: old[:n] == text[:n])
+        end = _common(len(old) - begin, len(text) - begin, lambda n: old[len(old) - n :] == text[len(text) - n :])
+        self.replace(begin, len(old) - end, text[begin : len(text) - end])
+
+    def moves(self, since: int, until: int | None = None) -> list[Move] | None:
+        """The edits between two stamps, in order; None where they are no longer known."""
+        if since < self._forgotten:
+            return None
+        return self._moves[since - self._forgotten : None if until is None else until - self._forgotten]
+
+
+def _from_one(position: tuple[int, int]) -> tuple[int, int]:
+    return position[0] + 1, position[1]
+
+
+def _common(a: int, b: int, equal: Callable[[int], bool]) -> int:
+    """The greatest length up to both at which two texts are equal; halving compares in C, not in Python."""
+    low, high = 0, min(a, b)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if equal(middle) else (low, middle - 1)
+    return low
+
+
+class Documents:
+    """The open documents by uri."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Document] = {}
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(list(self._open.values()))
+
+    def get(self, uri: str) -> Document | None:
+        return self._open.get(uri)
+
+    def by_path(self, path: str) -> Document | None:
+        return next((document for document in self._open.values() if document.path == path), None)
+
+    def open(self, document: Document) -> None:
+        self._open[document.uri] = document
+
+    def close(self, uri: str) -> Document | None:
+        return self._open.pop(uri, None)
+
+    def is_open(self, document: Document) -> bool:
+        """Whether this very document is open still (and not another one under its uri)."""
+        return self._open.get(document.uri) is document

@@ -1,0 +1,166 @@
+"""Which settings hold for a document: its workspace folder's, as the client sent them, over the project's own files.
+
+A wrong setting never stops the server: it is named in one line of the log, and its default is used.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphmend.server.analyses import Scope
+
+if TYPE_CHECKING:
+    from graphmend.analysis.project import Project
+    from graphmend.workspace.config import Configuration, Configurations
+    from graphmend.workspace.interpreter import Interpreter
+
+log = logging.getLogger(__name__)
+
+#: Editors' extensions send their whole section; these parts of it are theirs.
+_OF_EXTENSIONS = ("trace",)
+
+
+@dataclass
+class Folder:
+    """A workspace folder: where it is, and what the client set for it. The one without a path takes all other files."""
+
+    path: Path | None
+    uri: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    _configurations: Configurations | None = None
+    _reported: set[str] = field(default_factory=set)
+
+    def configuration(self, path: Path) -> Configuration:
+        from graphmend.workspace.config import Configurations
+        from graphmend.workspace.options import ConfigurationError
+
+        if self._configurations is None:
+            self._configurations = Configurations(self.settings)
+        try:
+            found = self._configurations.of_file(path)
+            notes = found.notes
+        except ConfigurationError as error:
+            found, notes = Configurations(self.settings, isolated=True).of_file(path), (str(error),)
+        for note in notes:
+            if note not in self._reported:
+                self._reported.add(note)
+                log.warning("%s", note)
+        return found
+
+    def forget(self) -> None:
+        """Read the project's files again."""
+        self._configurations = None
+        self._reported.clear()
+
+
+class Folders:
+    """The workspace folders, and what the analysis of each document depends on."""
+
+    def __init__(self) -> None:
+        self._folders: list[Folder] = []
+        self._elsewhere = Folder(None)
+        self._scopes: dict[str, Scope] = {}
+        self._projects: dict[tuple[Path, Path], Project] = {}
+        #: Texts that stand for files on disk, by path: the open documents.
+        self.overlay: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[Folder]:
+        return iter([*self._folders, self._elsewhere])
+
+    @property
+    def roots(self) -> list[Path]:
+        return [folder.path for folder in self._folders if folder.path is not None]
+
+    def add(self, path: str, uri: str) -> None:
+        self._folders.append(Folder(Path(path), uri, self._elsewhere.settings))
+        self._folders.sort(key=lambda folder: -len(str(folder.path)))
+        self._drop()
+
+    def remove(self, uri: str) -> None:
+        self._folders = [folder for folder in self._folders if folder.uri != uri]
+        self._drop()
+
+    def of(self, path: Path) -> Folder:
+        """The innermost folder around a file."""
+        around = path.parents
+        return next((folder for folder in self._folders if folder.path in around), self._elsewhere)
+
+    def configuration(self, path: str) -> Configuration:
+        file = Path(path)
+        return self.of(file).configuration(file)
+
+    def interpreter(self, path: str) -> Interpreter:
+        """The interpreter whose packages a file imports: the client's choice, else the nearest environment."""
+        from graphmend.workspace.interpreter import at, nearest
+
+        chosen = self.configuration(path)["interpreter"]
+        found = at(Path(chosen)) if chosen else None
+        return found or nearest(Path(path).parent)
+
+    def scope(self, path: str) -> Scope:
+        """What the analysis of a file depends on besides its text."""
+        scope = self._scopes.get(path)
+        if scope is None:
+            interpreter = self.interpreter(path)
+            settings = self.configuration(path).settings(interpreter.torch_version)
+            scope = self._scopes[path] = Scope(settings, lambda: self._project(Path(path), interpreter))
+        return scope
+
+    def _project(self, path: Path, interpreter: Interpreter) -> Project:
+        """The modules around a file; files of one package share them."""
+        from graphmend.analysis.project import Project
+        from graphmend.workspace.environment import Environment, package_root
+
+        key = package_root(path), interpreter.prefix
+        if key not in self._projects:
+            self._projects[key] = Project(Environment(key[0], self.roots, interpreter, self.overlay))
+        return self._projects[key]
+
+    def _drop(self) -> None:
+        self._scopes.clear()
+        self._projects.clear()
+
+    def set(self, folder: Folder, section: Any) -> None:
+        """The client's settings for a folder."""
+        folder.settings = read(section)
+        folder.forget()
+        self._drop()
+
+    def set_all(self, section: Any) -> None:
+        """The client's settings for all folders."""
+        settings = read(section)
+        for folder in self:
+            folder.settings = settings
+            folder.forget()
+        self._drop()
+
+    def forget(self) -> None:
+        """A configuration file changed."""
+        for folder in self:
+            folder.forget()
+        self._drop()
+
+
+def read(section: Any) -> dict[str, Any]:
+    """The settings of a `graphmend` section that are known and right; the others are named in the log."""
+    from graphmend.workspace import options
+
+    if section is None:
+        return {}
+    if not isinstance(section, Mapping):
+        log.warning("settings: expected an object, got %r: the defaults are used", section)
+        return {}
+    settings: dict[str, Any] = {}
+    for name, value in options.flatten(section).items():
+        if value in (None, "") or name.partition(".")[0] in _OF_EXTENSIONS:  # null or "": not set
+            continue
+        try:
+            options.read(name, value, "settings")
+            settings[name] = value
+        except options.ConfigurationError as error:
+            log.warning("%s: it is left out", error)
+    return settings

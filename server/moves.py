@@ -1,0 +1,41 @@
+"""Where a place is after edits made elsewhere. Plain positions; knows no text and no protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from graphmend.analysis.finding import Span
+
+Position = tuple[int, int]
+
+
+class Move(NamedTuple):
+    """One edit as positions see it: the text from `begin` to `old_end` now ends at `new_end`. Lines from 1."""
+
+    begin: Position
+    old_end: Position
+    new_end: Position
+
+
+def move(span: Span, moves: Iterable[Move]) -> Span | None:
+    """The span after the edits; None where one of them replaced its begin or its end."""
+    begin, end = (span.line, span.column), (span.end_line, span.end_column)
+    for edit in moves:
+        if edit.begin >= end and not (edit.begin == end == begin):
+            continue
+        if edit.old_end <= begin:
+            begin, end = _behind(begin, edit), _behind(end, edit)
+        elif begin <= edit.begin and edit.old_end <= end and (begin, end) != (edit.begin, edit.old_end):
+            end = _behind(end, edit)  # an edit inside: the span grows or shrinks around it
+        else:
+            return None
+    return Span(*begin, *end)
+
+
+def _behind(position: Position, edit: Move) -> Position:
+    """A position at or behind the edit's end, after it."""
+    line, column = position
+    if line == edit.old_end[0]:
+        return edit.new_end[0], edit.new_end[1] + column - edit.old_end[1]
+    return line + edit.new_end[0] - edit.old_end[0], column

@@ -1,0 +1,49 @@
+"""Pushed diagnostics, for clients that do not pull: one task for each document, which ends with its newest version."""
+
+from __future__ import annotations
+
+import asyncio
+
+from graphmend.server import diagnostics
+from graphmend.server.documents import Document
+from graphmend.server.session import Session
+
+
+class Publisher:
+    """Sends what `diagnostics.current` makes, as often as a document changes."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tasks: dict[Document, asyncio.Task[None]] = {}
+
+    def publish(self, document: Document) -> None:
+        """Sends the diagnostics of the document's newest version as soon as they are known."""
+        if self._session.client.capabilities.pull_diagnostics:
+            return
+        if document not in self._tasks:
+            task = self._tasks[document] = self._session.spawn(self._publish(document))
+            task.add_done_callback(lambda _: self._tasks.pop(document, None))
+
+    def publish_again(self, document: Document) -> None:
+        """What is shown for the document changed without an edit."""
+        self.publish(document)
+        self._session.client.refresh()
+
+    def publish_all(self) -> None:
+        """Something other than a text changed: all that is shown is made again, whoever shows it."""
+        for document in self._session.documents:
+            self.publish(document)
+        self._session.client.refresh()
+
+    def withdraw(self, document: Document) -> None:
+        """A closed document has no diagnostics."""
+        if not self._session.client.capabilities.pull_diagnostics:
+            self._session.client.publish(document.uri, None, [])
+
+    async def _publish(self, document: Document) -> None:
+        stamp = -1
+        while stamp != document.stamp:  # an edit came while the diagnostics were made: those are stale
+            stamp = document.stamp
+            found = await diagnostics.current(self._session, document)
+        if self._session.documents.is_open(document):
+            self._session.client.publish(document.uri, document.version, found)

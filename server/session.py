@@ -1,0 +1,150 @@
+"""One conversation with one client: what it can do, what it set, which documents it has open, what is known about them.
+
+The features (a file each) ask the session; the session asks the analyses and the check. Its work happens on the event
+loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+import traceback
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from lsprotocol import types
+
+from graphmend.analysis.finding import Finding
+from graphmend.analysis.source import Encoding, LineIndex
+from graphmend.server.analyses import Analyses, Check
+from graphmend.server.client import Client
+from graphmend.server.documents import Document, Documents
+from graphmend.server.folders import Folders
+
+if TYPE_CHECKING:
+    from pygls.lsp.server import LanguageServer
+
+    from graphmend.workspace.config import Configuration
+
+Verdict = Literal["confirmed", "not seen", "not reached"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A finding as the user sees it: where it stands now, and what TorchDynamo said about it."""
+
+    finding: Finding
+    verdict: Verdict | None = None
+    says: str = ""
+
+
+class Session:
+    """What the server knows while one client is connected."""
+
+    def __init__(self, server: LanguageServer, check: Check | None = None) -> None:
+        self.client = Client(server)
+        self.documents = Documents()
+        self.folders = Folders()
+        self.trusted = False
+        self.analyses = Analyses(self.documents, lambda d: self.folders.scope(d.path), self._analysis_failed, check)
+        #: Told when what is shown for a document changed without an edit.
+        self.changed: Callable[[Document], None] = lambda document: None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._failed_before = False
+
+    async def current(self, document: Document) -> list[Shown]:
+        """What is to be shown for the document's newest version."""
+        configuration = self.configuration(document)
+        if not configuration["enable"]:
+            return []
+        if configuration["run"] == "onSave" and self.analyses.knows(document):
+            analysis = self.analyses.shown(document)
+        else:
+            analysis = await self.analyses.current(document)
+        return [Shown(finding) for finding in analysis.findings]
+
+    def lines_of(self, path: str) -> LineIndex | None:
+        """The lines of any file, as the client has it open or as it is on disk; None where it cannot be read."""
+        document = self.documents.by_path(path)
+        if document is not None:
+            return document.text
+        from graphmend.workspace import files
+
+        try:
+            return LineIndex(files.read(path).text)
+        except files.FileProblem:
+            return None
+
+    @property
+    def encoding(self) -> Encoding:
+        encoding: Encoding = self.client.encoding
+        return encoding
+
+    def opened(self, document: Document) -> None:
+        self.documents.open(document)
+
+    def closed(self, uri: str) -> Document | None:
+        document = self.documents.close(uri)
+        if document is not None:
+            self.analyses.forget(document)
+        return document
+
+    async def saved(self, document: Document) -> None:
+        """A document was saved: what waits for that is done now."""
+        await self.analyses.current(document)
+        self.changed(document)
+
+    def files_changed(self, paths: list[str]) -> None:
+        """Files changed on disk: other documents' findings may depend on them."""
+        self.folders.forget()
+        self.analyses.expire()
+
+    def trust(self, trusted: bool) -> None:
+        """The client changed its mind about the workspace."""
+        self.trusted = trusted
+
+    async def close(self) -> None:
+        """The conversation is over: stop whatever still runs."""
+        for task in list(self._tasks):
+            task.cancel()
+
+    def configuration(self, document: Document) -> Configuration:
+        return self.folders.configuration(document.path)
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Work that nobody awaits; its failure is logged."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s", "".join(traceback.format_exception(error)))
+
+    def _analysis_failed(self, document: Document, error: BaseException) -> None:
+        """Logs what reproduces the failure. Told the user once: what fails at one keystroke fails at the next."""
+        kept = _save(document.text.text)
+        trace = "".join(traceback.format_exception(error))
+        log.error(
+            "the analysis of %s (version %d) failed; its text is in %s\n%s", document.uri, document.version, kept, trace
+        )
+        if not self._failed_before:
+            self._failed_before = True
+            self.client.show(
+                types.MessageType.Warning, f"GraphMend could not analyse {document.path}; the log says why."
+            )
+
+
+def _save(text: str) -> str:
+    try:
+        with tempfile.NamedTemporaryFile("wb", prefix="graphmend-failed-", suffix=".py", delete=False) as file:
+            file.write(text.encode("utf-8", "surrogatepass"))
+    except OSError as error:
+        return f"no file ({error})"
+    return file.name
