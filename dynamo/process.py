@@ -1,0 +1,231 @@
+"""One worker process as we see it: its handshake, its messages, its end.
+
+Knows the worker's protocol and nothing of reports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+PROTOCOL = 1
+MAIN = Path(__file__).parent / "worker" / "main.py"
+START_SECONDS = 120.0
+GRACE_SECONDS = 5.0
+"""How much longer than the worker we wait before we end it ourselves."""
+LONGEST_LINE = 256 * 1024 * 1024
+ERRORS_KEPT = 16 * 1024
+
+
+class Unavailable(Exception):
+    """No check can run in this interpreter; the message says why in one line."""
+
+
+class WorkerDied(Exception):
+    """The worker's own process ended; a new one may do better."""
+
+
+class Handshake(NamedTuple):
+    python: str
+    torch: str
+    cuda: str | None
+    executable: str
+    fork: bool
+
+
+class Worker:
+    """A worker that has said hello. Where it can fork it takes many checks, else one (and must be started anew)."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, hello: Handshake, errors: asyncio.Task[bytes], once: bool
+    ) -> None:
+        self.hello = hello
+        self.memory: int | None = None
+        """Bytes that the warm parent occupies, once it is warm."""
+        self.once = once
+        self._process = process
+        self._errors = errors
+        self._waiting: dict[int, tuple[asyncio.Future[dict[str, Any]], Callable[[str], None]]] = {}
+        self._numbers = 0
+        self._stamp = _torch_stamp(hello.executable)
+        self._reader = asyncio.create_task(self._read())
+
+    @classmethod
+    async def start(cls, interpreter: str, cwd: str | None = None) -> Worker:
+        """Starts the worker in an interpreter; raises `Unavailable`."""
+        program = shutil.which(interpreter)
+        if program is None:
+            raise Unavailable(f"the interpreter {interpreter} does not exist or cannot be run")
+        once = not hasattr(os, "fork")
+        try:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                str(MAIN),
+                *(["--once"] if once else []),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=cwd if cwd and os.path.isdir(cwd) else None,
+                limit=LONGEST_LINE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Unavailable(f"the interpreter {interpreter} cannot be started: {error}") from error
+        errors = asyncio.create_task(_tail(process.stderr))
+        try:
+            return cls(process, await cls._hello(interpreter, process, errors), errors, once)
+        except BaseException:
+            _end(process)
+            errors.cancel()
+            raise
+
+    @staticmethod
+    async def _hello(interpreter: str, process: asyncio.subprocess.Process, errors: asyncio.Task[bytes]) -> Handshake:
+        assert process.stdout is not None
+        try:
+            line = await asyncio.wait_for(process.stdout.readline(), START_SECONDS)
+            hello = json.loads(line)
+            if hello["hello"] != PROTOCOL:
+                raise ValueError
+        except asyncio.TimeoutError:
+            raise Unavailable(f"{interpreter} did not import torch within {START_SECONDS:.0f} seconds") from None
+        except (ValueError, KeyError, TypeError):
+            status = await process.wait() if process.stdout.at_eof() else None
+            last = (await errors).decode("utf-8", "replace").strip().splitlines()[-1:] if status is not None else []
+            said = f": {last[0]}" if last else ""
+            raise Unavailable(f"{interpreter} is not a Python that can run checks{said}") from None
+        if hello["problem"]:
+            raise Unavailable(hello["problem"])
+        return Handshake(hello["python"], hello["torch"], hello["cuda"], hello["executable"], hello["fork"])
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None and not self._reader.done()
+
+    def outdated(self) -> bool:
+        """Whether torch was changed on disk since this process imported it, or the process takes no further check."""
+        return (self.once and self._numbers > 0) or self._stamp != _torch_stamp(self.hello.executable)
+
+    def next_number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    async def check(self, job: dict[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
+        """The worker's last message about a job. Raises `WorkerDied`; ends the job where the caller is cancelled."""
+        number = job["id"]
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = (answer, tell)
+        try:
+            await self._send(job)
+            return await asyncio.wait_for(answer, job["timeout"] + GRACE_SECONDS)
+        except asyncio.TimeoutError:
+            self.kill()
+            return {"problem": "no answer in the time allowed", "end": "timeout"}
+        except asyncio.CancelledError:
+            self._cancel(number)
+            raise
+        finally:
+            self._waiting.pop(number, None)
+
+    def _cancel(self, number: int) -> None:
+        if self.once:
+            self.kill()
+        elif self.alive and self._process.stdin is not None:
+            self._process.stdin.write(_line({"cancel": number}))
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        if not self.alive:
+            raise WorkerDied(await self._reason())
+        try:
+            self._process.stdin.write(_line(message))
+            await self._process.stdin.drain()
+        except (BrokenPipeError, ConnectionResetError):
+            raise WorkerDied(await self._reason()) from None
+
+    async def _read(self) -> None:
+        """Hands messages to whoever waits for them, until the worker ends."""
+        assert self._process.stdout is not None
+        try:
+            while line := await self._process.stdout.readline():
+                message = json.loads(line)
+                if "warm" in message:
+                    self.memory = message["memory"]
+                    continue
+                answer, tell = self._waiting.get(message["id"], (None, None))
+                if answer is None or tell is None or answer.done():
+                    continue
+                if "end" in message:
+                    answer.set_result(message)
+                else:
+                    tell(message["stage"])
+        finally:
+            if self._waiting:
+                error = WorkerDied(await self._reason())
+                for answer, _ in self._waiting.values():
+                    if not answer.done():
+                        answer.set_exception(error)
+
+    async def _reason(self) -> str:
+        status = await self._process.wait()
+        last = (await self._errors).decode("utf-8", "replace").strip().splitlines()[-1:]
+        how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+        return f"the worker in {self.hello.executable} {how}" + (f": {last[0]}" if last else "")
+
+    def kill(self) -> None:
+        """Ends the process; its checks end with it."""
+        _end(self._process)
+
+    async def close(self) -> None:
+        """Ends the process and waits for that."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()  # the parent ends its checks, then itself
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._process.wait(), 1.0)
+        self.kill()
+        await self._process.wait()
+        for task in (self._reader, self._errors):
+            with contextlib.suppress(asyncio.CancelledError, WorkerDied):
+                await task
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return json.dumps(message).encode("ascii") + b"\n"
+
+
+def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+async def _tail(stream: asyncio.StreamReader | None) -> bytes:
+    """Reads to the end and keeps the last of it."""
+    assert stream is not None
+    kept = b""
+    while data := await stream.read(1 << 16):
+        kept = (kept + data)[-ERRORS_KEPT:]
+    return kept
+
+
+def _torch_stamp(executable: str) -> tuple[str, int] | None:
+    """Changes when another torch is installed for an interpreter. Looks in its site-packages; a torch elsewhere is
+    not watched.
+    """
+    prefix = Path(executable).parent.parent
+    for pattern in ("lib/python3*/site-packages/torch/version.py", "Lib/site-packages/torch/version.py"):
+        for version in sorted(prefix.glob(pattern)):
+            with contextlib.suppress(OSError):
+                return str(version), version.stat().st_mtime_ns
+    return None

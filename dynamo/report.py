@@ -1,0 +1,244 @@
+"""What a check answers, as plain data for the server and the command.
+
+Knows no process and no protocol of the editor.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from graphmend.analysis.finding import Span
+
+Kind = Literal["break", "skip", "raises", "error"]
+Status = Literal["checked", "no-inputs", "failed"]
+
+
+class Frame(NamedTuple):
+    """One level of the user's stack at a break; the span is in code points."""
+
+    path: str
+    function: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """One place where TorchDynamo stopped tracing.
+
+    `kind`: the graph was split (`break`), the whole frame ran eagerly (`skip`), the program raised under
+    `fullgraph=True` (`raises`), or Dynamo itself failed (`error`). `path` and `span` are the innermost place in the
+    user's project; `in_project` is False where no frame is. `run` counts which of the target's runs saw it first.
+    """
+
+    path: str
+    span: Span
+    function: str
+    kind: Kind
+    gb_type: str
+    gb_id: str | None
+    reason: str
+    hints: tuple[str, ...]
+    stack: tuple[Frame, ...]
+    in_project: bool = True
+    wrapped_by: tuple[str, ...] = ()
+    count: int = 1
+    run: int = 0
+
+    @property
+    def skipped_frame(self) -> bool:
+        return self.kind == "skip"
+
+
+class Recompile(NamedTuple):
+    """A function that was compiled again, and the guard that failed."""
+
+    path: str
+    line: int
+    function: str
+    reason: str
+
+
+class Lines(Mapping[str, frozenset[int]]):
+    """Line numbers by absolute path; a path that was never seen has none."""
+
+    def __init__(self, lines: Mapping[str, frozenset[int]] | None = None) -> None:
+        self._lines = {os.path.realpath(path): found for path, found in (lines or {}).items()}
+
+    def __getitem__(self, path: str) -> frozenset[int]:
+        return self._lines.get(os.path.realpath(path), frozenset())
+
+    def __iter__(self) -> Any:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+
+class RunInfo(NamedTuple):
+    """One call of the target: which inputs, and what it raised in eager mode."""
+
+    inputs: str
+    raised: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The mended text beside the original, on the same inputs and weights. Empty `differences` means equal.
+
+    `silenced` holds printed or logged lines that the original shows and the mended text, compiled, does not.
+    """
+
+    runs: int
+    differences: tuple[str, ...] = ()
+    silenced: tuple[str, ...] = ()
+    gradients: int = 0
+    """How many gradients were compared."""
+    largest: float = 0.0
+    """The largest difference of a value or gradient; 0.0 means equal to the bit."""
+
+    @property
+    def equal(self) -> bool:
+        return not self.differences and not self.silenced
+
+
+class Times(NamedTuple):
+    """Milliseconds of one call; `cold` is the first one, compilation included."""
+
+    eager: float
+    compiled: float
+    cold: float
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReport:
+    """What became of one target. `problem` says in one line why it was not checked."""
+
+    name: str
+    status: Status
+    problem: str | None = None
+    line: int = 0
+    notes: tuple[str, ...] = ()
+    origin: str = ""
+    """Where the inputs come from: configuration, `example_inputs()`, comment, synthesised."""
+    inputs: str = ""
+    """The inputs as source text."""
+    arguments: tuple[str, ...] = ()
+    """Shapes of the arguments of each given call."""
+    device: str = ""
+    graphs: int = 0
+    """Graphs that the first call handed to the backend."""
+    ops: tuple[int, ...] = ()
+    breaks: tuple[Break, ...] = ()
+    executed: Lines = field(default_factory=Lines)
+    traced: Lines = field(default_factory=Lines)
+    recompiles: tuple[Recompile, ...] = ()
+    runs: tuple[RunInfo, ...] = ()
+    comparison: Comparison | None = None
+    times: Times | None = None
+
+    @property
+    def graph_breaks(self) -> int:
+        """Graphs minus one, as the GraphMend paper counts."""
+        return max(self.graphs - 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A whole check. `problem` says in one line why there is none; `note` why CUDA was not used, and the like."""
+
+    path: str
+    targets: tuple[TargetReport, ...] = ()
+    problem: str | None = None
+    note: str = ""
+    torch: str = ""
+    python: str = ""
+    output: str = ""
+    """What the checked code printed, cut in the middle where it is long."""
+    seconds: float = 0.0
+    after: Report | None = None
+    """The same check of the mended text, where one was asked for."""
+
+    @property
+    def breaks(self) -> tuple[Break, ...]:
+        return tuple(b for target in self.targets for b in target.breaks)
+
+    def covered(self, path: str) -> tuple[frozenset[int], frozenset[int]]:
+        """(lines that Dynamo traced, lines that ran eagerly) of a file, over all targets."""
+        traced = frozenset().union(*(t.traced[path] for t in self.targets)) if self.targets else frozenset()
+        executed = frozenset().union(*(t.executed[path] for t in self.targets)) if self.targets else frozenset()
+        return traced, executed
+
+
+# from the worker's JSON
+
+
+def report(path: str, data: Mapping[str, Any], output: str = "", python: str = "") -> Report:
+    return Report(
+        path=path,
+        targets=tuple(_target(t) for t in data.get("targets", ())),
+        problem=data.get("problem"),
+        note=data.get("note", ""),
+        torch=data.get("torch", ""),
+        python=python,
+        output=output,
+        seconds=data.get("seconds", 0.0),
+    )
+
+
+def _lines(data: Mapping[str, Any]) -> Lines:
+    return Lines({path: frozenset(n for a, b in ranges for n in range(a, b + 1)) for path, ranges in data.items()})
+
+
+def _target(data: Mapping[str, Any]) -> TargetReport:
+    comparison, times = data.get("comparison"), data.get("times")
+    return TargetReport(
+        name=data["name"],
+        status=data["status"],
+        problem=data.get("problem"),
+        line=data.get("line", 0),
+        notes=tuple(data.get("notes", ())),
+        origin=data.get("origin", ""),
+        inputs=data.get("inputs", ""),
+        arguments=tuple(data.get("arguments", ())),
+        device=data.get("device", ""),
+        graphs=data.get("graphs", 0),
+        ops=tuple(data.get("ops", ())),
+        breaks=tuple(break_(b) for b in data.get("breaks", ())),
+        executed=_lines(data.get("executed", {})),
+        traced=_lines(data.get("traced", {})),
+        recompiles=tuple(
+            Recompile(r["file"], r["line"], r["function"], r["reason"]) for r in data.get("recompiles", ())
+        ),
+        runs=tuple(RunInfo(r["inputs"], r["raised"]) for r in data.get("runs", ())),
+        comparison=None
+        if comparison is None
+        else Comparison(
+            comparison["runs"],
+            tuple(comparison["differences"]),
+            tuple(comparison["silenced"]),
+            comparison["gradients"],
+            comparison["largest"],
+        ),
+        times=None if times is None else Times(times["eager"], times["compiled"], times["cold"]),
+    )
+
+
+def break_(data: Mapping[str, Any]) -> Break:
+    return Break(
+        path=data["file"],
+        span=Span(*data["span"]),
+        function=data["function"],
+        kind=data["kind"],
+        gb_type=data["gb_type"],
+        gb_id=data["gb_id"],
+        reason=data["reason"],
+        hints=tuple(data["hints"]),
+        stack=tuple(Frame(f["file"], f["function"], Span(*f["span"])) for f in data["stack"]),
+        in_project=data["in_project"],
+        wrapped_by=tuple(data["wrapped_by"]),
+        count=data["count"],
+        run=data.get("run", 0),
+    )

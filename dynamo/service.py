@@ -1,0 +1,114 @@
+"""Checks for the server and the command: starts, warms, cancels and replaces workers, one warm parent for each
+interpreter.
+
+Everything of the user's runs in the worker's processes. A check never raises: `Report.problem` says what went wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+
+from graphmend.dynamo.process import Handshake, Unavailable, Worker, WorkerDied
+from graphmend.dynamo.report import Report, report
+from graphmend.dynamo.targets import Request
+
+Progress = Callable[[str], None]
+
+IDLE_SECONDS = 600.0
+
+
+class Service:
+    """The checks of one server or command. Use it within one event loop, and `close` it."""
+
+    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._idle_seconds = idle_seconds
+        self._workers: dict[tuple[str, str | None], Worker] = {}
+        self._locks: dict[tuple[str, str | None], asyncio.Lock] = {}
+        self._busy: dict[tuple[str, str | None], int] = {}
+        self._timers: dict[tuple[str, str | None], asyncio.TimerHandle] = {}
+
+    async def check(self, request: Request, on_progress: Progress | None = None) -> Report:
+        """Runs a check. Cancelling the task ends the check's processes at once."""
+        tell = on_progress or (lambda stage: None)
+        before = await self._checked(request, tell)
+        if request.mended is None or before.problem is not None:
+            return before
+        tell("checking the mended text")
+        texts = {**request.texts, **request.mended}
+        after = await self._checked(dataclasses.replace(request, texts=texts, mended=None), tell)
+        return dataclasses.replace(before, after=after)
+
+    async def handshake(self, interpreter: str, cwd: str | None = None) -> Handshake:
+        """Versions in an interpreter; raises `Unavailable`, whose message is one line, where no check can run in it."""
+        return (await self._worker((interpreter, cwd))).hello
+
+    async def close(self) -> None:
+        """Ends every worker and check."""
+        for timer in self._timers.values():
+            timer.cancel()
+        workers, self._workers = list(self._workers.values()), {}
+        await asyncio.gather(*(worker.close() for worker in workers))
+
+    async def _checked(self, request: Request, tell: Progress) -> Report:
+        key = (request.interpreter, request.cwd)
+        self._busy[key] = self._busy.get(key, 0) + 1
+        try:
+            return await self._with_retry(request, tell, key)
+        except Unavailable as error:
+            return Report(request.path, problem=str(error))
+        finally:
+            self._busy[key] -= 1
+            self._idle_later(key)
+
+    async def _with_retry(self, request: Request, tell: Progress, key: tuple[str, str | None]) -> Report:
+        """A parent that dies is replaced once; a check that dies is the user's to know about."""
+        for again in (True, False):
+            worker = await self._worker(key)
+            try:
+                answer = await worker.check(request.job(worker.next_number()), tell)
+                break
+            except WorkerDied as error:
+                if not again:
+                    return Report(request.path, problem=str(error))
+                tell(f"starting again: {error}")
+        result = answer.get("result") or {"problem": answer.get("problem") or "the check was cancelled"}
+        return report(request.path, result, answer.get("output", ""), worker.hello.python)
+
+    async def _worker(self, key: tuple[str, str | None]) -> Worker:
+        """The living worker of an interpreter; started, or replaced where its torch was changed on disk."""
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            worker = self._workers.get(key)
+            if worker is not None and (not worker.alive or worker.outdated()):
+                del self._workers[key]
+                await worker.close()
+                worker = None
+            if worker is None:
+                worker = self._workers[key] = await Worker.start(*key)
+            return worker
+
+    def _idle_later(self, key: tuple[str, str | None]) -> None:
+        old = self._timers.pop(key, None)
+        if old is not None:
+            old.cancel()
+        if not self._busy.get(key):
+            self._timers[key] = asyncio.get_running_loop().call_later(self._idle_seconds, self._idle, key)
+
+    def _idle(self, key: tuple[str, str | None]) -> None:
+        worker = None if self._busy.get(key) else self._workers.pop(key, None)
+        if worker is not None:
+            worker.kill()
+
+
+def check(request: Request, on_progress: Progress | None = None) -> Report:
+    """`Service.check` for callers without an event loop."""
+
+    async def once() -> Report:
+        service = Service()
+        try:
+            return await service.check(request, on_progress)
+        finally:
+            await service.close()
+
+    return asyncio.run(once())

@@ -1,0 +1,86 @@
+"""What to check, as a request: file, names, declared inputs, texts of unsaved buffers.
+
+Reads names on a command line, runs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A `[[tool.graphmend.targets]]` entry: Python expressions, kept as data until the user asks for a check."""
+
+    target: str
+    init: str = ""
+    inputs: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One check of one file.
+
+    `texts` holds unsaved buffers by absolute path; they win over the files. `names` are classes, functions or
+    `Class.method`; empty means every target that is found. `roots` are the folders whose files are the user's
+    (workspace folders); the file's own package is always one. `mended` are texts for a second run beside the first.
+    """
+
+    path: str
+    names: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    declared: tuple[Declared, ...] = ()
+    device: str = "auto"
+    timeout: float = 60.0
+    interpreter: str = sys.executable
+    roots: tuple[str, ...] = ()
+    cwd: str | None = None
+    module: str | None = None
+    import_root: str | None = None
+    mended: Mapping[str, str] | None = None
+    bench: bool = False
+    memory: int | None = None
+
+    def job(self, number: int) -> dict[str, Any]:
+        """The request as the worker reads it."""
+        return {
+            "id": number,
+            "path": os.path.abspath(self.path),
+            "names": list(self.names),
+            "texts": dict(self.texts),
+            "declared": [
+                {"target": d.target, "init": d.init, "inputs": d.inputs} for d in self.declared if self.concerns(d)
+            ],
+            "device": self.device,
+            "timeout": self.timeout,
+            "roots": [package_root(self.path), *self.roots],
+            "cwd": self.cwd or os.path.dirname(os.path.abspath(self.path)),
+            "module": self.module,
+            "import_root": self.import_root,
+            "bench": self.bench,
+            "memory": self.memory,
+        }
+
+    def concerns(self, declared: Declared) -> bool:
+        """Whether an entry (`file.py:Name`, `package.module:Name` or `Name`) is about this file."""
+        place, colon, _ = declared.target.rpartition(":")
+        if not colon:
+            return True
+        path = os.path.realpath(self.path)
+        if place.endswith(".py"):
+            return ("/" + path.replace(os.sep, "/")).endswith("/" + place.replace(os.sep, "/").removeprefix("./"))
+        tail = os.path.join(*place.split("."))
+        return path.endswith((os.sep + tail + ".py", os.sep + os.path.join(tail, "__init__.py")))
+
+
+def package_root(path: str) -> str:
+    """The folder of the outermost package that a file is in, or its own folder."""
+    folder = Path(os.path.abspath(path)).parent
+    while (folder.parent / "__init__.py").is_file() and (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return str(folder)

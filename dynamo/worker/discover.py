@@ -1,0 +1,140 @@
+"""What in a module can be run: compiled functions and objects, `nn.Module` classes, and whatever was named."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from .errors import Unusable
+
+
+class Target:
+    """Something to compile and call.
+
+    `kind` is "class" (an instance must be made first), "object" (a module that exists) or "function". `method` is
+    the method of a class's instance that is called; None means the instance itself.
+    """
+
+    def __init__(self, name: str, kind: str, value: Any, method: str | None = None) -> None:
+        self.name = name
+        self.kind = kind
+        self.value = value
+        self.method = method
+
+    @property
+    def line(self) -> int:
+        value = getattr(self.value, "_torchdynamo_orig_callable", self.value)
+        try:
+            return inspect.getsourcelines(value if self.kind != "object" else type(value))[1]
+        except (OSError, TypeError):
+            return 0
+
+
+class CompileSites:
+    """Stands in for `torch.compile` while the user's module runs: same call, counting backend, and a list of what
+    was compiled.
+    """
+
+    def __init__(self, backend: Callable[..., Any]) -> None:
+        self.backend = backend
+        self.inner = torch.compile
+        self.made: list[Any] = []
+
+    def compile(self, model: Any = None, **options: Any) -> Any:
+        if model is None:
+            return lambda model: self.compile(model, **options)
+        kept = {name: options[name] for name in ("fullgraph", "dynamic", "disable") if name in options}
+        made = self.inner(model, backend=self.backend, **kept)
+        self.made.append(made)
+        return made
+
+    def install(self) -> None:
+        torch.compile = self.compile
+
+
+def find(module: ModuleType, names: list[str], sites: CompileSites) -> list[Target]:
+    """The named targets, or all that the module offers."""
+    if names:
+        return [named(module, name) for name in names]
+    compiled = [
+        target
+        for name, value in list(vars(module).items())
+        if any(value is made for made in sites.made) and (target := as_target(name, value)) is not None
+    ]
+    return compiled + roots(module)
+
+
+def named(module: ModuleType, name: str) -> Target:
+    """`Class`, `function`, `Class.method` or a module-level object."""
+    head, _, rest = name.partition(".")
+    if not hasattr(module, head):
+        raise Unusable(f"{module.__file__} has no {head}{_similar(module, head)}")
+    target = as_target(head, getattr(module, head))
+    if target is None:
+        raise Unusable(f"{head} in {module.__file__} is neither a function nor an nn.Module")
+    if rest and rest != "forward":
+        if not callable(getattr(target.value, rest, None)):
+            raise Unusable(f"{head} has no method {rest}")
+        return Target(name, target.kind, target.value, rest)
+    return target
+
+
+def _similar(module: ModuleType, name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, [n for n in vars(module) if not n.startswith("__")], 1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def as_target(name: str, value: Any) -> Target | None:
+    if isinstance(value, type):
+        return Target(name, "class", value) if callable(value) and issubclass(value, torch.nn.Module) else None
+    if isinstance(value, torch.nn.Module):
+        return Target(name, "object", value)
+    return Target(name, "function", value) if callable(value) else None
+
+
+def roots(module: ModuleType) -> list[Target]:
+    """The `nn.Module` classes of the file that are no part of another one of its classes."""
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, torch.nn.Module)
+        and value.__module__ == module.__name__
+        and value.__name__ == name
+        and has_forward(value)
+    }
+    parts = _used_in_constructors(module, set(own))
+    bases = {base.__name__ for value in own.values() for base in value.__mro__[1:]}
+    chosen = [n for n in own if n not in parts and n not in bases] or list(own)
+    return [Target(name, "class", own[name]) for name in chosen]
+
+
+def has_forward(value: type) -> bool:
+    if inspect.isabstract(value):
+        return False
+    forward = getattr(value, "forward", None)
+    # A class without a `forward` inherits one that only raises.
+    return forward is not None and getattr(forward, "__name__", "") != "_forward_unimplemented"
+
+
+def _used_in_constructors(module: ModuleType, names: set[str]) -> set[str]:
+    """Classes that another class of the file calls."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(module.__file__ or "")))
+    except (SyntaxError, ValueError):
+        return set()
+    used = set()
+    for definition in ast.walk(tree):
+        if isinstance(definition, ast.ClassDef):
+            for node in ast.walk(definition):
+                if isinstance(node, ast.Name) and node.id in names and node.id != definition.name:
+                    used.add(node.id)
+    return used

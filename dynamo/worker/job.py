@@ -1,0 +1,86 @@
+"""One check: imports the file, finds targets and inputs, runs each eagerly and compiled, and tells what happened.
+
+Runs in the fork.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch._dynamo
+
+from . import devices, discover, examples, loading, synthesis, warmup
+from .errors import Unusable, describe
+from .lines import Project
+from .session import Session
+
+Progress = Callable[[str], None]
+
+
+def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """The whole check, as plain data. `problem` is set where it could not be made at all."""
+    began = time.monotonic()
+    torch.set_num_threads(warmup.THREADS)
+    project = Project(job["roots"])
+    sites = discover.CompileSites(count_only)
+    path = job["path"]
+    name = os.path.basename(path)
+    answer: dict[str, Any] = {"torch": torch.__version__, "targets": [], "problem": None, "note": ""}
+    try:
+        possible, answer["note"] = devices.candidates(job["device"])
+        progress(f"importing {name}")
+        sites.install()
+        module = _import(job, project)
+        targets = discover.find(module, job["names"] or _configured_names(job, module), sites)
+        if not targets:
+            raise Unusable(f"{name} has nothing to check: no nn.Module class with a forward, nothing compiled")
+    except Unusable as error:
+        answer["problem"] = str(error)
+        return answer
+    deadline = began + 0.8 * float(job["timeout"])
+    for number, target in enumerate(targets):
+        until = time.monotonic() + max(deadline - time.monotonic(), 0.0) / (len(targets) - number)
+        session = Session(target, project, possible, until, progress, job)
+        answer["targets"].append(session.run(_examples(target, module, job)))
+    answer["seconds"] = round(time.monotonic() - began, 3)
+    return answer
+
+
+def count_only(graph: Any, inputs: Any, **_: Any) -> Any:
+    """The backend of the user's own `torch.compile` calls; a running session counts their graphs."""
+    return Session.current.backend(graph, inputs) if Session.current is not None else graph.forward
+
+
+def _import(job: dict[str, Any], project: Project) -> ModuleType:
+    path = job["path"]
+    if path not in job["texts"] and not os.path.isfile(path):
+        raise Unusable(f"{path} does not exist")
+    sys.argv = [path]
+    try:
+        return loading.load(path, job["texts"], job.get("module"), job.get("import_root"))
+    except SystemExit as error:
+        raise Unusable(f"{path} calls sys.exit({error.code!r}) at import") from error
+    except BaseException as error:
+        raise Unusable(f"{path} cannot be imported: {describe(error, project.contains)}") from error
+
+
+def _configured_names(job: dict[str, Any], module: ModuleType) -> list[str]:
+    """Where inputs are declared for some names of the file, those names are what to check."""
+    names = [entry["target"].rpartition(":")[2] for entry in job["declared"]]
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def _examples(
+    target: discover.Target, module: ModuleType, job: dict[str, Any]
+) -> Callable[[], Iterator[examples.Example]]:
+    def each() -> Iterator[examples.Example]:
+        yield from examples.declared(target, module, job["declared"])
+        yield from synthesis.candidates(target, module)
+
+    return each

@@ -1,0 +1,74 @@
+"""The worker's life: it says hello, warms up and forks for each check; with `--once` it runs one check itself and ends.
+
+`--once` is for systems without a sound fork.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+
+from . import limits
+from .channel import Message, receive, send
+from .hello import handshake, one_line
+from .parent import Parent
+
+
+def main(requests: int, answers: int, once: bool) -> None:
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # counting devices must not initialise CUDA
+    hello = handshake()
+    send(answers, hello)
+    if hello["problem"]:
+        return
+    if once:
+        job = receive(requests)
+        if job is not None:
+            os.close(requests)
+            limits.apply(job["timeout"] * (os.cpu_count() or 1), job.get("memory"))
+            send(answers, {"id": job["id"], "end": "done", "result": run_job(job, answers)})
+        return
+    warm(answers)
+    Parent(requests, answers, run_job).run()
+
+
+def warm(answers: int) -> None:
+    """A small compile, so that modules which Dynamo imports late are there before the first fork."""
+    import gc
+
+    from . import warmup
+
+    began = time.monotonic()
+    warmup.run()
+    gc.collect()
+    gc.freeze()  # objects made so far stay in pages that the forks share
+    send(answers, {"warm": round(time.monotonic() - began, 3), "memory": resident()})
+
+
+def resident() -> int | None:
+    """Bytes of memory that this process occupies (Linux)."""
+    try:
+        with open("/proc/self/statm") as table:
+            return int(table.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return None
+
+
+def run_job(job: Message, answers: int) -> Message:
+    """Runs one check in this process. Whatever it raises becomes a `problem`."""
+    from . import job as job_module
+
+    def progress(stage: str) -> None:
+        send(answers, {"id": job["id"], "stage": stage})
+
+    try:
+        return job_module.run(job, progress)
+    except MemoryError:
+        return {"problem": "the check ran out of memory"}
+    except KeyboardInterrupt:
+        return {"problem": "the checked code raised KeyboardInterrupt"}
+    except SystemExit as error:
+        return {"problem": f"the checked code called sys.exit({error.code!r})"}
+    except BaseException as error:
+        traceback.print_exc()
+        return {"problem": f"the check failed: {type(error).__name__}: {one_line(error)}"}

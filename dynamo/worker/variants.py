@@ -1,0 +1,147 @@
+"""Further inputs, made from those that are known to fit, to reach the other side of branches that depend on data.
+
+A variant is named by plain data, so that another process can make the very same one: ("draw", seed), ("scale",
+factor), ...
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+from .examples import Arguments
+
+Variant = tuple[str, float]
+
+GIVEN: Variant = ("given", 0)
+TRIED: tuple[Variant, ...] = (
+    ("draw", 1),
+    ("negate", 0),
+    ("scale", 100),
+    ("zeros", 0),
+    ("masks", 0),
+    ("masks", 1),
+    ("some masked", 0),
+    ("draw", 2),
+    ("scale", 1e-3),
+    ("ones", 0),
+    ("scale", 1e5),
+    ("nan", 0),
+    ("weights", 64),
+    ("weights", 4096),
+)
+
+
+def label(variant: Variant) -> str:
+    kind, amount = variant
+    return {
+        "given": "the inputs as given",
+        "draw": f"another random draw (seed {amount:.0f})",
+        "negate": "negated inputs",
+        "scale": f"inputs times {amount:g}",
+        "zeros": "all zeros",
+        "ones": "all ones",
+        "masks": f"masks all {amount:.0f}",
+        "some masked": "masks partly 0",
+        "nan": "inputs with a NaN",
+        "weights": f"weights times {amount:g}",
+    }[kind]
+
+
+def seed(number: int) -> None:
+    """Every generator that inputs and models are likely to draw from."""
+    torch.manual_seed(number)
+    random.seed(number)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(number)
+
+
+def is_mask(tensor: torch.Tensor) -> bool:
+    """Booleans, and integers that are only 0 and 1 (attention masks; token ids go higher)."""
+    if tensor.dtype == torch.bool:
+        return True
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0:
+        return False
+    return bool(((tensor == 0) | (tensor == 1)).all())
+
+
+def _with_nan(tensor: torch.Tensor) -> torch.Tensor:
+    changed = tensor.clone()
+    if changed.numel():
+        changed.view(-1)[0] = float("nan")
+    return changed
+
+
+def _some_masked(tensor: torch.Tensor) -> torch.Tensor:
+    changed = torch.ones_like(tensor)
+    if changed.numel() > 1:
+        changed.view(-1)[-1] = 0
+    return changed
+
+
+def _change(variant: Variant) -> Callable[[torch.Tensor], torch.Tensor]:
+    kind, amount = variant
+    on_floats: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "negate": lambda t: -t,
+        "scale": lambda t: t * amount,
+        "zeros": torch.zeros_like,
+        "ones": torch.ones_like,
+        "nan": _with_nan,
+    }
+    on_masks: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "masks": lambda t: torch.full_like(t, amount),
+        "some masked": _some_masked,
+    }
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        if kind in on_floats and (tensor.is_floating_point() or tensor.is_complex()):
+            return on_floats[kind](tensor.detach()).requires_grad_(tensor.requires_grad)
+        if kind in on_masks and is_mask(tensor):
+            return on_masks[kind](tensor)
+        return tensor
+
+    return change
+
+
+def arguments(make: Callable[[], Arguments], variant: Variant) -> Arguments:
+    """The arguments of a variant; the generators are seeded first, so equal calls give equal values."""
+    seed(int(variant[1]) if variant[0] == "draw" else 0)
+    made = make()
+    return tree_map_only(torch.Tensor, _change(variant), made)  # type: ignore[no-any-return]
+
+
+def worth_trying(given: Arguments, has_weights: bool) -> Iterator[Variant]:
+    """The variants that change anything in these arguments."""
+    tensors: list[torch.Tensor] = []
+    tree_map_only(torch.Tensor, tensors.append, given)
+    floats = any(t.is_floating_point() or t.is_complex() for t in tensors)
+    masks = any(is_mask(t) for t in tensors)
+    for variant in TRIED:
+        wanted = {"draw": bool(tensors), "weights": has_weights, "masks": masks, "some masked": masks}
+        if wanted.get(variant[0], floats):
+            yield variant
+
+
+@contextmanager
+def weights(instance: Any, variant: Variant) -> Iterator[None]:
+    """Scales a module's floating-point parameters for a variant, and puts them back."""
+    if variant[0] != "weights" or not isinstance(instance, torch.nn.Module):
+        yield
+        return
+    kept = [(p, p.detach().clone()) for p in instance.parameters() if p.is_floating_point()]
+    with torch.no_grad():
+        for parameter, _ in kept:
+            parameter.mul_(variant[1])
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, value in kept:
+                parameter.copy_(value)
