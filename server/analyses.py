@@ -128,7 +128,11 @@ class Analyses:
 
             return mend(finding, result.facts(finding))
 
-        return await self._lane.run(job)
+        try:
+            return await self._lane.run(job)
+        except Exception as error:  # this finding has no mends; everything else goes on
+            self._failed(document, error)
+            return []
 
     async def edits(self, fix: Fix) -> tuple[TextEdit, ...]:
         """The edits of a fix; raises `Unmendable`."""

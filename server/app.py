@@ -10,7 +10,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 
 import graphmend
-from graphmend.server import configuration, convert, diagnostics, sync, trust
+from graphmend.server import code_actions, configuration, convert, diagnostics, hover, sync, trust
 from graphmend.server.analyses import Check
 from graphmend.server.capabilities import Capabilities
 from graphmend.server.protocol import Protocol
@@ -56,6 +56,8 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
 
 def _register(server: Server, session: Session, publisher: Publisher) -> None:
     """The features that depend on what the client can do."""
+    code_actions.register(server, session)
+    hover.register(server, session)
     if session.client.capabilities.pull_diagnostics:
         diagnostics.register(server, session)
 

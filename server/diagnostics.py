@@ -74,3 +74,13 @@ def _related(session: Session, finding: Finding) -> list[types.DiagnosticRelated
             location = types.Location(convert.uri_of(place.path), convert.range_of(lines, place.span, session.encoding))
             related.append(types.DiagnosticRelatedInformation(location, place.message))
     return related
+
+
+def url(code: str) -> str:
+    """Where a rule is documented."""
+    return _URL.format(code=code)
+
+
+def break_url(gb_id: str) -> str:
+    """Where torch documents a kind of break."""
+    return f"https://meta-pytorch.github.io/compile-graph-break-site/gb/{gb_id.lower()}.html"
