@@ -24,13 +24,18 @@ from torch._dynamo.variables.tensor import (
     TensorVariable,
     UnspecializedPythonVariable,
 )
-from torch._dynamo.variables.user_defined import NamedTupleVariable
+from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
+from torch._dynamo.variables.user_defined import NamedTupleVariable, StructSequenceVariable
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from . import sites
 from .calls import Frame
 from .dress import Look, look
 from .output import Later
 from .template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
+
+_BODIES = ("autograd.Function",)
+"""Operators with a body in which effects happen as in plain Python. Checkpointing is none: it would not repeat them."""
 
 
 class Uncapturable(Exception):
@@ -68,10 +73,14 @@ class _Reader:
         self.numbers: list[VariableTracker] = []
 
     def site(self, function: VariableTracker, args: VariableTracker, kwargs: VariableTracker) -> sites.Site:
-        if self.tx.parent is None or self.tx.export or torch._C._functorch.peek_interpreter_stack() is not None:
-            raise Uncapturable("under export, vmap and grad transforms an operator without rules would fail")
-        frames = _frames(self.tx)
-        return sites.Site(self.function(function), self.group(args), self.mapping(kwargs), frames)
+        if self.tx.parent is None or self.tx.export:
+            raise Uncapturable("an exported program finds no table")
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            raise Uncapturable("vmap and the gradient transforms have no rule for our operator")
+        tracer = self.tx.output.current_tracer
+        if tracer.parent is not None and tracer.source_target not in _BODIES:
+            raise Uncapturable("in the body of an operator such as torch.cond, AOTAutograd 2.13 drops effects")
+        return sites.Site(self.function(function), self.group(args), self.mapping(kwargs), _frames(self.tx))
 
     # Values
 
@@ -91,6 +100,8 @@ class _Reader:
             case NamedTupleVariable() if variable.tuple_cls is Later:
                 function, arguments, keywords = variable.items
                 return Call(self.function(function), self.group(arguments), self.mapping(keywords))
+            case StructSequenceVariable():
+                return Group(variable.tuple_cls, tuple(map(self.value, variable.items)))
             case NamedTupleVariable():
                 return Group(variable.tuple_cls._make, tuple(map(self.value, variable.items)))
             case SizeVariable() | TupleVariable() | ListVariable():
@@ -125,9 +136,21 @@ class _Reader:
 
     def number(self, variable: SymNodeVariable) -> Part:
         if variable.python_type() is bool:
+            if free_unbacked_symbols(variable.sym_num):
+                raise Uncapturable("a truth value that nothing known while tracing decides")
             return Constant(variable.evaluate_expr())
+        if variable.python_type() is float:
+            return self.real(variable)
         self.numbers.append(variable)
         return Number(len(self.numbers) - 1)
+
+    def real(self, variable: SymNodeVariable) -> Tensor:
+        """A float goes as a tensor: Inductor 2.13 lowers no symbolic float as an argument of an operator."""
+        scalar_tensor = TorchInGraphFunctionVariable(torch.scalar_tensor)
+        self.tensors.append(
+            scalar_tensor.call_function(self.tx, [variable], {"dtype": ConstantVariable.create(torch.float64)})
+        )
+        return Tensor(len(self.tensors) - 1, Look(number=True))
 
     # Functions and the objects that they belong to
 
