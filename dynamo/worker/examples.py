@@ -39,6 +39,8 @@ class Example:
         self.build = build
         self.inputs = inputs
         self.declared = declared
+        self.failed: Callable[[BaseException], None] = lambda error: None
+        """Told why an eager run failed; a maker of examples may learn from it."""
 
 
 _COMMENT = re.compile(r"#\s*graphmend:\s*example\s+(.*)$")
@@ -116,11 +118,20 @@ def _configured(target: Target, module: ModuleType, entries: list[dict[str, str]
         def call(inputs: str = inputs, names: dict[str, Any] = names) -> list[Arguments]:
             return several(evaluate(inputs, names, "inputs of " + target.name)) if inputs else [((), {})]
 
-        yield Example("configuration", f"{shown_init(target, init)}{_parenthesised(inputs)}", build, call)
+        yield Example("configuration", f"{shown_init(target, init)}{shown_arguments(inputs)}", build, call)
 
 
-def _parenthesised(text: str) -> str:
-    return text if text.startswith("(") and text.endswith(")") else f"({text})"
+def shown_arguments(text: str) -> str:
+    """An expression that `as_arguments` understands, as it would stand in a call."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return f"({text})"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
+        return f"({', '.join(ast.unparse(keyword) for keyword in node.keywords)})"
+    if isinstance(node, ast.Tuple):
+        return f"({', '.join(ast.unparse(item) for item in node.elts)})"
+    return f"({text.strip()})"
 
 
 def shown_init(target: Target, init: str) -> str:
@@ -161,13 +172,13 @@ def _comment(target: Target, module: ModuleType) -> Iterator[Example]:
         text = linecache.getline(path, line).strip()
         found = _COMMENT.match(text)
         if found:
-            yield _from_call(target, module, found.group(1))
+            yield from_call(target, module, found.group(1))
         elif not text.startswith(("#", "@")):
             return
         line -= 1
 
 
-def _from_call(target: Target, module: ModuleType, text: str) -> Example:
+def from_call(target: Target, module: ModuleType, text: str) -> Example:
     """`Net(8)(torch.randn(2, 8))`: the outer call's function makes the object, its arguments are the inputs."""
     try:
         call = ast.parse(text, mode="eval").body

@@ -222,7 +222,9 @@ class Recorder:
 def once_each(events: list[Event]) -> list[Event]:
     """One record for each place and type: an inlined break is seen again when its function is compiled alone."""
     kept: dict[tuple[Any, ...], Event] = {}
-    for event in events:
+    for number, event in enumerate(events):
+        if number and event["gb_type"] == "Attempt to trace generator" and len(event["stack"]) == 1:
+            continue  # a generator is a frame of its own only because its caller's frame broke
         key = (event["file"], tuple(event["span"][:2]), event["gb_type"])
         if key not in kept:
             kept[key] = dict(event, count=0)

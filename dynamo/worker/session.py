@@ -4,6 +4,7 @@ compiled runs.
 
 from __future__ import annotations
 
+import bdb
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -107,6 +108,7 @@ class Session:
                     fit = Fit(example, instance, device, len(example.inputs()))
                 except Exception as error:
                     tried.append(f"{example.text}: {describe(error, self.project.contains)}")
+                    example.failed(error)
                 else:
                     runs = [self._eager(fit, Run(call, GIVEN)) for call in range(fit.calls)]
                     if any(r.raised is None or (example.declared and self._raised_on_purpose(r.raised)) for r in runs):
@@ -115,6 +117,7 @@ class Session:
                         return fit, runs
                     raised = next(r.raised for r in runs if r.raised is not None)
                     tried.append(f"{example.text} raises {describe(raised, self.project.contains)}")
+                    example.failed(raised)
                 if example.declared and device == self.possible_devices[-1]:
                     raise Unusable(
                         f"{self.target.name} does not run on its declared inputs ({example.origin}): {tried[-1]}"
@@ -157,6 +160,8 @@ class Session:
         """Whether a `raise` or `assert` of the user's own code raised it: a path through the code, not inputs that
         do not fit.
         """
+        if isinstance(error, bdb.BdbQuit):  # a debugger that found no input
+            return True
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
