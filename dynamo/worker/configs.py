@@ -110,4 +110,4 @@ def _config_class(parameter: inspect.Parameter, target: Target, module: ModuleTy
 def _only_config(module: ModuleType) -> Any:
     found = [v for n, v in vars(module).items() if isinstance(v, type) and n.endswith(("Config", "Args"))]
     own = [v for v in found if v.__module__ == module.__name__]
-    return (own or found or [None])[0]
+    return next(iter(own or found), None)

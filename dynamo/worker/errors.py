@@ -14,6 +14,8 @@ class Unusable(Exception):
 def describe(error: BaseException, in_project: Callable[[str], bool] | None = None) -> str:
     """`ValueError: text (model.py:12)`: what was raised, and the innermost line of the user's that raised it."""
     text = " ".join(str(error).split())
+    if isinstance(error, Unusable):
+        return text
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError) and error.filename:
         where = f"{os.path.basename(error.filename)}:{error.lineno}"

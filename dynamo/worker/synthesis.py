@@ -58,7 +58,7 @@ def constructors(target: Target, module: ModuleType) -> Iterator[str]:
     except (TypeError, ValueError):
         parameters = []
     for small in ({}, {"dim": 8, "heads": 1}, {"dim": 64, "heads": 4}):
-        arguments = []
+        arguments: list[str] = []
         for parameter in parameters:
             text = _constructor_argument(parameter, target, module, small)
             if text is not None:
@@ -82,7 +82,7 @@ def _constructor_argument(
 
 def _calls(target: Target, module: ModuleType, prefix: str, call: Any, instance: Any) -> Iterator[Example]:
     queue = list(_combinations(call, instance))
-    seen = set()
+    seen: set[str] = set()
     while queue and len(seen) < TRIES:
         combination = queue.pop(0)
         text = f"{prefix}({', '.join(_argument(name, value) for name, value in combination.items())})"
