@@ -9,9 +9,13 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from graphmend.analysis.values import UNKNOWN, Value
+from graphmend.analysis.flow import Walker
+from graphmend.analysis.values import UNKNOWN, Value, join
 
 if TYPE_CHECKING:
+    from graphmend.analysis.definitions import FunctionInfo
+    from graphmend.analysis.flow import Environment
+    from graphmend.analysis.session import Session
     from graphmend.analysis.source import Source
 
 Gradients = Literal["off", "unknown"]
@@ -75,3 +79,50 @@ class FunctionFacts:
             if isinstance(block, list) and statement in block:
                 return block
         raise LookupError(f"{type(statement).__name__} stands in no block of {type(parent).__name__}")
+
+
+class Recording:
+    """What was seen while walking one definition, in all of its activations."""
+
+    def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.function = function
+        self.values: dict[ast.AST, Value] = {}
+        self.environments: dict[ast.stmt, Environment] = {}
+        self.gradients_on: set[ast.stmt] = set()
+        self.gradients_off: set[ast.stmt] = set()
+        self._inner = {n for n in ast.walk(function) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))}
+
+    def wants(self, info: FunctionInfo) -> bool:
+        """Whether a function is the one asked about, or stands inside it."""
+        return info.node in self._inner
+
+    def walker(self, session: Session, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int) -> Walker:
+        walker = _RecordingWalker(session, info, env, closure, depth)
+        walker.recording = self
+        return walker
+
+    def facts(self, source: Source, node: ast.expr | ast.stmt, names: Mapping[str, str], torch_version: str) -> FunctionFacts:
+        off = frozenset(self.gradients_off - self.gradients_on)
+        return FunctionFacts(source, self.function, node, names, self.values, self.environments, off, torch_version)
+
+
+class _RecordingWalker(Walker):
+    """A walk that remembers every expression's value and every statement's environment."""
+
+    recording: Recording
+
+    def eval(self, node: ast.expr) -> Value:
+        value = super().eval(node)
+        seen = self.recording.values.get(node)
+        self.recording.values[node] = value if seen is None else join(seen, value)
+        return value
+
+    def step(self, statement: ast.stmt) -> bool:
+        record = self.recording
+        seen = record.environments.get(statement)
+        if seen is None:
+            record.environments[statement] = dict(self.env)
+        else:
+            record.environments[statement] = {k: join(v, self.env[k]) for k, v in seen.items() if k in self.env}
+        (record.gradients_off if self.situation.gradients_off else record.gradients_on).add(statement)
+        return super().step(statement)

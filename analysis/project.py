@@ -1,19 +1,70 @@
-"""Facts about other modules, through a `Loader` that the caller supplies. Knows no file system itself."""
+"""Other modules' definitions, read through a `Loader` that the caller supplies. Knows no file system itself."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from graphmend.analysis.source import Source
+
+if TYPE_CHECKING:
+    from graphmend.analysis.definitions import ModuleInfo
+    from graphmend.analysis.values import Value
 
 
 class Loader(Protocol):
-    """Where the text of a module comes from."""
+    """Where the text of a module comes from. Never runs code."""
 
     def find(self, module: str) -> tuple[str, str] | None:
-        """(path, text) of a module by its dotted name; None where there is none. Never runs code."""
+        """(path, text) of a module by its dotted name; None where there is none. A package's path ends in `__init__.py`."""
+
+    def module_name(self, path: str) -> str | None:
+        """The dotted name under which the file at `path` is imported; None where it stands in no package or search folder."""
+
+
+class NoLoader:
+    """Reaches nothing: for a text that stands alone."""
+
+    def find(self, module: str) -> tuple[str, str] | None:
+        return None
+
+    def module_name(self, path: str) -> str | None:
+        return None
+
+
+#: modules that are never read: torch is known from its facts, the standard library by name
+NEVER_READ = frozenset({"torch", "numpy", "builtins", "typing", "typing_extensions", "logging", "warnings"})
 
 
 class Project:
-    """Modules that were read so far, by dotted name."""
+    """Modules that were read so far, by dotted name. One project serves many checks."""
 
-    def __init__(self, loader: Loader) -> None:
-        self.loader = loader
+    def __init__(self, loader: Loader | None = None) -> None:
+        self.loader = loader or NoLoader()
+        self._modules: dict[str, ModuleInfo | None] = {}
+        self.resolved: dict[str, Value] = {}
+        """Qualified names that were looked up so far."""
+
+    def module(self, name: str) -> ModuleInfo | None:
+        """A module in reach of the loader; None for one that is missing, does not parse or is never read."""
+        if name in self._modules:
+            return self._modules[name]
+        self._modules[name] = None  # an import in a circle finds nothing to add
+        if name.partition(".")[0] not in NEVER_READ and (found := self.loader.find(name)) is not None:
+            path, text = found
+            self._modules[name] = self.read(Source(text, path), name)
+        return self._modules[name]
+
+    def read(self, source: Source, name: str | None = None) -> ModuleInfo | None:
+        """The definitions of one source; None where it does not parse."""
+        from graphmend.analysis.definitions import ModuleInfo
+
+        if source.tree is None:
+            return None
+        return ModuleInfo(source, name or self.loader.module_name(source.path) or "", self)
+
+    def forget(self, path: str) -> None:
+        """Drop what was read from a file that has changed."""
+        for name, module in list(self._modules.items()):
+            if module is None or module.source.path == path:
+                del self._modules[name]
+        self.resolved.clear()

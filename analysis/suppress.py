@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend.analysis.finding import Finding, Span
@@ -56,13 +56,17 @@ class Suppression:
     """One comment. `codes` are rule codes or their beginnings; none of them means every rule."""
 
     span: Span
+    text: str
     codes: tuple[str, ...]
     reason: str
-    lines: range | None
-    """What it covers; None: the whole file."""
+    lines: tuple[int, int] | None
+    """The first and last line that it covers; None: the whole file."""
 
     def covers(self, finding: Finding) -> bool:
-        return self.lines is None or finding.span.line in self.lines
+        return self.reaches(finding.span.line)
+
+    def reaches(self, line: int) -> bool:
+        return self.lines is None or self.lines[0] <= line <= self.lines[1]
 
     def names(self, code: str) -> bool:
         return not self.codes or code.startswith(self.codes)
@@ -77,8 +81,14 @@ def suppressions(source: Source) -> tuple[Suppression, ...]:
 
 def apply(source: Source, findings: Iterable[Finding], settings: Settings) -> tuple[Finding, ...]:
     """The findings that no comment takes back and GM001 for the comments that were not needed, in order of the text."""
+    return take_back(suppressions(source), source.path, findings, settings)
+
+
+def take_back(
+    comments: Sequence[Suppression], path: str, findings: Iterable[Finding], settings: Settings
+) -> tuple[Finding, ...]:
+    """As `apply`, where the comments of the file at `path` are known already."""
     findings = tuple(findings)
-    comments = suppressions(source)
     if not comments:
         return findings
     used: set[tuple[int, str]] = set()
@@ -91,7 +101,7 @@ def apply(source: Source, findings: Iterable[Finding], settings: Settings) -> tu
     for i, comment in enumerate(comments):
         unused = [code for code in comment.codes or ("",) if (i, code) not in used and _can_tell(code, settings)]
         if unused and not _covered(comment, comments):
-            kept.append(_remark(source, comment, unused))
+            kept.append(_remark(path, comment, unused))
     return tuple(sorted(kept, key=lambda finding: finding.span[:2]))
 
 
@@ -109,13 +119,10 @@ def _can_tell(code: str, settings: Settings) -> bool:
 def _covered(comment: Suppression, comments: Iterable[Suppression]) -> bool:
     """Does another comment take GM001 itself back here?"""
     line = comment.span.line
-    return any(
-        other.codes and UnusedSuppression.code in other.codes and (other.lines is None or line in other.lines)
-        for other in comments
-    )
+    return any(UnusedSuppression.code in other.codes and other.reaches(line) for other in comments)
 
 
-def _remark(source: Source, comment: Suppression, unused: list[str]) -> Finding:
+def _remark(path: str, comment: Suppression, unused: list[str]) -> Finding:
     where = "in this file" if comment.lines is None else "on this line"
     if unused == [""]:
         message = f"Unused suppression: nothing is found {where}"
@@ -131,7 +138,7 @@ def _remark(source: Source, comment: Suppression, unused: list[str]) -> Finding:
         code=UnusedSuppression.code,
         name=UnusedSuppression.name,
         message=message,
-        path=source.path,
+        path=path,
         span=comment.span,
         function="",
         region="assumed",
@@ -141,7 +148,7 @@ def _remark(source: Source, comment: Suppression, unused: list[str]) -> Finding:
         advice="Delete the comment"
         if unused == [""] or len(unused) == len(comment.codes)
         else "Delete the unused codes",
-        key=f"{UnusedSuppression.code}::{' '.join(source.lines.line(comment.span.line - 1).split())}",
+        key=f"{UnusedSuppression.code}::{' '.join(comment.text.split())}",
     )
 
 
@@ -161,24 +168,20 @@ def _read(source: Source) -> Iterator[Suppression]:
         elif token.type == tokenize.NEWLINE:
             # the comment behind the last part of a statement is meant for all of it
             for span, match in waiting:
-                last = span.line == token.start[0]
-                yield _suppression(span, match, range(line_start or span.line, span.line + 1) if last else _one(span))
+                first = line_start if span.line == token.start[0] and line_start is not None else span.line
+                yield _suppression(span, match, (first, span.line))
             waiting, line_start = [], None
         elif token.type not in _LAYOUT and line_start is None:
             line_start = token.start[0]
-    yield from (_suppression(span, match, _one(span)) for span, match in waiting)
+    yield from (_suppression(span, match, (span.line, span.line)) for span, match in waiting)
 
 
 _LAYOUT = frozenset({tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER})
 
 
-def _one(span: Span) -> range:
-    return range(span.line, span.line + 1)
-
-
-def _suppression(span: Span, match: re.Match[str], lines: range | None) -> Suppression:
+def _suppression(span: Span, match: re.Match[str], lines: tuple[int, int] | None) -> Suppression:
     codes = tuple(dict.fromkeys(code for code in re.split(r"[,\s]+", match["codes"] or "") if code))
-    return Suppression(span, codes, match["reason"].strip(), lines)
+    return Suppression(span, match[0], codes, match["reason"].strip(), lines)
 
 
 def _tokens(source: Source) -> Iterator[tokenize.TokenInfo]:

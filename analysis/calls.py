@@ -1,0 +1,348 @@
+"""What a call gives. Calls of code in reach are entered; the others become a `Call` event, and a value from torch's facts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from graphmend.analysis import python_calls, tensor_ops
+from graphmend.analysis.attributes import (
+    MODULE_ROOTS,
+    Method,
+    Super,
+    find_method,
+    is_module_class,
+    outside_bases,
+    record_fields,
+)
+from graphmend.analysis.events import Call, With
+from graphmend.analysis.torch_facts import Returns
+from graphmend.analysis.values import (
+    FALSE,
+    INT,
+    NONE,
+    STATIC,
+    STR,
+    TRUE,
+    UNKNOWN,
+    Choice,
+    Class,
+    Const,
+    Container,
+    Function,
+    Instance,
+    Native,
+    Object,
+    Origin,
+    Ref,
+    Scalar,
+    Static,
+    Tensor,
+    Value,
+    join_all,
+    options,
+    tensor_in,
+)
+
+if TYPE_CHECKING:
+    from graphmend.analysis.flow import Walker
+
+Arguments = tuple[Value, ...]
+Keywords = Mapping[str, Value]
+
+#: what these answer while Dynamo traces (torch 2.13)
+WHILE_TRACING: dict[str, Value] = {
+    "torch.compiler.is_compiling": TRUE, "torch.compiler.is_dynamo_compiling": TRUE, "torch._dynamo.is_compiling": TRUE,
+    "torch._dynamo.external_utils.is_compiling": TRUE, "torch._utils.is_compiling": TRUE, "torch.compiler.is_exporting": FALSE,
+    "torch.jit.is_scripting": FALSE, "torch.jit.is_tracing": FALSE, "torch._C._get_tracing_state": NONE,
+    "torch.onnx.is_in_onnx_export": FALSE, "torch.is_tensor": Static("bool"), "torch.overrides.has_torch_function": FALSE,
+    "transformers.utils.is_torchdynamo_compiling": TRUE, "transformers.utils.import_utils.is_torchdynamo_compiling": TRUE,
+    "transformers.utils.is_tracing": TRUE, "transformers.utils.import_utils.is_tracing": TRUE,
+    "transformers.utils.is_torch_fx_proxy": FALSE, "transformers.utils.is_torch_available": TRUE,
+    "transformers.utils.import_utils.is_torch_fx_proxy": FALSE, "transformers.utils.import_utils.is_torch_available": TRUE,
+    "transformers.utils.generic.is_torch_fx_proxy": FALSE,
+}  # fmt: skip
+
+#: context managers in whose body Dynamo can break and resume (torch 2.13); in any other, a break gives the frame up
+RESUMABLE = frozenset({
+    "torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.inference_mode", "torch.autocast", "torch.amp.autocast",
+    "torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.autograd.grad_mode.no_grad", "contextlib.nullcontext",
+    "torch.profiler.record_function", "torch.autograd.profiler.record_function", "torch.profiler.profile", "torch.cuda.stream",
+    "torch.autograd.no_grad", "torch.autograd.enable_grad",
+})  # fmt: skip
+_STOPS_GRADIENTS = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"})
+
+
+def call(w: Walker, node: ast.Call) -> Value:
+    callee = w.eval(node.func)
+    args: list[Value] = []
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            spread = w.eval(argument.value)
+            args.extend(spread.items if isinstance(spread, Container) and spread.items is not None else (UNKNOWN,))
+        else:
+            args.append(w.eval(argument))
+    keywords: dict[str, Value] = {}
+    for keyword in node.keywords:
+        value = w.eval(keyword.value)
+        if keyword.arg is not None:
+            keywords[keyword.arg] = value
+        elif isinstance(value, Container) and value.fields:
+            keywords.update({k: v for k, v in value.fields.items() if isinstance(k, str)})
+    return apply(w, callee, tuple(args), keywords, node)
+
+
+def apply(w: Walker, callee: Value, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """The value of `callee(*args, **keywords)`."""
+    if isinstance(callee, Ref):
+        return external(w, callee.name, None, args, keywords, node)
+    if isinstance(callee, Function):
+        return w.session.enter(callee, args, keywords, w, node)
+    if isinstance(callee, Method):
+        return _method(w, callee, args, keywords, node)
+    if isinstance(callee, Instance):
+        return _instance(w, callee, args, keywords, node)
+    if isinstance(callee, Object):
+        return external(w, f"{callee.cls}.forward" if callee.cls.startswith("torch.nn.") else f"{callee.cls}.__call__", callee, args, keywords, node)
+    if isinstance(callee, Class):
+        return _construct(w, callee, args, keywords, node)
+    if isinstance(callee, Choice):
+        return join_all(apply(w, o, args, keywords, node) for o in options(callee) if o is not NONE)
+    if isinstance(callee, Native):
+        return callee.call(*args, **keywords)
+    if isinstance(callee, Container) and callee.kind == "modules":
+        return _sequential(w, callee, args, node)
+    if isinstance(callee, Static) and all(isinstance(a, Static) for a in (*args, *keywords.values())):
+        return STATIC
+    return UNKNOWN
+
+
+def _sequential(w: Walker, modules: Container, args: Arguments, node: ast.AST) -> Value:
+    """`nn.Sequential(...)(x)`: one after the other."""
+    if modules.items is None:
+        element = modules.element
+        value = apply(w, element, args, {}, node) if element is not UNKNOWN else UNKNOWN
+        return value
+    value = args[0] if args else UNKNOWN
+    for module in modules.items:
+        value = apply(w, module, (value,), {}, node)
+    return value
+
+
+def _instance(w: Walker, callee: Instance, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    name = "forward" if is_module_class(w.session, callee.info) else "__call__"
+    method = find_method(w.session, callee.info, name)
+    if method is not None:
+        return w.session.enter(Function(method, bound=callee), args, keywords, w, node)
+    base = next((b for b in outside_bases(w.session, callee.info) if b.startswith("torch.nn.") and b not in MODULE_ROOTS), None)
+    return external(w, f"{base}.forward", callee, args, keywords, node) if base is not None else UNKNOWN
+
+
+def _construct(w: Walker, callee: Class, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    session, info = w.session, callee.info
+    fields = record_fields(session, info)
+    if fields is not None:
+        given = dict(zip(fields, args, strict=False)) | {k: v for k, v in keywords.items() if k in fields}
+        rest = {k: NONE if k in _defaulted(info) and _is_none(info, k) else v for k, v in fields.items() if k not in given}
+        return Container("record", fields={**fields, **rest, **given})
+    for base in outside_bases(session, info):
+        if base.startswith("enum."):
+            return STATIC
+        if base in ("builtins.list", "builtins.dict", "builtins.tuple", "builtins.set"):
+            return Container(base[9:], of=UNKNOWN)
+    if session.within_region and not is_module_class(session, info):
+        init = find_method(session, info, "__init__")
+        instance = Instance(info, made_inside=True)
+        if init is not None:
+            session.enter(Function(init, bound=instance), args, keywords, w, node)
+        return instance
+    return Instance(info, made_inside=session.within_region)
+
+
+def _defaulted(info: object) -> frozenset[str]:
+    names = getattr(info, "names", {})
+    return frozenset(names)
+
+
+def _is_none(info: object, name: str) -> bool:
+    default = getattr(info, "names", {}).get(name)
+    return isinstance(default, ast.Constant) and default.value is None
+
+
+def _method(w: Walker, callee: Method, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    receiver = callee.receiver
+    if isinstance(receiver, Tensor):
+        owner = "numpy.ndarray" if receiver.ndarray else "torch.Tensor"
+        return external(w, f"{owner}.{callee.name}", receiver, args, keywords, node)
+    if isinstance(receiver, Container):
+        return python_calls.container_method(w, receiver, callee.name, args, keywords, node)
+    if isinstance(receiver, Object):
+        return external(w, f"{receiver.cls}.{callee.name}", receiver, args, keywords, node)
+    if isinstance(receiver, Scalar):
+        return Scalar(receiver.origin)
+    if isinstance(receiver, Super) and callee.name == "__init__":
+        return NONE
+    return UNKNOWN
+
+
+def external(w: Walker, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """A call that ends outside the code in reach."""
+    session = w.session
+    known = WHILE_TRACING.get(name)
+    if known is not None:
+        return known
+    if name in session.settings.returns_tensor:
+        return tensor_ops.result(None, node, "returns a Tensor, as the configuration says")
+    if name in session.settings.static:
+        return STATIC
+    if not w.silent and isinstance(node, ast.expr) and session.listens(name):
+        w.emit(Call(node, w.here, w.situation, name, receiver, args, keywords))
+    root = name.partition(".")[0]
+    if root == "torch":
+        return _torch(w, name, receiver, args, keywords, node)
+    if root == "builtins":
+        return python_calls.builtin(w, name[9:], args, keywords, node)
+    if root == "numpy":
+        return _numpy(name, receiver, args, keywords, node)
+    return python_calls.library(w, name, receiver, args, keywords, node)
+
+
+# -- torch ------------------------------------------------------------------------------------------------------------------------
+
+_PYTHON_KINDS: dict[str, Value] = {
+    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR, "dtype": Static("dtype"),
+    "device": Static("device"), "layout": Static("layout"), "size": Static("size"), "none": NONE, "list": Container("list"),
+}  # fmt: skip
+
+
+def _torch(w: Walker, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    facts = w.session.torch
+    last = name.rpartition(".")[2]
+    tensors = {i: True for i, a in enumerate(args) if isinstance(a, Tensor)}
+    tensors.update({i: False for i, a in enumerate(args) if isinstance(a, (Static, Scalar, Container))})
+    chosen = frozenset(k for k, v in keywords.items() if not (isinstance(v, Const) and v.value in (False, None)))
+    returns = facts.returns(name, len(args), chosen, tensors)
+    self_ = receiver if isinstance(receiver, Tensor) else None
+    if returns is None:
+        return _torch_object(w, name, args, keywords, node)
+    first = self_ or tensor_ops.any_of((*args, *keywords.values()))
+    if facts.is_data_dependent(name, len(args), chosen, tensors) or name in ("torch.Tensor.tolist", "torch.Tensor.item"):
+        kind = {"bool": "bool", "int": "int", "list": "list"}.get(returns.kind)
+        scalar = Scalar(Origin("takes a Python value out of a Tensor", node, first.origin if first else None), kind)
+        return Container("list", of=scalar) if last == "tolist" else scalar
+    return _returned(returns, last, self_, first, args, keywords, node)
+
+
+def _returned(
+    returns: Returns, last: str, self_: Tensor | None, first: Tensor | None, args: Arguments, keywords: Keywords, node: ast.AST
+) -> Value:
+    if returns.kind in ("T", "self"):
+        inputs = args if last not in ("cat", "stack", "concat", "vstack", "hstack") or not args else (_spread(args[0]), *args[1:])
+        return tensor_ops.operation(last, self_, inputs, keywords, node)
+    if returns.kind == "tuple":
+        if last in ("max", "min", "median", "mode") and first is not None:
+            return tensor_ops.pair(first, args[0 if self_ is not None else 1 :], keywords, node)
+        items = tuple(
+            _returned(r, "", None, first, args, keywords, node) if r.kind != "T" else tensor_ops.result(first, node, "returns Tensors")
+            for r in returns.items
+        )
+        fields = dict(zip(returns.fields, items, strict=True)) if returns.fields else None
+        return Container("tuple", items, fields=fields)
+    if returns.kind == "L":
+        element = tensor_ops.result(first, node, "returns Tensors", rank=first.rank, dtype=first.dtype) if first else None
+        if last in ("unbind",) and first is not None and first.rank:
+            element = tensor_ops.unbound(first, node)
+        return Container("tuple", of=element or tensor_ops.result(None, node, "returns Tensors"))
+    if returns.kind == "union":
+        return join_all(_returned(r, last, self_, first, args, keywords, node) for r in returns.items)
+    if returns.kind == "ndarray":
+        value = tensor_ops.result(first, node, "is traced as an array", dtype=first.dtype if first else None, shape=first.shape if first else None)
+        return Tensor(value.origin, first.rank if first else None, value.dtype, value.shape, ndarray=True)
+    return _PYTHON_KINDS.get(returns.kind, UNKNOWN)
+
+
+def _spread(value: Value) -> Value:
+    """Of a list of tensors that are put together: one of them, of which only rank and dtype hold."""
+    if isinstance(value, Container):
+        element = tensor_in(value.element)
+        if element is not None:
+            return Tensor(element.origin, element.rank, element.dtype, None, likely=element.likely)
+    return value
+
+
+def _torch_object(w: Walker, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """A class of torch's is called, or something that the facts do not know."""
+    last = name.rpartition(".")[2]
+    if name == "torch.device":
+        return Static("device")
+    if name in ("torch.Size", "torch.broadcast_shapes"):
+        return Static("size")
+    if name.startswith("torch.nn."):
+        if last in ("Sequential", "ModuleList"):
+            given = args[0] if len(args) == 1 and isinstance(args[0], Container) else None
+            if given is not None and given.kind != "modules":
+                return Container("modules", given.items, given.of, given.fields)
+            return Container("modules", args)
+        if last == "ModuleDict":
+            return Container("dict", of=args[0].of if args and isinstance(args[0], Container) else UNKNOWN, fields={})
+        if last in ("Parameter", "Buffer"):
+            given_tensor = tensor_in(args[0]) if args else None
+            return tensor_ops.result(
+                given_tensor,
+                node,
+                "makes a Tensor",
+                rank=given_tensor.rank if given_tensor else None,
+                dtype=given_tensor.dtype if given_tensor else None,
+                shape=given_tensor.shape if given_tensor else None,
+            )
+        if last == "ParameterList":
+            return Container("list", of=tensor_ops.result(None, node, "makes Tensors"))
+        if last == "forward":
+            return UNKNOWN
+    if name.endswith("Tensor") and last != "Tensor":
+        return tensor_ops.result(None, node, "makes a Tensor")
+    if name.startswith("torch.Tensor."):
+        return UNKNOWN
+    return Object(name, made_inside=w.session.within_region)
+
+
+# -- numpy ------------------------------------------------------------------------------------------------------------------------
+
+_ARRAYS = frozenset("zeros ones empty full array asarray arange linspace eye zeros_like ones_like full_like empty_like meshgrid".split())
+
+
+def _numpy(name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """NumPy while Dynamo traces it: arrays are tensors (torch 2.13), and so is what `np.random` draws."""
+    last = name.rpartition(".")[2]
+    first = receiver if isinstance(receiver, Tensor) else tensor_ops.any_of((*args, *keywords.values()))
+    if last[:1].isupper() or last.endswith(("int32", "int64", "float32", "float64")):
+        return STATIC if first is None else tensor_ops.result(first, node)
+    if last in ("tolist", "item"):
+        return Scalar(Origin("takes a Python value out of an array", node, first.origin if first else None))
+    if first is None and not (last in _ARRAYS or name.startswith("numpy.random.")):
+        return STATIC
+    value = tensor_ops.operation(last, receiver if isinstance(receiver, Tensor) else None, args, keywords, node)
+    return Tensor(value.origin, value.rank, value.dtype, value.shape, likely=value.likely, ndarray=True)
+
+
+# -- contexts ---------------------------------------------------------------------------------------------------------------------
+
+
+def enter_context(w: Walker, node: ast.expr) -> tuple[Value, bool, bool]:
+    """(what `as` binds, whether Dynamo can break inside and resume, whether gradients are off inside)."""
+    value = w.eval(node)
+    name = value.cls if isinstance(value, Object) else value.name if isinstance(value, Ref) else None
+    if isinstance(value, Static) and value.type == "device":
+        name = "torch.device"
+    w.emit(With(node, w.here, w.situation, name, value))
+    bound: Value = UNKNOWN
+    if isinstance(value, Container) and value.kind == "generator":
+        bound = value.element
+    elif isinstance(value, (Instance, Object, Tensor)):
+        bound = value
+    stops = name in _STOPS_GRADIENTS
+    if name == "torch.set_grad_enabled" and isinstance(node, ast.Call) and node.args:
+        argument = node.args[0]
+        stops = isinstance(argument, ast.Constant) and argument.value is False
+    return bound, name in RESUMABLE, stops

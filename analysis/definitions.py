@@ -1,0 +1,266 @@
+"""What a module defines: its imports, functions, classes and globals, before anything is evaluated."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphmend.analysis.project import Project
+    from graphmend.analysis.source import Source
+    from graphmend.analysis.values import Value
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def statements_of(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of one scope, those inside `if`, `try`, `with` and loops too, but not those of inner scopes."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, _SCOPES):
+            continue
+        for block in ("body", "orelse", "finalbody"):
+            if inner := getattr(statement, block, None):
+                yield from statements_of(inner)
+        for handler in getattr(statement, "handlers", ()):
+            yield from statements_of(handler.body)
+        for case in getattr(statement, "cases", ()):
+            yield from statements_of(case.body)
+
+
+def dotted(node: ast.expr) -> str | None:
+    """`a.b.c` as text; None for anything but names and attributes."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+class FunctionInfo:
+    """A function or lambda: where it stands and how it takes its arguments."""
+
+    def __init__(self, node: FunctionNode, module: ModuleInfo, owner: ClassInfo | None = None, outer: str = "") -> None:
+        self.node = node
+        self.module = module
+        self.owner = owner
+        self.name = getattr(node, "name", "<lambda>")
+        prefix = owner.qualname if owner is not None else outer
+        self.qualname = f"{prefix}.{self.name}" if prefix else self.name
+
+    @cached_property
+    def parameters(self) -> list[ast.arg]:
+        """Those that positional arguments fill, in order."""
+        return [*self.node.args.posonlyargs, *self.node.args.args]
+
+    @cached_property
+    def defaults(self) -> dict[str, ast.expr]:
+        arguments = self.node.args
+        late = self.parameters[len(self.parameters) - len(arguments.defaults) :]
+        found = {p.arg: d for p, d in zip(late, arguments.defaults, strict=True)}
+        found.update({p.arg: d for p, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None})
+        return found
+
+    @property
+    def decorators(self) -> list[ast.expr]:
+        return getattr(self.node, "decorator_list", [])
+
+    @cached_property
+    def is_generator(self) -> bool:
+        if isinstance(self.node, ast.Lambda):
+            return False
+        return any(
+            isinstance(n, (ast.Yield, ast.YieldFrom))
+            for s in statements_of(self.node.body)
+            if not isinstance(s, _SCOPES)
+            for n in _expressions(s)
+        )
+
+    def decorated_with(self, *names: str) -> bool:
+        """Whether a decorator, or what it calls, has one of these qualified names."""
+        return any(self.module.qualified(d.func if isinstance(d, ast.Call) else d) in names for d in self.decorators)
+
+    @cached_property
+    def is_static(self) -> bool:
+        return self.decorated_with("builtins.staticmethod")
+
+    @cached_property
+    def is_classmethod(self) -> bool:
+        return self.decorated_with("builtins.classmethod")
+
+    @cached_property
+    def is_property(self) -> bool:
+        return self.decorated_with("builtins.property", "functools.cached_property", "torch.jit.unused", "abc.abstractproperty")
+
+    @cached_property
+    def is_abstract(self) -> bool:
+        """A body that only documents or refuses: nothing to learn from it."""
+        if isinstance(self.node, ast.Lambda):
+            return False
+        return all(
+            isinstance(s, (ast.Pass, ast.Raise)) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) for s in self.node.body
+        )
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The expressions of one statement, without those of statements inside it or of inner scopes."""
+    stack: list[ast.AST] = [c for c in ast.iter_child_nodes(statement) if not isinstance(c, ast.stmt)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (*_SCOPES, ast.stmt)):
+            continue
+        yield node
+        stack.extend(ast.iter_child_nodes(node))
+
+
+class ClassInfo:
+    """A class: its bases, methods, class-level names, and what its methods assign to `self`."""
+
+    def __init__(self, node: ast.ClassDef, module: ModuleInfo, outer: str = "") -> None:
+        self.node = node
+        self.module = module
+        self.name = node.name
+        self.qualname = f"{outer}.{node.name}" if outer else node.name
+        self.methods: dict[str, FunctionInfo] = {}
+        self.setters: set[str] = set()
+        self.names: dict[str, ast.expr] = {}
+        self.annotations: dict[str, ast.expr] = {}
+        self.classes: dict[str, ClassInfo] = {}
+        self.attribute_cache: dict[str, Value | None] = {}
+        for statement in statements_of(node.body):
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                if any(isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in statement.decorator_list):
+                    self.setters.add(statement.name)
+                else:
+                    self.methods[statement.name] = FunctionInfo(statement, module, self)
+            elif isinstance(statement, ast.ClassDef):
+                self.classes[statement.name] = ClassInfo(statement, module, self.qualname)
+            elif isinstance(statement, ast.Assign):
+                for target in statement.targets:
+                    if isinstance(target, ast.Name):
+                        self.names[target.id] = statement.value
+            elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                self.annotations[statement.target.id] = statement.annotation
+                if statement.value is not None:
+                    self.names[statement.target.id] = statement.value
+
+    @cached_property
+    def assigned(self) -> dict[str, list[tuple[FunctionInfo, ast.stmt, ast.expr]]]:
+        """`self.name = value` in any method: name -> (method, statement, value), in the order of the text."""
+        found: dict[str, list[tuple[FunctionInfo, ast.stmt, ast.expr]]] = {}
+        for method in self.methods.values():
+            if method.is_static or not method.parameters or isinstance(method.node, ast.Lambda):
+                continue
+            me = method.parameters[0].arg
+            for statement in statements_of(method.node.body):
+                targets: list[ast.expr] = []
+                if isinstance(statement, ast.Assign):
+                    targets = statement.targets
+                elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+                    targets = [statement.target]
+                value = getattr(statement, "value", None)
+                for target in targets:
+                    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+                        pairs = list(zip(target.elts, value.elts, strict=True))
+                    else:
+                        pairs = [(target, value)]
+                    for one, its in pairs:
+                        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == me and its is not None:
+                            found.setdefault(one.attr, []).append((method, statement, its))
+        return found
+
+    @cached_property
+    def registered(self) -> dict[str, tuple[str, FunctionInfo, ast.Call]]:
+        """`self.register_buffer("name", ...)` and the like: name -> (method called, in which method, call)."""
+        found: dict[str, tuple[str, FunctionInfo, ast.Call]] = {}
+        for method in self.methods.values():
+            if isinstance(method.node, ast.Lambda):
+                continue
+            for statement in statements_of(method.node.body):
+                call = statement.value if isinstance(statement, ast.Expr) else None
+                if (
+                    isinstance(call, ast.Call)
+                    and isinstance(call.func, ast.Attribute)
+                    and call.func.attr in ("register_buffer", "register_parameter", "add_module", "register_module")
+                    and call.args
+                    and isinstance(call.args[0], ast.Constant)
+                    and isinstance(call.args[0].value, str)
+                ):
+                    found.setdefault(call.args[0].value, (call.func.attr, method, call))
+        return found
+
+    def is_dataclass(self) -> bool:
+        names = ("dataclasses.dataclass", "flax.struct.dataclass", "attr.s", "attrs.define")
+        return any(self.module.qualified(d.func if isinstance(d, ast.Call) else d) in names for d in self.node.decorator_list)
+
+
+class ModuleInfo:
+    """The top level of one source."""
+
+    def __init__(self, source: Source, name: str, project: Project) -> None:
+        assert source.tree is not None
+        self.source = source
+        self.name = name
+        self.project = project
+        self.imports: dict[str, str] = {}
+        self.functions: dict[str, FunctionInfo] = {}
+        self.classes: dict[str, ClassInfo] = {}
+        self.globals: dict[str, list[ast.expr]] = {}
+        self.annotations: dict[str, ast.expr] = {}
+        self.stars: list[str] = []
+        self.value_cache: dict[str, Value] = {}
+        self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
+        for statement in statements_of(source.tree.body):
+            self._define(statement)
+
+    def _define(self, statement: ast.stmt) -> None:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.functions[statement.name] = FunctionInfo(statement, self)
+        elif isinstance(statement, ast.ClassDef):
+            self.classes[statement.name] = ClassInfo(statement, self)
+        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+            self.imports.update(self.imported(statement))
+            if isinstance(statement, ast.ImportFrom) and any(a.name == "*" for a in statement.names):
+                self.stars.append(self._absolute(statement))
+        elif isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    self.globals.setdefault(target.id, []).append(statement.value)
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            self.annotations[statement.target.id] = statement.annotation
+            if statement.value is not None:
+                self.globals.setdefault(statement.target.id, []).append(statement.value)
+        elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+            self.globals.setdefault(statement.target.id, []).append(statement.value)
+
+    def _absolute(self, statement: ast.ImportFrom) -> str:
+        if not statement.level:
+            return statement.module or ""
+        package = self.package.split(".") if self.package else []
+        package = package[: len(package) - statement.level + 1] if statement.level > 1 else package
+        return ".".join([*package, *([statement.module] if statement.module else [])])
+
+    def imported(self, statement: ast.Import | ast.ImportFrom) -> dict[str, str]:
+        """The local names that an import binds, with their qualified names."""
+        if isinstance(statement, ast.Import):
+            return {a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0] for a in statement.names}
+        base = self._absolute(statement)
+        return {a.asname or a.name: f"{base}.{a.name}" for a in statement.names if a.name != "*"}
+
+    def qualified(self, node: ast.expr) -> str | None:
+        """The qualified name of a dotted expression as seen at the top level; a builtin's is `builtins.name`."""
+        text = dotted(node)
+        if text is None:
+            return None
+        first, dot, rest = text.partition(".")
+        if first in self.imports:
+            return self.imports[first] + dot + rest
+        if first in self.functions or first in self.classes or first in self.globals:
+            return f"{self.name}.{text}" if self.name else text
+        return f"builtins.{text}"

@@ -1,0 +1,161 @@
+"""What the walk tells the rules: one event for each thing a function does that may concern TorchDynamo."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Literal
+
+from graphmend.analysis.values import Value
+
+BranchKind = Literal["if", "while", "ternary", "and", "or", "not", "assert", "raise", "match", "filter", "boolean"]
+
+
+class Situation:
+    """Where the walk stands: what encloses the statement, as far as it changes what a break costs."""
+
+    __slots__ = ("blocks", "conditional", "generator", "gradients_off")
+
+    def __init__(self) -> None:
+        self.blocks: list[str] = []
+        """Enclosing "for", "while", "try", "except", "with" (of a context that Dynamo can't resume), innermost last."""
+        self.conditional = 0
+        """How many enclosing branches hang on something that is static but unknown to us."""
+        self.generator = False
+        self.gradients_off = 0
+
+
+class Event:
+    """Base. `node` is the expression or statement that a finding would mark; `statement` the one around it."""
+
+    __slots__ = ("node", "situation", "statement")
+
+    def __init__(self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation) -> None:
+        self.node = node
+        self.statement = statement
+        self.situation = situation
+
+
+class Branch(Event):
+    """The truth of `value` is asked."""
+
+    __slots__ = ("kind", "message", "value")
+
+    def __init__(
+        self,
+        node: ast.expr,
+        statement: ast.stmt,
+        situation: Situation,
+        value: Value,
+        kind: BranchKind,
+        message: Value | None = None,
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.value = value
+        self.kind = kind
+        self.message = message
+        """Of an `assert`, what its message is; None where it has none."""
+
+
+class Call(Event):
+    """A call that ends outside the code in reach. `callee` is a qualified name; a method's is `torch.Tensor.item`."""
+
+    __slots__ = ("arguments", "callee", "keywords", "receiver")
+    node: ast.expr
+
+    def __init__(
+        self,
+        node: ast.expr,
+        statement: ast.stmt,
+        situation: Situation,
+        callee: str,
+        receiver: Value | None,
+        arguments: tuple[Value, ...],
+        keywords: Mapping[str, Value],
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.callee = callee
+        self.receiver = receiver
+        self.arguments = arguments
+        self.keywords = keywords
+
+    def argument(self, position: int, keyword: str = "") -> Value | None:
+        """An argument by position or keyword; None where the call does not pass it."""
+        if position < len(self.arguments):
+            return self.arguments[position]
+        return self.keywords.get(keyword)
+
+
+class Subscript(Event):
+    """`value[index]`, read (or written, with `store`)."""
+
+    __slots__ = ("index", "store", "value")
+    node: ast.Subscript
+
+    def __init__(
+        self, node: ast.Subscript, statement: ast.stmt, situation: Situation, value: Value, index: Value, store: bool
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.value = value
+        self.index = index
+        self.store = store
+
+
+class Contains(Event):
+    """`item in container`, or another comparison that goes through a container's elements."""
+
+    __slots__ = ("container", "item")
+
+    def __init__(self, node: ast.expr, statement: ast.stmt, situation: Situation, item: Value, container: Value) -> None:
+        super().__init__(node, statement, situation)
+        self.item = item
+        self.container = container
+
+
+class SetAttribute(Event):
+    """`owner.name = value`."""
+
+    __slots__ = ("augmented", "name", "owner", "value")
+
+    def __init__(
+        self, node: ast.expr, statement: ast.stmt, situation: Situation, owner: Value, name: str, value: Value, augmented: bool
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.owner = owner
+        self.name = name
+        self.value = value
+        self.augmented = augmented
+
+
+class With(Event):
+    """A context manager is entered: `callee` made it, or `value` is it."""
+
+    __slots__ = ("callee", "value")
+
+    def __init__(self, node: ast.expr, statement: ast.stmt, situation: Situation, callee: str | None, value: Value) -> None:
+        super().__init__(node, statement, situation)
+        self.callee = callee
+        self.value = value
+
+
+class Raise(Event):
+    """An exception leaves the traced function on every run that gets here."""
+
+    __slots__ = ()
+
+
+class Define(Event):
+    """A class statement inside traced code."""
+
+    __slots__ = ()
+
+
+class Root(Event):
+    """Tracing starts at a function; `generator` and `asynchronous` say what kind."""
+
+    __slots__ = ("asynchronous", "is_generator")
+
+    def __init__(self, node: ast.stmt, situation: Situation, is_generator: bool, asynchronous: bool) -> None:
+        super().__init__(node, node, situation)
+        self.is_generator = is_generator
+        self.asynchronous = asynchronous

@@ -1,0 +1,498 @@
+"""What an expression is worth. One function for each kind of expression, in `EVALUATE`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from graphmend.analysis import tensor_ops
+from graphmend.analysis.attributes import attribute, call_method, global_name
+from graphmend.analysis.calls import call
+from graphmend.analysis.conditions import condition
+from graphmend.analysis.definitions import FunctionInfo
+from graphmend.analysis.events import Branch, Contains, Subscript
+from graphmend.analysis.values import (
+    BOOL,
+    FALSE,
+    INT,
+    NONE,
+    STATIC,
+    STR,
+    TRUE,
+    UNKNOWN,
+    Choice,
+    Const,
+    Container,
+    Function,
+    Instance,
+    Object,
+    Origin,
+    Ref,
+    Scalar,
+    Static,
+    Tensor,
+    Value,
+    join,
+    join_all,
+    options,
+    tensor_in,
+    without_none,
+)
+
+if TYPE_CHECKING:
+    from graphmend.analysis.flow import Walker
+
+
+def _constant(w: Walker, node: ast.Constant) -> Value:
+    value = node.value
+    if value is None:
+        return NONE
+    if value is True:
+        return TRUE
+    if value is False:
+        return FALSE
+    return Const(value)
+
+
+def _name(w: Walker, node: ast.Name) -> Value:
+    name = node.id
+    value = w.env.get(name)
+    if value is not None:
+        return value
+    if name in w.lazy:
+        expression = w.lazy.pop(name)
+        w.env[name] = UNKNOWN  # a definition in a circle
+        w.env[name] = value = w.eval(expression)
+        return value
+    if w.closure is not None and name in w.closure:
+        return w.closure[name]
+    return global_name(w.session, w.module, name)
+
+
+def _attribute(w: Walker, node: ast.Attribute) -> Value:
+    base = node.value
+    if w.env and isinstance(base, (ast.Name, ast.Attribute)):
+        known = w.env.get(_path(node)) if _has_paths(w) else None
+        if known is not None:
+            return known
+    return attribute(w, w.eval(base), node.attr, node)
+
+
+def _has_paths(w: Walker) -> bool:
+    return any("." in k for k in w.env)
+
+
+def _path(node: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    parts.append(node.id if isinstance(node, ast.Name) else "?")
+    return ".".join(reversed(parts))
+
+
+def _tuple(w: Walker, node: ast.Tuple | ast.List | ast.Set) -> Value:
+    kind = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}[node.__class__]
+    items: list[Value] = []
+    spread: list[Value] = []
+    for element in node.elts:
+        if isinstance(element, ast.Starred):
+            value = w.eval(element.value)
+            if isinstance(value, Container) and value.items is not None:
+                items.extend(value.items)
+            else:
+                spread.append(element_of(w, value, element))
+        else:
+            items.append(w.eval(element))
+    if spread:
+        return Container(kind, of=join_all([*items, *spread]))
+    return Container(kind, tuple(items))
+
+
+def _dict(w: Walker, node: ast.Dict) -> Value:
+    fields: dict[Any, Value] = {}
+    values: list[Value] = []
+    for key, value_node in zip(node.keys, node.values, strict=True):
+        value = w.eval(value_node)
+        if key is None:
+            if isinstance(value, Container):
+                fields.update(value.fields or {})
+                values.append(value.of or UNKNOWN) if value.of is not None else None
+            else:
+                values.append(UNKNOWN)
+            continue
+        name = w.eval(key)
+        values.append(value)
+        if isinstance(name, Const):
+            try:
+                fields[name.value] = value
+            except TypeError:
+                values.append(UNKNOWN)
+    return Container("dict", None, join_all([*values, *fields.values()]) if values or fields else None, fields)
+
+
+def _boolop(w: Walker, node: ast.BoolOp) -> Value:
+    """`a and b` as a value: its result is one of the operands, and the truth of all but the last is asked."""
+    before = dict(w.env)
+    result: list[Value] = []
+    conjunction = isinstance(node.op, ast.And)
+    raised = 0
+    for operand in node.values[:-1]:
+        simple = not isinstance(operand, (ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Call))
+        truth, yes, no = condition(w, operand, "and" if conjunction else "or")
+        if truth is None or truth is not conjunction:
+            value = w.env.get(operand.id, STATIC) if simple and isinstance(operand, ast.Name) else BOOL
+            result.append(without_none(value) if not conjunction else value)
+        if truth is not None and truth is not conjunction:
+            break
+        w.env.update(yes if conjunction else no)
+        if truth is None:
+            w.situation.conditional += 1
+            raised += 1
+    else:
+        last = node.values[-1]
+        result.append(w.eval(last))
+    w.situation.conditional -= raised
+    w.env = {**w.env, **{k: before[k] for k in before if k in w.env}}
+    return join_all(result) if result else STATIC
+
+
+def _unary(w: Walker, node: ast.UnaryOp) -> Value:
+    if isinstance(node.op, ast.Not):
+        truth, _, _ = condition(w, node.operand, "not")
+        return BOOL if truth is None else Const(not truth)
+    value = w.eval(node.operand)
+    if isinstance(value, Const) and not isinstance(value.value, str) and value.value is not None:
+        try:
+            return Const(-value.value if isinstance(node.op, ast.USub) else ~value.value if isinstance(node.op, ast.Invert) else value.value)
+        except TypeError:
+            return STATIC
+    if isinstance(value, Tensor):
+        return tensor_ops.unary(value, node)
+    tensor = tensor_in(value)
+    if tensor is not None:
+        return tensor_ops.unary(tensor, node)
+    return value if isinstance(value, (Static, Scalar)) else UNKNOWN
+
+
+def _binop(w: Walker, node: ast.BinOp) -> Value:
+    return binary(w, node, node.op, w.eval(node.left), w.eval(node.right))
+
+
+_FOLD: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Div: lambda a, b: a / b,
+    ast.Mod: lambda a, b: a % b,
+    ast.BitAnd: lambda a, b: a & b,
+    ast.BitOr: lambda a, b: a | b,
+}
+
+
+def binary(w: Walker, node: ast.BinOp | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
+    """`left op right`."""
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        if not isinstance(left, (Choice, Tensor)) and not isinstance(right, (Choice, Tensor)):
+            pass
+        return tensor_ops.binary(node, op, without_none(left), without_none(right))
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _fold(op, left.value, right.value)
+    if isinstance(left, Static) and isinstance(right, Static):
+        return _number(op, left, right)
+    if isinstance(left, Choice) or isinstance(right, Choice):
+        pairs = [(a, b) for a in options(without_none(left)) for b in options(without_none(right))]
+        return join_all(binary(w, node, op, a, b) for a, b in pairs[:9])
+    if isinstance(left, Container) and isinstance(right, Container) and isinstance(op, ast.Add):
+        if left.items is not None and right.items is not None:
+            return Container(left.kind, left.items + right.items)
+        return Container(left.kind, of=join(left.element, right.element) if left.items != () else right.element)
+    if isinstance(left, Container) and isinstance(op, ast.Mult):
+        if isinstance(right, Const) and isinstance(right.value, int) and left.items is not None and 0 <= right.value * len(left.items) <= 16:
+            return Container(left.kind, left.items * right.value)
+        return Container(left.kind, of=left.element)
+    if isinstance(left, Static) and left.type == "str":
+        return STR
+    if isinstance(left, (Scalar, Static)) and isinstance(right, (Scalar, Static)):
+        scalar = left if isinstance(left, Scalar) else right
+        return Scalar(scalar.origin, scalar.type if isinstance(scalar, Scalar) else None)
+    return UNKNOWN
+
+
+def _fold(op: ast.operator, left: Any, right: Any) -> Value:
+    folds = isinstance(left, (int, float)) and isinstance(right, (int, float)) and abs(left) < 2**64 and abs(right) < 2**64
+    operation = _FOLD.get(op.__class__)
+    if operation is None or not (folds or (isinstance(left, str) and isinstance(right, str) and isinstance(op, ast.Add))):
+        return STR if isinstance(left, str) else _number(op, Static(type(left).__name__), Static(type(right).__name__))
+    try:
+        return Const(operation(left, right))
+    except (ArithmeticError, TypeError, ValueError):
+        return STATIC
+
+
+def _number(op: ast.operator, left: Static, right: Static) -> Value:
+    if isinstance(op, ast.Div):
+        return Static("float")
+    if left.type == right.type:
+        return Static(left.type)
+    return Static("float") if "float" in (left.type, right.type) else STATIC
+
+
+def _compare(w: Walker, node: ast.Compare) -> Value:
+    left = w.eval(node.left)
+    result: Value = BOOL
+    asked: Value | None = None
+    for i, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
+        right = w.eval(right_node)
+        if asked is not None and tensor_in(asked) is not None:
+            w.emit(Branch(node, w.here, w.situation, asked, "and"))
+        result = _compared(w, node, op, left, right)
+        asked = result
+        left = right
+        if i and not isinstance(result, (Tensor, Const)):
+            result = BOOL
+    return result
+
+
+def _compared(w: Walker, node: ast.Compare, op: ast.cmpop, left: Value, right: Value) -> Value:
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        return BOOL
+    if isinstance(op, (ast.In, ast.NotIn)):
+        w.emit(Contains(node, w.here, w.situation, left, right))
+        if isinstance(left, Const) and isinstance(right, Container) and right.kind == "dict" and right.of is None and not right.fields:
+            return Const(isinstance(op, ast.NotIn))  # an empty **kwargs
+        return BOOL
+    a, b = tensor_in(left), tensor_in(right)
+    if a is not None or b is not None:
+        other = right if a is not None else left
+        if other is NONE:
+            return BOOL  # Dynamo answers `t == None` by itself (torch 2.13)
+        return tensor_ops.compare(node, left, right)
+    if isinstance(left, Const) and isinstance(right, Const):
+        return _fold_compare(op, left.value, right.value)
+    if isinstance(left, Container) and isinstance(right, Container):
+        w.emit(Contains(node, w.here, w.situation, left, right))
+        return BOOL
+    if isinstance(left, Scalar) or isinstance(right, Scalar):
+        return Static("bool")
+    return BOOL
+
+
+def _fold_compare(op: ast.cmpop, left: Any, right: Any) -> Value:
+    try:
+        if isinstance(op, ast.Eq):
+            return Const(bool(left == right))
+        if isinstance(op, ast.NotEq):
+            return Const(bool(left != right))
+        if isinstance(op, ast.Lt):
+            return Const(bool(left < right))
+        if isinstance(op, ast.LtE):
+            return Const(bool(left <= right))
+        if isinstance(op, ast.Gt):
+            return Const(bool(left > right))
+        if isinstance(op, ast.GtE):
+            return Const(bool(left >= right))
+    except TypeError:
+        pass
+    return BOOL
+
+
+def _ternary(w: Walker, node: ast.IfExp) -> Value:
+    truth, yes, no = condition(w, node.test, "ternary")
+    if truth is not None:
+        w.env.update(yes if truth else no)
+        return w.eval(node.body if truth else node.orelse)
+    before = w.env
+    w.situation.conditional += 1
+    w.env = {**before, **yes}
+    first = w.eval(node.body)
+    w.env = {**before, **no}
+    second = w.eval(node.orelse)
+    w.situation.conditional -= 1
+    w.env = before
+    return join(first, second)
+
+
+def _subscript(w: Walker, node: ast.Subscript) -> Value:
+    value = w.eval(node.value)
+    index = index_of(w, node.slice)
+    w.emit(Subscript(node, w.here, w.situation, value, index, store=False))
+    return item(w, value, index, node)
+
+
+def index_of(w: Walker, node: ast.expr) -> Value:
+    """The value of what stands between the brackets; a slice is a Container of its bounds."""
+    if isinstance(node, ast.Slice):
+        return Container("slice", tuple(w.eval(b) if b is not None else NONE for b in (node.lower, node.upper, node.step)))
+    if isinstance(node, ast.Tuple):
+        return Container("tuple", tuple(index_of(w, e) for e in node.elts))
+    return w.eval(node)
+
+
+def item(w: Walker, value: Value, index: Value, node: ast.Subscript) -> Value:
+    """`value[index]`."""
+    if isinstance(value, Tensor):
+        return tensor_ops.subscript(value, index, node)
+    if isinstance(value, Container):
+        return _element(w, value, index)
+    if isinstance(value, Choice):
+        return join_all(item(w, o, index, node) for o in options(without_none(value)))
+    if isinstance(value, Static):
+        if value.type == "size":
+            return Static("size") if isinstance(index, Container) else INT
+        return STR if value.type == "str" else STATIC
+    if isinstance(value, Scalar):
+        return Scalar(value.origin)
+    if isinstance(value, Instance):
+        return call_method(w, value, "__getitem__", (index,), {}, node)
+    if isinstance(value, Ref) and value.name in ("os.environ",):
+        return STR
+    return UNKNOWN
+
+
+def _element(w: Walker, value: Container, index: Value) -> Value:
+    if isinstance(index, Const) and value.fields is not None and index.value in value.fields:
+        return value.fields[index.value]
+    if isinstance(index, Container) and index.kind == "slice":
+        bounds = [b.value if isinstance(b, Const) else ... for b in index.items or ()]
+        if value.items is not None and ... not in bounds and all(b is None or isinstance(b, int) for b in bounds):
+            return Container(value.kind, value.items[slice(*bounds)])
+        return Container(value.kind, of=value.element)
+    if isinstance(index, Const) and isinstance(index.value, int) and value.items is not None:
+        if -len(value.items) <= index.value < len(value.items):
+            return value.items[index.value]
+        return UNKNOWN
+    if value.kind == "dict":
+        return value.of if value.of is not None and not isinstance(index, Const) else (value.of or UNKNOWN)
+    return value.element
+
+
+def element_of(w: Walker, value: Value, node: ast.AST) -> Value:
+    """What iteration over a value yields."""
+    if isinstance(value, Tensor):
+        return tensor_ops.unbound(value, node)
+    if isinstance(value, Container):
+        if value.kind == "dict":
+            return join_all(Const(k) for k in value.fields) if value.fields and value.of is None else UNKNOWN if value.of is UNKNOWN else STATIC
+        return value.element
+    if isinstance(value, Choice):
+        return join_all(element_of(w, o, node) for o in options(without_none(value)))
+    if isinstance(value, Static):
+        return INT if value.type in ("range", "size") else STR if value.type == "str" else STATIC
+    if isinstance(value, Scalar):
+        return Scalar(value.origin)
+    if isinstance(value, Instance):
+        if value.info.methods.get("__iter__") is not None:
+            return element_of(w, call_method(w, value, "__iter__", (), {}, node), node)
+        if value.info.methods.get("__getitem__") is not None:
+            return call_method(w, value, "__getitem__", (INT,), {}, node)
+    return UNKNOWN
+
+
+def _slice(w: Walker, node: ast.Slice) -> Value:
+    return index_of(w, node)
+
+
+def _comprehension(w: Walker, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+    outer = w.env
+    w.env = dict(outer)
+    filtered = 0
+    known: tuple[Value, ...] | None = None
+    for generator in node.generators:
+        over = w.eval(generator.iter)
+        if isinstance(over, Container) and over.items is not None and len(node.generators) == 1 and len(over.items) <= 8:
+            known = over.items
+        w.assign(generator.target, element_of(w, over, generator.iter))
+        for test in generator.ifs:
+            truth, yes, _ = condition(w, test, "filter")
+            w.env.update(yes)
+            if truth is None:
+                w.situation.conditional += 1
+                filtered += 1
+    if isinstance(node, ast.DictComp):
+        w.eval(node.key)
+        result: Value = Container("dict", of=w.eval(node.value), fields={})
+    else:
+        kind = {ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "generator"}[node.__class__]
+        element = w.eval(node.elt)
+        if known is not None and not filtered and kind == "list":
+            items = []
+            w.silent += 1
+            for one in known:
+                w.assign(node.generators[0].target, one)
+                items.append(w.eval(node.elt))
+            w.silent -= 1
+            result = Container(kind, tuple(items))
+        else:
+            result = Container(kind, of=element)
+    w.situation.conditional -= filtered
+    w.env = outer
+    return result
+
+
+def _lambda(w: Walker, node: ast.Lambda) -> Value:
+    return Function(w.session.inner_function(node, w.info), closure=w.env)
+
+
+def _named(w: Walker, node: ast.NamedExpr) -> Value:
+    value = w.eval(node.value)
+    w.bind(node.target.id, value)
+    return value
+
+
+def _joined(w: Walker, node: ast.JoinedStr) -> Value:
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            w.eval(part.value)
+    return STR
+
+
+def _starred(w: Walker, node: ast.Starred) -> Value:
+    return w.eval(node.value)
+
+
+def _yield(w: Walker, node: ast.Yield) -> Value:
+    w.yields.append(w.eval(node.value) if node.value is not None else NONE)
+    return UNKNOWN
+
+
+def _yield_from(w: Walker, node: ast.YieldFrom) -> Value:
+    w.yields.append(element_of(w, w.eval(node.value), node))
+    return UNKNOWN
+
+
+def _await(w: Walker, node: ast.Await) -> Value:
+    return w.eval(node.value)
+
+
+EVALUATE: dict[type[ast.expr], Callable[..., Value]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Call: call,
+    ast.Tuple: _tuple,
+    ast.List: _tuple,
+    ast.Set: _tuple,
+    ast.Dict: _dict,
+    ast.BoolOp: _boolop,
+    ast.UnaryOp: _unary,
+    ast.BinOp: _binop,
+    ast.Compare: _compare,
+    ast.IfExp: _ternary,
+    ast.Subscript: _subscript,
+    ast.Slice: _slice,
+    ast.ListComp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.DictComp: _comprehension,
+    ast.Lambda: _lambda,
+    ast.NamedExpr: _named,
+    ast.JoinedStr: _joined,
+    ast.FormattedValue: lambda w, node: w.eval(node.value),
+    ast.Starred: _starred,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
+    ast.Await: _await,
+}

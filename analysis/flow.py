@@ -1,0 +1,453 @@
+"""One walk of one function: abstract values in, events out.
+
+The walk follows statements as TorchDynamo would trace them: a branch whose condition is known is taken alone, any other is walked on
+both sides and joined, a loop runs to a fixed point. What an expression is worth stands in `expressions.py`, what a call gives in
+`calls.py`, what a condition tells about names in `conditions.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from graphmend.analysis.calls import enter_context
+from graphmend.analysis.conditions import condition
+from graphmend.analysis.definitions import ClassInfo, FunctionInfo, dotted
+from graphmend.analysis.events import Branch, Define, Event, Raise, SetAttribute, Situation, Subscript
+from graphmend.analysis.expressions import EVALUATE, binary, element_of, index_of
+from graphmend.analysis.values import (
+    STATIC,
+    UNKNOWN,
+    Class,
+    Const,
+    Container,
+    Function,
+    Instance,
+    Object,
+    Static,
+    Tensor,
+    Value,
+    join,
+    join_all,
+    tensor_in,
+)
+
+if TYPE_CHECKING:
+    from graphmend.analysis.session import Session
+
+Environment = dict[str, Value]
+
+#: a loop's body is walked at most this often; values only ever climb, and what has not settled then becomes UNKNOWN
+_ROUNDS = 3
+
+
+class Walker:
+    """The walk of one activation of `info`. `env` maps local names, and dotted paths such as `self.x`, to values."""
+
+    def __init__(self, session: Session, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int) -> None:
+        self.session = session
+        self.info = info
+        self.module = info.module
+        self.env = env
+        self.closure = closure
+        self.depth = depth
+        self.situation = Situation()
+        self.statement: ast.stmt | None = info.node if isinstance(info.node, ast.stmt) else None
+        self.returns: list[Value] = []
+        self.yields: list[Value] = []
+        self.silent = 0
+        self.lazy: dict[str, ast.expr] = {}
+        """Locals that are evaluated when first asked for; used to read `__init__` without walking it."""
+        self._loops: list[tuple[list[Environment], list[Environment]]] = []
+
+    # -- expressions and events ---------------------------------------------------------------------------------------------------
+
+    def eval(self, node: ast.expr) -> Value:
+        return EVALUATE[node.__class__](self, node)
+
+    def emit(self, event: Event) -> None:
+        if not self.silent:
+            self.session.judge(self, event)
+
+    @property
+    def here(self) -> ast.stmt:
+        """The statement being walked."""
+        assert self.statement is not None
+        return self.statement
+
+    # -- statements ---------------------------------------------------------------------------------------------------------------
+
+    def run(self, body: list[ast.stmt]) -> bool:
+        """Walk a block; False where control never reaches its end."""
+        outer = self.statement
+        for statement in body:
+            self.statement = statement
+            if not self.step(statement):
+                self.statement = outer
+                return False
+        self.statement = outer
+        return True
+
+    def step(self, statement: ast.stmt) -> bool:
+        handler = _STATEMENTS.get(statement.__class__)
+        if handler is None:
+            return True
+        return handler(self, statement) is not False
+
+    def fork(self, first: list[ast.stmt], yes: Environment, second: list[ast.stmt], no: Environment) -> bool:
+        """Walk two alternatives and join what they leave behind."""
+        before = self.env
+        self.situation.conditional += 1
+        self.env = {**before, **yes}
+        falls_through = self.run(first)
+        after = self.env
+        self.env = {**before, **no}
+        other_falls_through = self.run(second)
+        self.situation.conditional -= 1
+        if falls_through and other_falls_through:
+            self.env = merge(after, self.env)
+        elif falls_through:
+            self.env = after
+        return falls_through or other_falls_through
+
+    def _if(self, node: ast.If) -> bool:
+        guard = len(node.body) == 1 and isinstance(node.body[0], ast.Raise) and not node.orelse
+        truth, yes, no = condition(self, node.test, "raise" if guard else "if")
+        if truth is True:
+            self.env.update(yes)
+            return self.run(node.body)
+        if truth is False:
+            self.env.update(no)
+            return self.run(node.orelse)
+        return self.fork(node.body, yes, node.orelse, no)
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, enter: Callable[[], bool | None], kind: str) -> bool:
+        """Walk a loop to its fixed point. `enter` binds what each round binds, and says whether a round is known to come (True) or
+        known not to (False)."""
+        self.situation.blocks.append(kind)
+        self.situation.conditional += 1
+        endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
+        exits: list[Environment] = []
+        for _ in range(_ROUNDS):
+            before = dict(self.env)
+            breaks: list[Environment] = []
+            self._loops.append((breaks, continues := []))
+            entered = enter()
+            if entered is not False and self.run(node.body):
+                continues.append(self.env)
+            self._loops.pop()
+            exits.extend(breaks)
+            merged = before
+            for env in continues:
+                merged = merge(merged, env)
+            self.env = merged
+            if entered is False or same(before, merged):
+                break
+        self.situation.conditional -= 1
+        self.situation.blocks.pop()
+        falls_through = not endless and self.run(node.orelse)
+        for env in exits:
+            self.env = merge(self.env, env) if falls_through else env
+            falls_through = True
+        return falls_through
+
+    def _for(self, node: ast.For | ast.AsyncFor) -> bool:
+        over = self.eval(node.iter)
+        element = element_of(self, over, node.iter)
+
+        def enter() -> bool | None:
+            self.assign(node.target, element)
+            return False if isinstance(over, Container) and over.items == () and over.kind == "tuple" else None
+
+        return self._loop(node, enter, "for")
+
+    def _while(self, node: ast.While) -> bool:
+        def enter() -> bool | None:
+            truth, yes, _ = condition(self, node.test, "while")
+            self.env.update(yes)
+            return truth
+
+        return self._loop(node, enter, "while")
+
+    def _break(self, node: ast.Break) -> bool:
+        if self._loops:
+            self._loops[-1][0].append(self.env)
+        return False
+
+    def _continue(self, node: ast.Continue) -> bool:
+        if self._loops:
+            self._loops[-1][1].append(self.env)
+        return False
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> bool:
+        blocks, off = 0, 0
+        for item in node.items:
+            bound, resumable, stops_gradients = enter_context(self, item.context_expr)
+            blocks += not resumable
+            off += stops_gradients
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, bound)
+        self.situation.blocks += ["with"] * blocks
+        self.situation.gradients_off += off
+        falls_through = self.run(node.body)
+        self.situation.gradients_off -= off
+        if blocks:
+            del self.situation.blocks[-blocks:]
+        return falls_through
+
+    def _try(self, node: Any) -> bool:
+        self.situation.blocks.append("try")
+        before = dict(self.env)
+        raised = _raises(node.body)
+        falls_through = self.run(node.body) and self.run(node.orelse)
+        after = self.env
+        # Dynamo traces a handler only when the exception is raised while tracing, which an explicit `raise` is the sign of.
+        self.situation.blocks[-1] = "except"
+        self.silent += not raised
+        for handler in node.handlers:
+            self.env = merge(before, after)
+            if handler.name:
+                self.env[handler.name] = Object("builtins.Exception")
+            returned = len(self.returns)
+            self.situation.conditional += 1
+            if self.run(handler.body):
+                after = merge(after, self.env) if falls_through else self.env
+                falls_through = True
+            self.situation.conditional -= 1
+            if not raised and _only_probes(node.body):
+                del self.returns[returned:]
+        self.silent -= not raised
+        self.env = after
+        self.situation.blocks.pop()
+        return self.run(node.finalbody) and falls_through
+
+    def _return(self, node: ast.Return) -> bool:
+        self.returns.append(self.eval(node.value) if node.value is not None else Const(None))
+        return False
+
+    def _raise(self, node: ast.Raise) -> bool:
+        if node.exc is not None:
+            self.eval(node.exc)
+        if not self.situation.conditional and not self.situation.blocks:
+            self.emit(Raise(node, node, self.situation))
+        return False
+
+    def _assert(self, node: ast.Assert) -> bool:
+        before = dict(self.env)
+        message = None
+        if node.msg is not None:
+            self.silent += 1  # the message is built only when the assertion fails
+            message = self.eval(node.msg)
+            self.silent -= 1
+        self.env = before
+        truth, yes, _ = condition(self, node.test, "assert", message)
+        self.env.update(yes)
+        return truth is not False
+
+    def _assign(self, node: ast.Assign) -> None:
+        value = self.eval(node.value)
+        for target in node.targets:
+            self.assign(target, value)
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.eval(node.value))
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        load = ast.copy_location(_loaded(node.target), node.target)
+        old = self.eval(load)
+        value = binary(self, node, node.op, old, self.eval(node.value))
+        self.assign(node.target, value, augmented=True)
+
+    def _expression(self, node: ast.Expr) -> None:
+        self.eval(node.value)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        info = self.session.inner_function(node, self.info)
+        for decorator in node.decorator_list:
+            self.eval(decorator)
+        closure = self.env if self.closure is None else {**self.closure, **self.env}
+        self.env[node.name] = closure[node.name] = Function(info, closure=closure)
+
+    def _class(self, node: ast.ClassDef) -> None:
+        self.emit(Define(node, node, self.situation))
+        self.env[node.name] = Class(ClassInfo(node, self.module, self.info.qualname))
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for name, qualified in self.module.imported(node).items():
+            self.env[name] = self.session.resolve(qualified)
+
+    def _delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            path = dotted(target)
+            if path is not None:
+                self.env.pop(path, None)
+
+    def _match(self, node: ast.Match) -> bool:
+        subject = self.eval(node.subject)
+        by_value = any(isinstance(c.pattern, (ast.MatchValue, ast.MatchSingleton, ast.MatchOr, ast.MatchSequence)) for c in node.cases)
+        if tensor_in(subject) is not None and by_value:
+            self.emit(Branch(node.subject, node, self.situation, subject, "match"))
+        before, ends, exhaustive = self.env, [], False
+        self.situation.conditional += 1
+        for case in node.cases:
+            self.env = dict(before)
+            for inner in ast.walk(case.pattern):
+                name = getattr(inner, "name", None) or getattr(inner, "rest", None)
+                if isinstance(name, str):
+                    self.env[name] = subject if isinstance(case.pattern, ast.MatchAs) else element_of(self, subject, node.subject)
+            if case.guard is not None:
+                condition(self, case.guard, "if")
+            elif isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None:
+                exhaustive = True
+            if self.run(case.body):
+                ends.append(self.env)
+        self.situation.conditional -= 1
+        if not exhaustive:
+            ends.append(dict(before))
+        for i, env in enumerate(ends):
+            self.env = merge(self.env, env) if i else env
+        return bool(ends)
+
+    # -- binding ------------------------------------------------------------------------------------------------------------------
+
+    def assign(self, target: ast.expr, value: Value, augmented: bool = False) -> None:
+        """Bind a target: a name, a pattern, an attribute or an element."""
+        if isinstance(target, ast.Name):
+            self.bind(target.id, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(target, value)
+        elif isinstance(target, ast.Starred):
+            self.assign(target.value, value)
+        elif isinstance(target, ast.Attribute):
+            owner = self.eval(target.value)
+            self.emit(SetAttribute(target, self.here, self.situation, owner, target.attr, value, augmented))
+            path = dotted(target)
+            if path is not None and isinstance(owner, (Instance, Object, Tensor)):
+                self.bind(path, value)
+        elif isinstance(target, ast.Subscript):
+            owner = self.eval(target.value)
+            self.emit(Subscript(target, self.here, self.situation, owner, index_of(self, target.slice), store=True))
+            self._store_item(target, owner, value)
+
+    def bind(self, name: str, value: Value) -> None:
+        """Give a name or path a value; what was known about paths through it is forgotten."""
+        env = self.env
+        if name in env:
+            prefix = name + "."
+            for path in [p for p in env if p.startswith(prefix)]:
+                del env[path]
+        env[name] = value
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
+        count = len(target.elts)
+        starred = next((i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)), None)
+        items = value.items if isinstance(value, Container) else None
+        if items is not None and starred is None and len(items) == count:
+            for one, its in zip(target.elts, items, strict=True):
+                self.assign(one, its)
+        elif items is not None and starred is not None and len(items) >= count - 1:
+            late = count - starred - 1
+            middle = items[starred : len(items) - late]
+            for one, its in zip(target.elts[:starred], items, strict=False):
+                self.assign(one, its)
+            self.assign(target.elts[starred], Container("list", middle))
+            for one, its in zip(target.elts[starred + 1 :], items[len(items) - late :], strict=True):
+                self.assign(one, its)
+        else:
+            element = element_of(self, value, target)
+            for one in target.elts:
+                self.assign(one, Container("list", of=element) if isinstance(one, ast.Starred) else element)
+
+    def _store_item(self, target: ast.Subscript, owner: Value, value: Value) -> None:
+        """`name[key] = value` adds to what a container is known to hold."""
+        path = dotted(target.value)
+        if path is None or not isinstance(owner, Container) or path not in self.env:
+            return
+        if owner.kind == "dict":
+            fields = dict(owner.fields or {})
+            if isinstance(target.slice, ast.Constant):
+                fields[target.slice.value] = value
+            self.env[path] = Container("dict", None, value if owner.of is None and not owner.fields else join(owner.of or value, value), fields)
+        else:
+            self.env[path] = Container(owner.kind, None, value if owner.items == () else join(owner.element, value))
+
+    @property
+    def result(self) -> Value:
+        """What the activation gives its caller."""
+        if self.info.is_generator:
+            return Container("generator", of=join_all(self.yields) if self.yields else UNKNOWN)
+        return join_all(self.returns) if self.returns else Const(None)
+
+
+def merge(a: Environment, b: Environment) -> Environment:
+    """The join of two environments: names that only one side binds may be unbound, but keep their value."""
+    if a is b:
+        return a
+    merged = dict(a)
+    for name, value in b.items():
+        old = merged.get(name)
+        if old is None:
+            if "." not in name:
+                merged[name] = value
+        elif old is not value:
+            merged[name] = join(old, value)
+    for name in a:
+        if "." in name and name not in b:
+            del merged[name]
+    return merged
+
+
+def same(a: Environment, b: Environment) -> bool:
+    """Whether two environments say the same, evidence aside."""
+    return a.keys() == b.keys() and all(v is b[k] or v.key == b[k].key for k, v in a.items())
+
+
+def _raises(body: list[ast.stmt]) -> bool:
+    return any(isinstance(n, ast.Raise) for s in body for n in ast.walk(s))
+
+
+def _only_probes(body: list[ast.stmt]) -> bool:
+    """A `try` that only imports and asks: its handlers speak of an environment that tracing is not in."""
+    return any(isinstance(s, (ast.Import, ast.ImportFrom)) for s in body)
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """An assignment target as an expression that reads it."""
+    if isinstance(target, ast.Name):
+        return ast.Name(target.id, ast.Load())
+    if isinstance(target, ast.Attribute):
+        return ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+    if isinstance(target, ast.Subscript):
+        return ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+    return target
+
+
+_STATEMENTS: dict[type[ast.stmt], Callable[..., bool | None]] = {
+    ast.If: Walker._if,
+    ast.For: Walker._for,
+    ast.AsyncFor: Walker._for,
+    ast.While: Walker._while,
+    ast.Break: Walker._break,
+    ast.Continue: Walker._continue,
+    ast.With: Walker._with,
+    ast.AsyncWith: Walker._with,
+    ast.Try: Walker._try,
+    ast.Return: Walker._return,
+    ast.Raise: Walker._raise,
+    ast.Assert: Walker._assert,
+    ast.Assign: Walker._assign,
+    ast.AnnAssign: Walker._annotated,
+    ast.AugAssign: Walker._augmented,
+    ast.Expr: Walker._expression,
+    ast.FunctionDef: Walker._function,
+    ast.AsyncFunctionDef: Walker._function,
+    ast.ClassDef: Walker._class,
+    ast.Import: Walker._import,
+    ast.ImportFrom: Walker._import,
+    ast.Delete: Walker._delete,
+    ast.Match: Walker._match,
+}
+if hasattr(ast, "TryStar"):  # Python 3.11
+    _STATEMENTS[ast.TryStar] = Walker._try

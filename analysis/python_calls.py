@@ -1,0 +1,363 @@
+"""What Python's own callables give: builtins, methods of containers, the parts of the standard library that carry values on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.tensor_ops import any_of, result
+from graphmend.analysis.values import (
+    BOOL,
+    INT,
+    NONE,
+    STATIC,
+    STR,
+    UNKNOWN,
+    Class,
+    Const,
+    Container,
+    Instance,
+    Native,
+    Object,
+    Origin,
+    Ref,
+    Scalar,
+    Static,
+    Tensor,
+    Value,
+    join,
+    join_all,
+    tensor_in,
+)
+
+if TYPE_CHECKING:
+    from graphmend.analysis.flow import Walker
+
+Arguments = tuple[Value, ...]
+Keywords = Mapping[str, Value]
+_Builtin = Callable[["Walker", Arguments, Keywords, ast.AST], Value]
+
+
+def builtin(w: Walker, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """A call of a builtin, by its bare name."""
+    handler = _BUILTINS.get(name)
+    if handler is not None:
+        return handler(w, args, keywords, node)
+    if name[:1].isupper():
+        return Object(f"builtins.{name}", made_inside=True)
+    return STATIC if all(isinstance(a, Static) for a in args) else UNKNOWN
+
+
+def _element(w: Walker, value: Value, node: ast.AST) -> Value:
+    from graphmend.analysis.expressions import element_of
+
+    return element_of(w, value, node)
+
+
+def _scalar(kind: str) -> _Builtin:
+    def convert(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+        tensor = tensor_in(args[0]) if args else None
+        if tensor is not None:
+            return Scalar(Origin("takes a Python value out of a Tensor", node, tensor.origin), kind)
+        if args and isinstance(args[0], Scalar):
+            return Scalar(args[0].origin, kind)
+        if args and isinstance(args[0], Const) and isinstance(args[0].value, (int, float, bool)):
+            try:
+                return Const({"int": int, "float": float, "bool": bool}[kind](args[0].value))
+            except (OverflowError, ValueError):
+                return Static(kind)
+        return Static(kind)
+
+    return convert
+
+
+def _len(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    if args and isinstance(args[0], Container) and args[0].kind == "tuple" and args[0].items is not None:
+        return Const(len(args[0].items))
+    return INT
+
+
+def _sequence(kind: str) -> _Builtin:
+    def make(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+        if not args:
+            return Container(kind, ())
+        value = args[0]
+        if isinstance(value, Container) and value.items is not None and value.kind in ("list", "tuple", "modules"):
+            return Container(kind, value.items)
+        return Container(kind, of=_element(w, value, node))
+
+    return make
+
+
+def _sorted(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    return Container("list", of=_element(w, args[0], node) if args else UNKNOWN)
+
+
+def _enumerate(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    return Container("generator", of=Container("tuple", (INT, _element(w, args[0], node) if args else UNKNOWN)))
+
+
+def _zip(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    return Container("generator", of=Container("tuple", tuple(_element(w, a, node) for a in args)))
+
+
+def _extreme(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """`max` and `min`: Dynamo turns those of tensors into torch.maximum (torch 2.13)."""
+    values = args if len(args) > 1 else (_element(w, args[0], node),) if args else ()
+    tensor = next((t for t in map(tensor_in, values) if t is not None), None)
+    if tensor is not None:
+        return result(tensor, node, "is a Tensor, as an argument is", rank=tensor.rank)
+    scalar = next((v for v in values if isinstance(v, Scalar)), None)
+    return Scalar(scalar.origin, scalar.type) if scalar is not None else join_all(_widened(v) for v in values)
+
+
+def _widened(value: Value) -> Value:
+    return Static(value.type) if isinstance(value, Const) else value
+
+
+def _sum(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    element = _element(w, args[0], node) if args else UNKNOWN
+    tensor = tensor_in(element)
+    return result(tensor, node, "adds Tensors", rank=tensor.rank) if tensor is not None else _widened(element)
+
+
+def _truths(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    return BOOL
+
+
+def _getattr(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    from graphmend.analysis.attributes import attribute
+
+    if len(args) >= 2 and isinstance(args[1], Const) and isinstance(args[1].value, str):
+        found = attribute(w, args[0], args[1].value, node)
+        if len(args) == 3 and isinstance(found, (Static, Tensor, Container)):
+            return join(found, args[2]) if not isinstance(args[2], Const) else _widened(found)
+        return found
+    return UNKNOWN
+
+
+def _map(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    from graphmend.analysis.calls import apply
+
+    if len(args) < 2:
+        return UNKNOWN
+    return Container("generator", of=apply(w, args[0], tuple(_element(w, a, node) for a in args[1:]), {}, node))
+
+
+def _filter(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    return Container("generator", of=_element(w, args[1], node) if len(args) > 1 else UNKNOWN)
+
+
+def _next(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    return _element(w, args[0], node) if args else UNKNOWN
+
+
+def _iterator(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    if args and isinstance(args[0], Container):
+        return Container("generator", args[0].items, args[0].of) if args[0].kind != "dict" else UNKNOWN
+    return Container("generator", of=_element(w, args[0], node)) if args else UNKNOWN
+
+
+def _dict(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    if args and isinstance(args[0], Container) and args[0].kind == "dict":
+        return Container("dict", None, args[0].of, {**(args[0].fields or {}), **keywords})
+    if not args:
+        return Container("dict", None, join_all(keywords.values()) if keywords else None, dict(keywords))
+    return Container("dict", of=UNKNOWN, fields={})
+
+
+def _super(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    from graphmend.analysis.attributes import Super
+
+    owner = w.info.owner
+    if len(args) == 2 and isinstance(args[0], Class):
+        owner = args[0].info
+    receiver = args[1] if len(args) == 2 else w.env.get(w.info.parameters[0].arg) if w.info.parameters else None
+    if owner is None or not isinstance(receiver, (Instance, Class)):
+        return UNKNOWN
+    return Super(receiver.info, owner, receiver)
+
+
+def _abs(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    tensor = tensor_in(args[0]) if args else None
+    if tensor is not None:
+        return result(tensor, node, rank=tensor.rank, dtype=tensor.dtype, shape=tensor.shape)
+    return _widened(args[0]) if args else UNKNOWN
+
+
+def _range(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    return Static("range")
+
+
+def _type(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    if len(args) == 1 and isinstance(args[0], Instance):
+        return Class(args[0].info)
+    return UNKNOWN
+
+
+def _always(value: Value) -> _Builtin:
+    return lambda w, args, keywords, node: value
+
+
+_BUILTINS: dict[str, _Builtin] = {
+    "int": _scalar("int"),
+    "float": _scalar("float"),
+    "bool": _scalar("bool"),
+    "len": _len,
+    "list": _sequence("list"),
+    "tuple": _sequence("tuple"),
+    "set": _sequence("set"),
+    "frozenset": _sequence("set"),
+    "reversed": _sequence("generator"),
+    "sorted": _sorted,
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "max": _extreme,
+    "min": _extreme,
+    "sum": _sum,
+    "any": _truths,
+    "all": _truths,
+    "isinstance": _always(BOOL),
+    "issubclass": _always(BOOL),
+    "hasattr": _always(BOOL),
+    "callable": _always(BOOL),
+    "getattr": _getattr,
+    "map": _map,
+    "filter": _filter,
+    "next": _next,
+    "iter": _iterator,
+    "dict": _dict,
+    "super": _super,
+    "abs": _abs,
+    "round": _abs,
+    "pow": _abs,
+    "range": _range,
+    "type": _type,
+    "str": _always(STR),
+    "repr": _always(STR),
+    "format": _always(STR),
+    "print": _always(NONE),
+    "id": _always(INT),
+    "hash": _always(INT),
+    "setattr": _always(NONE),
+}
+
+
+# -- methods of containers ----------------------------------------------------------------------------------------------------------
+
+
+def container_method(w: Walker, value: Container, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """A method of a list, tuple, dict or set. What adds an element rebinds the name that holds the container."""
+    if name in ("append", "add", "appendleft", "insert", "extend", "update", "setdefault"):
+        _add(w, value, name, args, node)
+        return args[1] if name == "setdefault" and len(args) > 1 else NONE
+    if value.kind == "dict":
+        return _dict_method(value, name, args)
+    if name in ("pop", "popleft", "__getitem__"):
+        return value.element
+    if name in ("copy", "to", "eval", "train", "half", "float", "cuda", "cpu"):
+        return value
+    if name in ("index", "count", "__len__"):
+        if not w.silent and isinstance(node, ast.expr):
+            from graphmend.analysis.events import Contains
+
+            w.emit(Contains(node, w.here, w.situation, args[0] if args else UNKNOWN, value))
+        return INT
+    if value.kind == "record":
+        if name in ("to_tuple", "values"):
+            return Container("tuple", of=join_all((value.fields or {}).values()))
+        if name == "get" and args and isinstance(args[0], Const):
+            return (value.fields or {}).get(args[0].value, UNKNOWN)
+    if value.kind == "generator" and name == "send":
+        return value.element
+    if name == "_replace":
+        return Container(value.kind, value.items, value.of, {**(value.fields or {}), **keywords})
+    return UNKNOWN
+
+
+def _dict_method(value: Container, name: str, args: Arguments) -> Value:
+    known = value.fields or {}
+    element = join_all(known.values()) if value.of is None and known else value.of if value.of is not None else UNKNOWN
+    if name in ("get", "pop"):
+        if args and isinstance(args[0], Const) and args[0].value in known:
+            return known[args[0].value]
+        default = args[1] if len(args) > 1 else NONE
+        if value.of is None and not known:
+            return _widened(default) if default is not NONE else UNKNOWN
+        return UNKNOWN if args and isinstance(args[0], Const) else join(element, default)
+    if name == "items":
+        return Container("generator", of=Container("tuple", (STATIC, element)))
+    if name == "values":
+        return Container("generator", of=element)
+    if name == "keys":
+        return Container("generator", of=STATIC)
+    return value if name == "copy" else UNKNOWN
+
+
+def _add(w: Walker, value: Container, name: str, args: Arguments, node: ast.AST) -> None:
+    from graphmend.analysis.definitions import dotted
+
+    func = node.func if isinstance(node, ast.Call) else None
+    path = dotted(func.value) if isinstance(func, ast.Attribute) else None
+    if path is None or path not in w.env or not args:
+        return
+    if name in ("extend", "update"):
+        new = args[0].element if isinstance(args[0], Container) else UNKNOWN
+    else:
+        new = args[-1]
+    if value.kind == "dict":
+        fields = {**(value.fields or {}), **(args[0].fields or {})} if isinstance(args[0], Container) else dict(value.fields or {})
+        w.env[path] = Container("dict", None, new if value.of is None else join(value.of, new), fields)
+    elif value.items is not None and name == "append" and len(value.items) < 8 and not w.situation.blocks:
+        w.env[path] = Container(value.kind, (*value.items, new))
+    else:
+        w.env[path] = Container(value.kind, None, new if value.items == () else join(value.element, new))
+
+
+# -- the standard library and the rest ------------------------------------------------------------------------------------------------
+
+_PURE = frozenset(
+    "math os operator itertools functools collections inspect types typing re string copy platform sys enum dataclasses packaging "
+    "importlib struct textwrap abc numbers pathlib warnings".split()
+)
+
+
+def library(w: Walker, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """A callable outside torch, NumPy and the builtins."""
+    if name == "functools.partial" and args:
+        return _partial(w, args, keywords, node)
+    if name in ("copy.copy", "copy.deepcopy", "typing.cast", "functools.wraps"):
+        return args[-1] if args else UNKNOWN
+    if name == "logging.getLogger":
+        return Object("logging.Logger")
+    if name == "contextlib.nullcontext":
+        return Object(name)
+    if name in ("itertools.chain", "itertools.product", "itertools.zip_longest"):
+        elements = tuple(_element(w, a, node) for a in args)
+        return Container("generator", of=join_all(elements) if name == "itertools.chain" else Container("tuple", elements))
+    if name.startswith("math.") and any_of(args) is not None:
+        tensor = any_of(args)
+        return Scalar(Origin("takes a Python value out of a Tensor", node, tensor.origin if tensor else None), "float")
+    if name == "operator.index" and any_of(args) is not None:
+        return Scalar(None, "int")
+    if name.startswith("einops."):
+        tensor = any_of(args)
+        return result(tensor, node, "returns a Tensor") if tensor is not None else UNKNOWN
+    last = name.rpartition(".")[2]
+    if last[:1].isupper():
+        return Object(name, made_inside=w.session.within_region)
+    if name.partition(".")[0] in _PURE and all(isinstance(a, (Static, Ref)) for a in (*args, *keywords.values())):
+        return STATIC
+    return UNKNOWN
+
+
+def _partial(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    function, *first = args
+
+    def call(*more: Value, **late: Value) -> Value:
+        from graphmend.analysis.calls import apply
+
+        return apply(w, function, (*first, *more), {**keywords, **late}, node)
+
+    return Native("functools.partial", call)

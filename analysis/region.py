@@ -1,0 +1,188 @@
+"""Where tracing starts: the compile sites of a module, and the `forward` of its modules where nothing in sight compiles them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, dotted, statements_of
+from graphmend.analysis.finding import Span
+from graphmend.analysis.values import Class, Container, Function, Instance, Native, Object, Value
+
+if TYPE_CHECKING:
+    from graphmend.analysis.session import Session
+
+COMPILE = frozenset({"torch.compile", "torch._dynamo.optimize", "torch.compiler.compile"})
+EXPORT = frozenset({"torch.export.export", "torch.export.export_for_training"})
+
+
+class Region(NamedTuple):
+    """Why a function is traced, and how."""
+
+    kind: Literal["compiled", "assumed"]
+    evidence: str | None
+    site: tuple[str, Span] | None
+    fullgraph: bool = False
+    """A break raises, and the capture flags are on (torch 2.13)."""
+    capture: bool = False
+
+
+class Root(NamedTuple):
+    """A function that tracing starts at, and what its arguments are known to be."""
+
+    function: Function
+    region: Region
+    given: tuple[Value, ...] | None = None
+
+
+def roots(session: Session, module: ModuleInfo) -> list[Root]:
+    """All roots in a module, compiled ones first."""
+    found = list(_compiled(session, module))
+    if session.settings.assume_compiled == "modules":
+        covered = {r.function.info for r in found}
+        found += [r for r in _forwards(session, module) if r.function.info not in covered]
+    return found
+
+
+def _forwards(session: Session, module: ModuleInfo) -> Iterator[Root]:
+    from graphmend.analysis.attributes import is_module_class
+
+    for cls in module.classes.values():
+        forward = cls.methods.get("forward")
+        if forward is not None and is_module_class(session, cls) and not _untraced(forward):
+            evidence = f"{cls.name} is a torch.nn.Module; its forward is assumed to be compiled"
+            yield Root(Function(forward, bound=Instance(cls)), Region("assumed", evidence, None))
+
+
+def _untraced(info: FunctionInfo) -> bool:
+    return info.decorated_with("torch.compiler.disable", "torch._dynamo.disable", "torch.jit.unused", "torch.jit.ignore")
+
+
+def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
+    """The functions and modules that the module's own text compiles."""
+    if "compile" not in module.source.text and "torch.export" not in module.source.text:
+        return
+    capture = _flags_switched_on(module)
+    for info in _functions(module):
+        for decorator in info.decorators:
+            site = _compile_call(session, module, decorator)
+            if site is not None:
+                receiver = Instance(info.owner) if info.owner is not None and not info.is_static else None
+                yield _root(session, module, Function(info, bound=receiver), decorator, site, capture)
+    for scope, call in _calls(module):
+        yield from _called(session, module, scope, call, capture)
+
+
+def _called(session: Session, module: ModuleInfo, scope: FunctionInfo | None, call: ast.Call, capture: bool) -> Iterator[Root]:
+    """`torch.compile(X)`, `X.compile()` and `torch.export.export(X, ...)`."""
+    name = module.qualified(call.func)
+    target: ast.expr | None = None
+    if name in COMPILE or name in EXPORT:
+        target = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("model", "mod", "f")), None)
+    elif isinstance(call.func, ast.Call) and _compile_call(session, module, call.func) is not None and call.args:
+        target = call.args[0]
+        call = call.func
+    elif isinstance(call.func, ast.Attribute) and call.func.attr == "compile":
+        value = session.evaluate_in(module, scope, call.func.value)
+        if isinstance(value, (Instance, Container)) or (isinstance(value, Object) and value.cls.startswith("torch.nn.")):
+            target = call.func.value
+    if target is None:
+        return
+    strict = name not in EXPORT or any(k.arg == "strict" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords)
+    if not strict:
+        return
+    for function in _targets(session, session.evaluate_in(module, scope, target)):
+        yield _root(session, module, function, call, call, capture or name in EXPORT)
+
+
+def _targets(session: Session, value: Value) -> Iterator[Function]:
+    """The functions that compiling a value traces."""
+    from graphmend.analysis.attributes import find_method
+
+    if isinstance(value, Function):
+        yield value
+    elif isinstance(value, Instance):
+        forward = find_method(session, value.info, "forward") or find_method(session, value.info, "__call__")
+        if forward is not None:
+            yield Function(forward, bound=value)
+    elif isinstance(value, Class):
+        forward = find_method(session, value.info, "forward")
+        if forward is not None:
+            yield Function(forward, bound=Instance(value.info))
+    elif isinstance(value, Container):
+        for item in value.items if value.items is not None else (value.element,):
+            yield from _targets(session, item)
+
+
+def _root(session: Session, module: ModuleInfo, function: Function, node: ast.expr, site: ast.Call | None, capture: bool) -> Root:
+    fullgraph = site is not None and _constant_keyword(site, "fullgraph") is True
+    evidence = f"{function.info.qualname} is compiled at line {node.lineno}: {_short(node)}"
+    region = Region("compiled", evidence, (module.source.path, module.source.span(node)), fullgraph, fullgraph or capture)
+    return Root(function, region, session.examples(function))
+
+
+def _short(node: ast.expr) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _compile_call(session: Session, module: ModuleInfo, node: ast.expr) -> ast.Call | None:
+    """The call that holds the options, if an expression is `torch.compile` or makes it with options; else None."""
+    if module.qualified(node) in COMPILE:
+        return ast.copy_location(ast.Call(node, [], []), node)
+    if isinstance(node, ast.Call):
+        name = module.qualified(node.func)
+        if name in COMPILE and not node.args:
+            return node
+        if name == "functools.partial" and node.args and module.qualified(node.args[0]) in COMPILE:
+            return node
+        value = session.evaluate(module, node.func) if isinstance(node.func, ast.Name) else None
+        if isinstance(value, Native):
+            return None
+    if isinstance(node, ast.Name) and node.id in module.globals:
+        return _compile_call(session, module, module.globals[node.id][0])
+    return None
+
+
+def _constant_keyword(call: ast.Call, name: str) -> object:
+    return next((k.value.value for k in call.keywords if k.arg == name and isinstance(k.value, ast.Constant)), None)
+
+
+def _flags_switched_on(module: ModuleInfo) -> bool:
+    """Whether the program sets both capture flags of Dynamo to True."""
+    assert module.source.tree is not None
+    if "capture_scalar_outputs" not in module.source.text:
+        return False
+    on = set()
+    for statement in statements_of(module.source.tree.body):
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant) and statement.value.value is True:
+            for target in statement.targets:
+                name = module.qualified(target) or ""
+                if name.startswith("torch._dynamo.config."):
+                    on.add(name.rpartition(".")[2])
+    return {"capture_scalar_outputs", "capture_dynamic_output_shape_ops"} <= on
+
+
+def _functions(module: ModuleInfo) -> Iterator[FunctionInfo]:
+    yield from module.functions.values()
+    for cls in module.classes.values():
+        yield from cls.methods.values()
+
+
+def _calls(module: ModuleInfo) -> Iterator[tuple[FunctionInfo | None, ast.Call]]:
+    """Every call that may compile something, with the function it stands in."""
+    assert module.source.tree is not None
+    scopes: dict[ast.AST, FunctionInfo] = {f.node: f for f in _functions(module)}
+    stack: list[tuple[ast.AST, FunctionInfo | None]] = [(module.source.tree, None)]
+    while stack:
+        node, scope = stack.pop()
+        scope = scopes.get(node, scope)
+        if isinstance(node, ast.Call):
+            text = dotted(node.func)
+            if (text is not None and text.rpartition(".")[2] in ("compile", "optimize", "export")) or isinstance(node.func, ast.Call):
+                yield scope, node
+        decorators = getattr(node, "decorator_list", ())
+        stack.extend((c, scope) for c in ast.iter_child_nodes(node) if c not in decorators)
+
+

@@ -1,0 +1,86 @@
+"""What a rule is: a class with documentation, examples, the events it subscribes to, and a judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
+
+from graphmend.analysis.events import Event
+from graphmend.analysis.finding import Effect
+from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.values import Choice, Origin, Scalar, Tensor, Value, options, tensor_in
+
+
+class Context(NamedTuple):
+    """What a rule may know besides the event.
+
+    `capture`: the region is compiled with the flags that keep scalars and data-dependent shapes in the graph, as `fullgraph=True`
+    does (torch 2.13); what breaks under default flags only does not break there.
+    """
+
+    torch: TorchFacts
+    capture: bool
+
+
+class Break(NamedTuple):
+    """A rule's verdict that Dynamo breaks at an event."""
+
+    gb_id: str | None
+    origin: Origin | None = None
+    """The evidence: why the value is a tensor. None where the callee alone decides."""
+    likely: bool = False
+    default_only: bool = False
+    fill: Mapping[str, str] = {}
+    """What the message's placeholders stand for."""
+    effect: Effect | None = None
+    """Where it is not what the surroundings make of a break."""
+
+
+class Rule:
+    """Base of all rules.
+
+    `message` may hold placeholders that a `Break` fills. `valid` and `invalid` are whole modules with a compiled function and an
+    `example_inputs()`; TorchDynamo itself judges them in the tests. A rule of calls lists what it `concerns`.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    message: ClassVar[str]
+    advice: ClassVar[str] = ""
+    events: ClassVar[tuple[type[Event], ...]]
+    preview: ClassVar[bool] = False
+    versions: ClassVar[str] = "2.13"
+    valid: ClassVar[tuple[str, ...]] = ()
+    invalid: ClassVar[tuple[str, ...]] = ()
+
+    def concerns(self, callee: str, torch: TorchFacts) -> bool:
+        """Whether calls of a qualified name are this rule's business. Asked once for each name."""
+        return False
+
+    def judge(self, event: Event, context: Context) -> Break | None:
+        """Whether Dynamo breaks here."""
+        raise NotImplementedError
+
+
+def evidence(value: Value) -> tuple[Origin | None, bool] | None:
+    """(why a value is a tensor, whether that is only likely); None where it is no tensor as far as known.
+
+    A value that may also be something else than a tensor or None makes the finding likely.
+    """
+    tensor = tensor_in(value)
+    if tensor is None:
+        return None
+    mixed = isinstance(value, Choice) and any(not isinstance(o, Tensor) for o in value.options if not _is_none(o))
+    return tensor.origin, tensor.likely or mixed
+
+
+def scalar_evidence(value: Value) -> tuple[Origin | None, bool] | None:
+    """As `evidence`, for a Python value that was taken out of a tensor."""
+    for option in options(value):
+        if isinstance(option, Scalar):
+            return option.origin, option.likely or option is not value
+    return None
+
+
+def _is_none(value: Value) -> bool:
+    return getattr(value, "type", None) == "NoneType"

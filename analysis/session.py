@@ -1,0 +1,442 @@
+"""One check: the state that the walks of its functions share.
+
+It enters functions, remembers what they gave for which kinds of arguments, and turns what the rules say into findings. A function is
+walked once for each combination of argument values (evidence aside), so a helper that is called with a tensor here and with a number
+there is judged for both.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.annotations import annotated
+from graphmend.analysis.attributes import Method, find_method, global_name
+from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
+from graphmend.analysis.events import Call, Event
+from graphmend.analysis.expressions import element_of
+from graphmend.analysis.facts import Recording
+from graphmend.analysis.flow import Walker
+from graphmend.analysis.project import NEVER_READ, Project
+from graphmend.analysis.region import Region
+from graphmend.analysis.report import Report
+from graphmend.analysis.rules import RULES
+from graphmend.analysis.rules.rule import Context, Rule
+from graphmend.analysis.settings import Settings
+from graphmend.analysis.tensor_ops import result
+from graphmend.analysis.torch_facts import load
+from graphmend.analysis.usage import inferred
+from graphmend.analysis.values import (
+    NONE,
+    UNKNOWN,
+    Class,
+    Const,
+    Container,
+    Function,
+    Instance,
+    Object,
+    Origin,
+    Ref,
+    Static,
+    Tensor,
+    Value,
+    join,
+)
+
+if TYPE_CHECKING:
+    from graphmend.analysis.flow import Environment
+
+#: calls within calls, and activations of one function at a time, that are followed
+_DEEPEST = 14
+_RECURSION = 2
+
+#: a function under one of these is called as it is; Dynamo does not trace its body (torch 2.13)
+OPAQUE = frozenset({
+    "torch.library.custom_op", "torch.jit.script", "torch.compiler.allow_in_graph", "torch._dynamo.allow_in_graph", "triton.jit",
+    "numba.jit", "numba.njit", "torch.compiler.assume_constant_result", "torch._dynamo.assume_constant_result",
+    "torch._dynamo.nonstrict_trace", "torch.library.triton_op",
+})  # fmt: skip
+DISABLED = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo", "torch.jit.ignore"} - {"torch.jit.ignore"})
+_GRADIENTS_OFF = ("torch.no_grad", "torch.inference_mode")
+
+
+class Session:
+    """The walks of one check."""
+
+    def __init__(self, module: ModuleInfo | None, project: Project, settings: Settings, rules: tuple[Rule, ...] = RULES) -> None:
+        self.module = module
+        self.project = project
+        self.settings = settings
+        self.torch = load(settings.torch_version)
+        self.report = Report(settings)
+        self.region = Region("assumed", None, None)
+        self.within_region = False
+        self.depth = 0
+        self.module_classes: dict[ClassInfo, bool] = {}
+        self.recording: Recording | None = None
+        self._rules = rules
+        self._by_event: dict[type[Event], tuple[Rule, ...]] = {}
+        self._by_callee: dict[str, tuple[Rule, ...]] = {}
+        self._context = Context(self.torch, capture=False)
+        self._memo: dict[Hashable, tuple[Value, bool]] = {}
+        self._active: list[FunctionInfo] = []
+        self._inner: dict[FunctionNode, FunctionInfo] = {}
+
+    # -- rules --------------------------------------------------------------------------------------------------------------------
+
+    def listens(self, callee: str) -> bool:
+        """Whether a rule cares for calls of `callee`."""
+        return bool(self._listeners(callee))
+
+    def _listeners(self, callee: str) -> tuple[Rule, ...]:
+        found = self._by_callee.get(callee)
+        if found is None:
+            ignored = callee in self.settings.ignore_calls
+            found = () if ignored else tuple(r for r in self._rules if Call in r.events and r.concerns(callee, self.torch))
+            self._by_callee[callee] = found
+        return found
+
+    def judge(self, w: Walker, event: Event) -> None:
+        """Ask the rules that subscribe to an event, and keep what they find."""
+        if not self.within_region:
+            return
+        if isinstance(event, Call):
+            rules = self._listeners(event.callee)
+        else:
+            kind = type(event)
+            found = self._by_event.get(kind)
+            if found is None:
+                found = self._by_event[kind] = tuple(r for r in self._rules if kind in r.events)
+            rules = found
+        for rule in rules:
+            verdict = rule.judge(event, self._context)
+            if verdict is not None:
+                self.report.add(rule, verdict, event, w.info, self.region)
+                return
+
+    # -- roots --------------------------------------------------------------------------------------------------------------------
+
+    def walk_root(self, function: Function, region: Region, given: tuple[Value, ...] | None = None) -> None:
+        """Walk a function that tracing starts at. `given`: what its parameters are known to be."""
+        if self._context.capture != region.capture:
+            self._memo.clear()
+        self._context = Context(self.torch, capture=region.capture)
+        self.region = region
+        self.within_region = True
+        info = function.info
+        env = self.parameters(info, function.bound, given)
+        try:
+            self._walk(info, env, function.closure, 0, 0, None)
+        except RecursionError:
+            self.report.note(f"{info.qualname} is nested too deeply to follow")
+        finally:
+            self.within_region = False
+            self.depth = 0
+            self._active.clear()
+
+    def parameters(self, info: FunctionInfo, receiver: Value | None, given: tuple[Value, ...] | None = None) -> Environment:
+        """What the parameters of a function are, as far as its own text says."""
+        env: Environment = {}
+        arguments = info.node.args
+        where = info.qualname
+        positional = list(info.parameters)
+        if receiver is not None and positional:
+            env[positional.pop(0).arg] = receiver
+        for i, parameter in enumerate(positional):
+            if given is not None and i < len(given) and given[i] is not UNKNOWN:
+                env[parameter.arg] = given[i]
+            else:
+                env[parameter.arg] = self._parameter(info, parameter, where)
+        for parameter in arguments.kwonlyargs:
+            env[parameter.arg] = self._parameter(info, parameter, where)
+        if arguments.vararg is not None:
+            of = annotated(self, info.module, arguments.vararg.annotation, arguments.vararg.arg, where)
+            extra = given[len(positional) :] if given is not None else ()
+            env[arguments.vararg.arg] = Container("tuple", extra) if extra else Container("tuple", of=of)
+        if arguments.kwarg is not None:
+            fields: dict[str, Value] = {}
+            env[arguments.kwarg.arg] = Container("dict", None if given is not None else UNKNOWN and None, None if given is not None else UNKNOWN, fields)
+        return env
+
+    def _parameter(self, info: FunctionInfo, parameter: ast.arg, where: str) -> Value:
+        value = annotated(self, info.module, parameter.annotation, parameter.arg, where)
+        default = info.defaults.get(parameter.arg)
+        if value is not UNKNOWN:
+            if isinstance(default, ast.Constant) and default.value is None and not isinstance(value, Static):
+                return join(value, NONE)
+            return value
+        if parameter.annotation is not None and not isinstance(parameter.annotation, ast.Constant):
+            return UNKNOWN
+        if default is not None:
+            known = self.evaluate(info.module, default)
+            if isinstance(known, Const) and known.value is not None:
+                return Static(known.type)
+            if isinstance(known, Static) and not isinstance(known, Const):
+                return known
+        guess = inferred(self, info, parameter.arg)
+        if guess is not None and isinstance(default, ast.Constant) and default.value is None:
+            return join(guess, NONE)
+        return guess if guess is not None else UNKNOWN
+
+    # -- functions ----------------------------------------------------------------------------------------------------------------
+
+    def walker(self, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None = None) -> Walker:
+        """A walker for one activation; one that records where facts about this function were asked for."""
+        recording = self.recording
+        if recording is not None and recording.wants(info):
+            return recording.walker(self, info, env, closure, self.depth)
+        return Walker(self, info, env, closure, self.depth)
+
+    def inner_function(self, node: FunctionNode, outer: FunctionInfo) -> FunctionInfo:
+        """The definition of a function inside another one."""
+        found = self._inner.get(node)
+        if found is None:
+            found = self._inner[node] = FunctionInfo(node, outer.module, outer=outer.qualname)
+        return found
+
+    def decorated(self, info: FunctionInfo, bound: Value | None = None) -> Value:
+        """What a definition's name stands for. Decorators that keep the function's meaning, which most do, are looked through."""
+        return Function(info, bound=bound)
+
+    def enter(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST) -> Value:
+        """The value of a call of a function in reach. Walks its body unless that was done for such arguments."""
+        info = function.info
+        if info.decorators and self.within_region and not w.silent and isinstance(node, ast.expr):
+            if any(info.decorated_with(name) for name in DISABLED):
+                w.emit(Call(node, w.here, w.situation, "torch.compiler.disable.<locals>.call", None, args, keywords))
+                return self._silently(function, args, keywords, w, node)
+            if any(info.decorated_with(name) for name in OPAQUE):
+                return self._opaque(function, args, keywords, w, node)
+        if self.depth >= _DEEPEST or self._active.count(info) > _RECURSION:
+            return UNKNOWN
+        if info.is_abstract:
+            return annotated(self, info.module, getattr(info.node, "returns", None), info.name, info.qualname)
+        env = self._bind(function, args, keywords)
+        key: Hashable = None
+        conditional = bool(w.situation.conditional)
+        if function.closure is None:
+            key = (info, bool(w.silent), self.within_region, tuple((k, v.key) for k, v in env.items()))
+            known = self._memo.get(key)
+            if known is not None and (conditional or not known[1]):
+                return known[0]
+        value = self._walk(info, env, function.closure, w.silent, int(conditional), w.statement)
+        if key is not None:
+            self._memo[key] = (value, conditional)
+        return value
+
+    def _walk(
+        self, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, silent: int, conditional: int, caller: ast.stmt | None
+    ) -> Value:
+        walker = self.walker(info, env, closure)
+        walker.silent = silent
+        walker.situation.conditional = conditional
+        if any(info.decorated_with(name) for name in _GRADIENTS_OFF) if info.decorators else False:
+            walker.situation.gradients_off += 1
+        self.depth += 1
+        self._active.append(info)
+        try:
+            if isinstance(info.node, ast.Lambda):
+                walker.statement = caller
+                return walker.eval(info.node.body)
+            walker.run(info.node.body)
+            value = walker.result
+        finally:
+            self._active.pop()
+            self.depth -= 1
+        if value is UNKNOWN:
+            value = annotated(self, info.module, getattr(info.node, "returns", None), f"{info.name}()", info.qualname)
+            value = _made_here(value)
+        return value
+
+    def _silently(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST) -> Value:
+        w.silent += 1
+        try:
+            return self.enter(function, args, keywords, w, node)
+        finally:
+            w.silent -= 1
+
+    def _opaque(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST) -> Value:
+        promised = annotated(self, function.info.module, getattr(function.info.node, "returns", None), function.info.name, function.info.qualname)
+        return _made_here(promised) if promised is not UNKNOWN else self._silently(function, args, keywords, w, node)
+
+    def _bind(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value]) -> Environment:
+        """Parameters with the arguments of one call; evidence says where they come from."""
+        info = function.info
+        arguments = info.node.args
+        if function.bound is not None:
+            args = (function.bound, *args)
+        env: Environment = {}
+        for parameter, value in zip(info.parameters, args, strict=False):
+            env[parameter.arg] = _passed(value, parameter.arg, info)
+        extra: dict[str, Value] = {}
+        names = {p.arg for p in (*info.parameters, *arguments.kwonlyargs)}
+        for name, value in keywords.items():
+            if name in names:
+                env[name] = _passed(value, name, info)
+            else:
+                extra[name] = value
+        for parameter in (*info.parameters, *arguments.kwonlyargs):
+            name = parameter.arg
+            if name not in env:
+                default = info.defaults.get(name)
+                env[name] = self.evaluate(info.module, default) if default is not None else self._parameter(info, parameter, info.qualname)
+            elif env[name] is UNKNOWN:
+                env[name] = annotated(self, info.module, parameter.annotation, name, info.qualname)
+        if arguments.vararg is not None:
+            env[arguments.vararg.arg] = Container("tuple", args[len(info.parameters) :])
+        if arguments.kwarg is not None:
+            env[arguments.kwarg.arg] = Container("dict", None, None, extra)
+        return env
+
+    # -- names --------------------------------------------------------------------------------------------------------------------
+
+    def evaluate(self, module: ModuleInfo, node: ast.expr) -> Value:
+        """The value of an expression at a module's top level."""
+        if isinstance(node, ast.Constant) and not isinstance(node.value, str):
+            return Const(node.value) if node.value is not None else NONE
+        if self.depth > _DEEPEST:
+            return UNKNOWN
+        scope = FunctionInfo(_MODULE_SCOPE, module)
+        w = Walker(self, scope, {}, None, self.depth)
+        w.silent = 1
+        within, self.within_region = self.within_region, False
+        self.depth += 1
+        try:
+            return w.eval(node)
+        except RecursionError:
+            return UNKNOWN
+        finally:
+            self.depth -= 1
+            self.within_region = within
+
+    def evaluate_in(self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.expr) -> Value:
+        """The value of an expression that stands in a function, whose locals are looked up when asked for; or at the top level."""
+        if scope is None or isinstance(scope.node, ast.Lambda):
+            return self.evaluate(module, node)
+        receiver = Instance(scope.owner) if scope.owner is not None and not scope.is_static else None
+        w = Walker(self, scope, self.parameters(scope, receiver), None, self.depth)
+        w.silent = 1
+        for statement in statements_of(scope.node.body):
+            if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+                w.lazy.setdefault(statement.targets[0].id, statement.value)
+            elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                w.env[statement.name] = Function(self.inner_function(statement, scope), closure=w.env)
+            elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+                w.step(statement)
+            elif isinstance(statement, ast.For) and isinstance(statement.target, ast.Name):
+                w.assign(statement.target, element_of(w, w.eval(statement.iter), statement.iter))
+        try:
+            return w.eval(node)
+        except RecursionError:
+            return UNKNOWN
+
+    def examples(self, function: Function) -> tuple[Value, ...] | None:
+        """What a module-level `example_inputs()` says that the arguments are; None without one that fits."""
+        module = function.info.module
+        maker = module.functions.get("example_inputs")
+        if maker is None or function.info.owner is not None:
+            return None
+        within, self.within_region = self.within_region, False
+        try:
+            made = self._walk(maker, self.parameters(maker, None), None, 1, 0, None)
+        finally:
+            self.within_region = within
+        given = made.element if isinstance(made, Container) else UNKNOWN
+        if not isinstance(given, Container) or given.items is None or len(given.items) > len(function.info.parameters):
+            return None
+        return tuple(_example(v, p.arg) for v, p in zip(given.items, function.info.parameters, strict=False))
+
+    def resolve(self, qualified: str) -> Value:
+        """What a qualified name stands for: a definition in reach, else a Ref."""
+        known = self.project.resolved.get(qualified)
+        if known is None:
+            self.project.resolved[qualified] = Ref(qualified)
+            known = self.project.resolved[qualified] = self._resolve(qualified)
+        return known
+
+    def _resolve(self, qualified: str) -> Value:
+        owner, _, name = qualified.rpartition(".")
+        if not owner or qualified.partition(".")[0] in NEVER_READ:
+            return Ref(qualified)
+        if self.module is not None and owner == self.module.name:
+            return global_name(self, self.module, name)
+        module = self.project.module(owner)
+        if module is not None:
+            value = global_name(self, module, name)
+            if not (isinstance(value, Ref) and value.name == f"builtins.{name}"):
+                return value
+        return Ref(qualified)
+
+    def is_rebound(self, module: ModuleInfo, name: str) -> bool:
+        """Whether a function may assign the global `name`."""
+        return f"global {name}" in module.source.text or f", {name}" in module.source.text and "global " in module.source.text
+
+    def object_attribute(self, value: Object, name: str, node: ast.AST) -> Value:
+        """An attribute of an instance of an outside class."""
+        cls = value.cls
+        if cls.startswith("torch.nn."):
+            if name in ("weight", "bias", "in_proj_weight", "in_proj_bias", "running_mean", "running_var"):
+                origin = Origin("is a parameter of a module, so a Tensor", node)
+                return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
+            if name == "training":
+                return Static("bool")
+            if cls != "torch.nn.Module" and name in ("in_features", "out_features", "padding", "stride", "kernel_size", "p", "eps", "padding_idx"):
+                return Static()
+            if cls == "torch.nn.Module" and name not in MODULE_METHODS:
+                return UNKNOWN
+            if cls == "torch.nn.Module":
+                return Method(value, name)
+        return Method(value, name)
+
+    def method_of(self, value: Instance, name: str) -> FunctionInfo | None:
+        return find_method(self, value.info, name)
+
+
+MODULE_METHODS = frozenset(
+    "parameters named_parameters buffers named_buffers children named_children modules named_modules apply to cuda cpu float half double "
+    "bfloat16 train eval requires_grad_ zero_grad state_dict load_state_dict register_buffer register_parameter register_forward_hook "
+    "register_forward_pre_hook register_full_backward_hook register_backward_hook add_module register_module get_submodule get_parameter "
+    "get_buffer type share_memory compile extra_repr".split()
+)
+_MODULE_SCOPE = ast.parse("def module(): pass").body[0]
+assert isinstance(_MODULE_SCOPE, ast.FunctionDef)
+
+
+def _passed(value: Value, name: str, info: FunctionInfo) -> Value:
+    """An argument as the callee sees it: its evidence goes on with the parameter's name."""
+    if isinstance(value, Tensor) and value.origin is not None:
+        origin = Origin(f"is passed to {info.qualname} as {name}" if not _same_link(value.origin, name) else value.origin.says, value.origin.node, value.origin)
+        return Tensor(origin, value.rank, value.dtype, value.shape, likely=value.likely, graph_input=value.graph_input, ndarray=value.ndarray)
+    return value
+
+
+def _example(value: Value, name: str) -> Value:
+    """An example argument as the function sees it: a tensor with a shape and dtype of its own, any other value not a constant."""
+    if isinstance(value, Tensor):
+        origin = Origin("is a Tensor, as example_inputs() shows", name)
+        dtype = value.dtype if value.dtype is not None else ("dtype", name)
+        return Tensor(origin, value.rank, dtype, () if value.rank == 0 else ("shape", name), graph_input=True, ndarray=value.ndarray)
+    if isinstance(value, Const):
+        return value if value.value is None else Static(value.type)
+    if isinstance(value, Container):
+        items = None if value.items is None else tuple(_example(v, name) for v in value.items)
+        return Container(value.kind, items, None if value.of is None else _example(value.of, name), value.fields)
+    if isinstance(value, Instance):
+        return Instance(value.info)
+    if isinstance(value, Object):
+        return Object(value.cls)
+    return value
+
+
+def _same_link(origin: Origin, name: str) -> bool:
+    return origin.node == name
+
+
+def _made_here(value: Value) -> Value:
+    """A promised result: it is computed, so it is no input of the graph."""
+    if isinstance(value, Tensor) and value.graph_input:
+        return Tensor(value.origin, value.rank, None, None, likely=value.likely, ndarray=value.ndarray)
+    return value
+
+

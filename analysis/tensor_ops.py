@@ -1,0 +1,395 @@
+"""What an operation on tensors gives: rank, dtype and shape as far as they follow from the operands.
+
+A shape or dtype that does not follow is None: nothing is ever guessed, because rewrites rely on equal tokens. Semantics are torch's
+type promotion and broadcasting rules, https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc (torch 2.13).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Mapping
+
+from graphmend.analysis.values import (
+    UNKNOWN,
+    Const,
+    Container,
+    Origin,
+    Ref,
+    Scalar,
+    Static,
+    Tensor,
+    Value,
+    dtype_kind,
+    join_all,
+    options,
+    tensor_in,
+)
+
+_ORDER = {"bool": 0, "int": 1, "float": 2, "complex": 3}
+
+
+def result(of: Tensor | None, node: ast.AST, says: str = "is a Tensor", **known: object) -> Tensor:
+    """A tensor that an operation on `of` gives. `known`: rank, dtype, shape."""
+    origin = Origin(says, node, of.origin if of is not None else None)
+    likely = of.likely if of is not None else False
+    ndarray = of.ndarray if of is not None else False
+    return Tensor(origin, known.get("rank"), known.get("dtype"), known.get("shape"), likely=likely, ndarray=ndarray)  # type: ignore[arg-type]
+
+
+def unary(value: Tensor, node: ast.UnaryOp) -> Tensor:
+    return result(value, node, rank=value.rank, dtype=value.dtype, shape=value.shape)
+
+
+def promote_scalar(dtype: Hashable, kind: str | None) -> Hashable:
+    """The dtype of a tensor after arithmetic with a Python number of a kind: the number only counts where its kind is higher."""
+    have = dtype_kind(dtype)
+    if kind is None:
+        return None
+    if have is not None:
+        if _ORDER[kind] <= _ORDER[have]:
+            return dtype
+        return {"int": "int64", "float": "float", "complex": "complex"}[kind]
+    if dtype is None:
+        return None
+    if kind == "bool":
+        return dtype
+    # a token of unknown kind: the promotion is a function of the token
+    if isinstance(dtype, tuple) and dtype and dtype[0] in ("int", "float", "complex"):
+        return dtype if _ORDER[kind] <= _ORDER[dtype[0]] else (kind, dtype[1])
+    return (kind, dtype)
+
+
+def promote(a: Tensor, b: Tensor) -> Hashable:
+    """The dtype of arithmetic between two tensors."""
+    if a.dtype is not None and a.dtype == b.dtype and not (isinstance(a.dtype, str) and a.dtype in ("int", "float", "complex")):
+        return a.dtype
+    one, two = dtype_kind(a.dtype), dtype_kind(b.dtype)
+    if one is not None and two is not None:
+        if one == two:
+            return one
+        high, low = (a, b) if _ORDER[one] > _ORDER[two] else (b, a)
+        # a 0-d tensor of a higher kind lifts a dimensioned one of a lower kind to its own dtype only
+        return high.dtype if low.rank is not None else dtype_kind(high.dtype)
+    return "float" if "float" in (one, two) and "complex" not in (one, two) and None not in (one, two) else None
+
+
+def broadcast(a: Tensor, b: Tensor) -> tuple[int | None, Hashable]:
+    """(rank, shape) of an elementwise operation between two tensors."""
+    if a.shape is not None and a.shape == b.shape:
+        return a.rank, a.shape
+    if a.rank == 0:
+        return b.rank, b.shape
+    if b.rank == 0:
+        return a.rank, a.shape
+    rank = max(a.rank, b.rank) if a.rank is not None and b.rank is not None else None
+    return rank, None
+
+
+def _scalar_kind(value: Value) -> str | None:
+    if isinstance(value, (Static, Scalar)) and value.type in _ORDER:
+        return value.type
+    return None
+
+
+def binary(node: ast.BinOp | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
+    """`left op right` where one of them is or may be a tensor."""
+    a, b = tensor_in(left), tensor_in(right)
+    base = a if a is not None and (b is None or not a.likely) else b
+    assert base is not None
+    if a is not None and b is not None:
+        rank, shape = broadcast(a, b)
+        dtype = promote(a, b)
+        if isinstance(op, ast.MatMult):
+            rank = max(a.rank, b.rank) if a.rank is not None and b.rank is not None and min(a.rank, b.rank) >= 2 else None
+            shape = None
+    else:
+        other = right if a is not None else left
+        rank, shape = base.rank, base.shape
+        dtype = promote_scalar(base.dtype, _scalar_kind(other))
+        if not isinstance(other, (Static, Scalar)):
+            rank = shape = dtype = None  # an unknown operand may be a tensor of any shape
+    if isinstance(op, ast.Div):
+        kind = dtype_kind(dtype)
+        dtype = dtype if kind in ("float", "complex") else "float" if kind in ("int", "bool") else promote_scalar(dtype, "float")
+    if isinstance(node, ast.AugAssign) and a is not None:
+        rank, shape, dtype = a.rank, a.shape, a.dtype  # in place: the target keeps what it is
+    if any(not isinstance(o, (Tensor, Static, Scalar)) for o in (*options(left), *options(right))) and (a is None or b is None):
+        rank = shape = None
+    return result(base, node, "is a Tensor, as an operand is", rank=rank, dtype=dtype, shape=shape)
+
+
+def compare(node: ast.Compare, left: Value, right: Value) -> Value:
+    """`left < right`, elementwise."""
+    a, b = tensor_in(left), tensor_in(right)
+    base = a if a is not None else b
+    assert base is not None
+    if a is not None and b is not None:
+        rank, shape = broadcast(a, b)
+    elif isinstance(right if a is not None else left, (Static, Scalar)):
+        rank, shape = base.rank, base.shape
+    else:
+        rank = shape = None
+    return result(base, node, "compares a Tensor, which gives a Tensor", rank=rank, dtype="bool", shape=shape)
+
+
+def subscript(value: Tensor, index: Value, node: ast.AST) -> Value:
+    """`value[index]`."""
+    parts = index.items if isinstance(index, Container) and index.kind == "tuple" and index.items is not None else (index,)
+    rank = value.rank
+    for part in parts:
+        if rank is None:
+            break
+        if isinstance(part, Const) and part.value is None:
+            rank += 1
+        elif isinstance(part, Const) and part.value is Ellipsis:
+            continue
+        elif isinstance(part, Static) and part.type in ("int",) or isinstance(part, Scalar):
+            rank -= 1
+        elif isinstance(part, Container) and part.kind == "slice":
+            continue
+        elif isinstance(part, Tensor) and len(parts) == 1 and part.rank is not None and dtype_kind(part.dtype) == "int":
+            rank += part.rank - 1
+        elif isinstance(part, Tensor) and len(parts) == 1 and part.rank is not None and dtype_kind(part.dtype) == "bool":
+            rank += 1 - part.rank
+        else:
+            rank = None
+    if rank is not None and rank < 0:
+        rank = None
+    shape: Hashable = () if rank == 0 else None
+    return result(value, node, "is an element or part of a Tensor", rank=rank, dtype=value.dtype, shape=shape)
+
+
+def unbound(value: Tensor, node: ast.AST) -> Tensor:
+    """One element of the iteration over a tensor's first dimension."""
+    rank = value.rank - 1 if value.rank else None
+    return result(value, node, "yields Tensors", rank=rank, dtype=value.dtype, shape=() if rank == 0 else None)
+
+
+_TORCH_DTYPES = {
+    "float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32", "short": "int16", "cfloat": "complex64",
+    "cdouble": "complex128",
+}  # fmt: skip
+_DTYPE_NAMES = frozenset(
+    "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
+)
+
+
+def dtype_of(value: Value | None) -> Hashable:
+    """The dtype that an argument names; None where it is not known."""
+    if isinstance(value, Ref) and value.name.startswith("torch."):
+        name = value.name[6:]
+        name = _TORCH_DTYPES.get(name, name)
+        return name if name in _DTYPE_NAMES else None
+    if isinstance(value, Ref) and value.name.startswith("builtins."):
+        return {"bool": "bool", "int": "int64", "float": "float64"}.get(value.name[9:])
+    return None
+
+
+#: elementwise, of one tensor: same shape, same dtype
+_SAME = frozenset(
+    "abs absolute neg negative positive clamp clamp_min clamp_max clip relu relu6 leaky_relu square sign sgn ceil floor round trunc fix "
+    "clone contiguous detach detach_ cpu cuda zeros_like ones_like empty_like rand_like randn_like full_like dropout triu tril flip roll "
+    "requires_grad_ hardtanh threshold nan_to_num alpha_dropout feature_dropout masked_fill fill relu_ clamp_ bitwise_not "
+    "cumsum cumprod sort_ where_ masked_fill_ fill_ zero_ add_ sub_ mul_ div_ copy_ neg_ abs_ exp_ sqrt_ normal_ uniform_ exponential_ "
+    "bernoulli_ random_ log_ sigmoid_ tanh_ floor_ ceil_ round_ pow_ masked_scatter masked_scatter_ scatter scatter_ scatter_add "
+    "scatter_add_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ glu_ rsqrt_ reciprocal_ dropout_ apply_ map_".split()
+)
+#: elementwise, of one tensor: same shape, floating result
+_FLOATING = frozenset(
+    "sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv "
+    "lgamma digamma reciprocal softmax log_softmax gelu silu mish softplus elu selu celu logsigmoid hardswish hardsigmoid logit "
+    "softsign tanhshrink normalize layer_norm rms_norm".split()
+)
+_BOOLEAN = frozenset("isnan isinf isfinite isposinf isneginf logical_not signbit isreal".split())
+_BINARY = frozenset(
+    "add sub subtract mul multiply minimum maximum fmin fmax remainder fmod bitwise_and bitwise_or bitwise_xor logaddexp hypot "
+    "floor_divide pow lerp addcmul addcdiv".split()
+)
+_BINARY_FLOAT = frozenset("div divide true_divide atan2 xlogy".split())
+_BINARY_BOOL = frozenset("eq ne lt le gt ge greater greater_equal less less_equal not_equal logical_and logical_or logical_xor isclose".split())
+#: over all dimensions without `dim`, else over some: dtype of the result by kind of the operand's
+_REDUCTIONS = {
+    "sum": "sum", "prod": "sum", "mean": "float", "std": "float", "var": "float", "norm": "float", "logsumexp": "float",
+    "amax": "same", "amin": "same", "max": "same", "min": "same", "median": "same", "nansum": "sum", "nanmean": "float", "quantile": "float",
+    "any": "bool", "all": "bool", "argmax": "int64", "argmin": "int64", "count_nonzero": "int64",
+}  # fmt: skip
+_FACTORIES = frozenset("zeros ones empty rand randn full eye arange linspace randint randperm tensor as_tensor scalar_tensor".split())
+_RESHAPES = frozenset("view reshape expand permute repeat".split())
+
+
+def operation(name: str, self_: Tensor | None, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+    """The tensor that `torch.name(...)` or `self_.name(...)` gives, for an operation that gives one tensor."""
+    operands = (self_, *args) if self_ is not None else args
+    first = next((t for t in map(tensor_in, operands) if t is not None), None)
+    said = "returns a Tensor"
+    if first is None:
+        return _factory(name, args, keywords, node)
+    rest = operands[1:] if operands and tensor_in(operands[0]) is first else operands
+    if name in ("to", "type", "type_as", "astype"):
+        return _converted(name, first, rest, keywords, node)
+    if name in _TORCH_DTYPES or name in ("bool", "bfloat16", "byte", "char"):
+        dtype = {"byte": "uint8", "char": "int8"}.get(name, _TORCH_DTYPES.get(name, name))
+        return result(first, node, said, rank=first.rank, dtype=dtype, shape=first.shape)
+    if name in _SAME:
+        dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else first.dtype
+        return result(first, node, said, rank=first.rank, dtype=dtype, shape=first.shape)
+    if name in _FLOATING:
+        kind = dtype_kind(first.dtype)
+        floating = first.dtype if kind in ("float", "complex") else "float" if kind else promote_scalar(first.dtype, "float")
+        if "dtype" in keywords:
+            floating = dtype_of(keywords["dtype"])
+        return result(first, node, said, rank=first.rank, dtype=floating, shape=first.shape)
+    if name in _BOOLEAN:
+        return result(first, node, said, rank=first.rank, dtype="bool", shape=first.shape)
+    if name in _BINARY or name in _BINARY_FLOAT or name in _BINARY_BOOL:
+        return _two(name, operands, node)
+    if name in _REDUCTIONS:
+        return _reduced(name, first, rest, keywords, node)
+    if name == "where" and len(operands) == 3:
+        return _where(operands, node)
+    if name in ("unsqueeze", "stack"):
+        rank = first.rank + 1 if first.rank is not None else None
+        return result(first, node, said, rank=rank, dtype=first.dtype)
+    if name in _RESHAPES:
+        dims = rest[0].items if len(rest) == 1 and isinstance(rest[0], Container) else rest
+        known = dims is not None and all(isinstance(d, Static) and d.type == "int" for d in dims)
+        return result(first, node, said, rank=len(dims) if known and dims is not None else None, dtype=first.dtype)
+    if name in ("transpose", "cat", "flip", "t", "expand_as", "view_as", "chunk", "swapaxes", "movedim", "mT", "T", "index_select"):
+        return result(first, node, said, rank=first.rank, dtype=first.dtype)
+    if name in ("linear", "conv1d", "conv2d", "conv3d", "bmm", "baddbmm"):
+        return result(first, node, said, rank=first.rank, dtype=first.dtype)
+    if name == "flatten" and not rest and not keywords:
+        return result(first, node, said, rank=1, dtype=first.dtype)
+    if name in ("take", "gather", "squeeze", "select", "narrow", "masked_select", "nonzero"):
+        dtype = "int64" if name == "nonzero" else first.dtype
+        return result(first, node, said, rank=1 if name == "masked_select" else None, dtype=dtype)
+    return result(first, node, said)
+
+
+def _factory(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+    dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else None
+    rank: int | None = None
+    shape: Hashable = None
+    sizes = args[0].items if len(args) >= 1 and isinstance(args[0], Container) else args
+    if name in ("zeros", "ones", "empty", "rand", "randn", "full", "randint"):
+        if name in ("full", "randint"):
+            container = next((a for a in args if isinstance(a, Container)), None)
+            sizes = container.items if container is not None else None
+        if sizes is not None and all(isinstance(s, Static) and not isinstance(s, Const) or isinstance(s, Const) for s in sizes):
+            rank = len(sizes)
+            if all(isinstance(s, Const) and isinstance(s.value, int) for s in sizes):
+                shape = tuple(s.value for s in sizes if isinstance(s, Const))
+        if dtype is None and "dtype" not in keywords:
+            dtype = "int64" if name == "randint" else None if name == "full" else "float"
+    elif name in ("arange", "linspace", "randperm"):
+        rank = 1
+        if "dtype" not in keywords:
+            integral = name == "randperm" or (name == "arange" and all(isinstance(a, Static) and a.type == "int" for a in args))
+            dtype = "int64" if integral else "float" if name == "linspace" else None
+    elif name in ("tensor", "as_tensor", "scalar_tensor", "array", "asarray"):
+        rank, kind = _literal(args[0]) if args else (None, None)
+        shape = () if rank == 0 else None
+        if "dtype" not in keywords and kind is not None:
+            dtype = {"int": "int64", "float": "float", "bool": "bool"}.get(kind)
+    elif name == "eye":
+        rank = 2
+    return result(None, node, "returns a Tensor", rank=rank, dtype=dtype, shape=shape)
+
+
+def _literal(value: Value) -> tuple[int | None, str | None]:
+    """(rank, kind) of `torch.tensor(value)`."""
+    if isinstance(value, (Static, Scalar)):
+        return (0, value.type) if value.type in _ORDER else (None, None)
+    if isinstance(value, Container) and value.kind in ("list", "tuple"):
+        inner = value.element
+        rank, kind = _literal(inner) if inner is not UNKNOWN else (None, None)
+        return (rank + 1 if rank is not None else None), kind
+    return None, None
+
+
+def _converted(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+    dtype: Hashable = first.dtype
+    for argument in (*rest, *(v for k, v in keywords.items() if k in ("dtype", "other"))):
+        other = tensor_in(argument)
+        if other is not None:
+            dtype = other.dtype
+        elif (named := dtype_of(argument)) is not None:
+            dtype = named
+        elif isinstance(argument, Static) and argument.type in ("device", "str", "bool"):
+            continue
+        elif isinstance(argument, Ref) and argument.name.startswith("torch.device"):
+            continue
+        else:
+            dtype = None
+    return result(first, node, "returns a Tensor", rank=first.rank, dtype=dtype, shape=first.shape)
+
+
+def _two(name: str, operands: tuple[Value, ...], node: ast.AST) -> Tensor:
+    left = operands[0]
+    right = operands[1] if len(operands) > 1 else UNKNOWN
+    fake = ast.BinOp(ast.Constant(0), ast.Div() if name in _BINARY_FLOAT else ast.Add(), ast.Constant(0))
+    value = binary(fake, fake.op, left, right)
+    assert isinstance(value, Tensor)
+    dtype = "bool" if name in _BINARY_BOOL else value.dtype
+    base = tensor_in(left) or tensor_in(right)
+    return result(base, node, "returns a Tensor", rank=value.rank, dtype=dtype, shape=value.shape)
+
+
+def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+    how = _REDUCTIONS[name]
+    kind = dtype_kind(first.dtype)
+    dtype: Hashable
+    if how in ("bool", "int64"):
+        dtype = how
+    elif "dtype" in keywords:
+        dtype = dtype_of(keywords["dtype"])
+    elif how == "same" or kind in ("float", "complex"):
+        dtype = first.dtype
+    elif how == "sum":
+        dtype = "int64" if kind in ("int", "bool") else ("sum", first.dtype) if first.dtype is not None else None
+    else:
+        dtype = "float" if kind is not None else promote_scalar(first.dtype, "float")
+    over_some = bool(rest) or any(k in keywords for k in ("dim", "axis"))
+    if not over_some:
+        keep = keywords.get("keepdim")
+        return result(first, node, "returns a Tensor", rank=0 if keep is None else first.rank, dtype=dtype, shape=() if keep is None else None)
+    keep = keywords.get("keepdim") or keywords.get("keepdims") or (rest[1] if len(rest) > 1 else None)
+    axis = keywords.get("dim") or keywords.get("axis") or (rest[0] if rest else None)
+    kept = keep is not None and not (isinstance(keep, Const) and keep.value is False)
+    one_axis = isinstance(axis, Static) and axis.type == "int"
+    rank = None
+    if first.rank is not None and one_axis:
+        rank = first.rank if kept else first.rank - 1
+    return result(first, node, "returns a Tensor", rank=rank, dtype=dtype, shape=() if rank == 0 else None)
+
+
+def _where(operands: tuple[Value, ...], node: ast.AST) -> Tensor:
+    chosen = [t for t in map(tensor_in, operands[1:]) if t is not None]
+    mask = tensor_in(operands[0])
+    base = chosen[0] if chosen else mask
+    if base is None or mask is None:
+        return result(base, node, "returns a Tensor")
+    value: Tensor = base
+    if len(chosen) == 2:
+        rank, shape = broadcast(chosen[0], chosen[1])
+        value = result(base, node, rank=rank, shape=shape, dtype=promote(chosen[0], chosen[1]))
+    rank, shape = broadcast(mask, value)
+    return result(base, node, "returns a Tensor", rank=rank, dtype=value.dtype, shape=shape)
+
+
+def pair(first: Tensor, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Container:
+    """`x.max(dim)` and its like: values and indices."""
+    values = _reduced("amax", first, args, keywords, node)
+    indices = result(first, node, "returns Tensors", rank=values.rank, dtype="int64", shape=values.shape)
+    return Container("tuple", (values, indices), fields={"values": values, "indices": indices})
+
+
+def any_of(values: tuple[Value, ...]) -> Tensor | None:
+    """The first tensor among some values, looking into containers."""
+    for value in values:
+        found = tensor_in(value)
+        if found is None and isinstance(value, Container):
+            found = tensor_in(join_all(value.items)) if value.items else tensor_in(value.of) if value.of is not None else None
+        if found is not None:
+            return found
+    return None
