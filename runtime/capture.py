@@ -15,6 +15,7 @@ from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.source import AttrSource
 from torch._dynamo.variables import ConstantVariable, TupleVariable
 from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.builder import wrap_fx_proxy
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.lists import ListVariable, SizeVariable
 from torch._dynamo.variables.misc import GetAttrVariable, StringFormatVariable
@@ -145,11 +146,19 @@ class _Reader:
         return Number(len(self.numbers) - 1)
 
     def real(self, variable: SymNodeVariable) -> Tensor:
-        """A float goes as a tensor: Inductor 2.13 lowers no symbolic float as an argument of an operator."""
-        scalar_tensor = TorchInGraphFunctionVariable(torch.scalar_tensor)
-        self.tensors.append(
-            scalar_tensor.call_function(self.tx, [variable], {"dtype": ConstantVariable.create(torch.float64)})
-        )
+        """A float goes as a tensor: Inductor 2.13 lowers no symbolic float as an argument of an operator.
+
+        Dynamo makes a float input `tensor.item()`; that tensor is taken. A float computed from it becomes a constant with
+        a guard, in AOTAutograd 2.13.
+        """
+        node = variable.as_proxy().node
+        if node.target == "item" and node.args[0].op == "placeholder" and self.tx.output.current_tracer.parent is None:
+            proxy = torch.fx.Proxy(node.args[0], self.tx.output.current_tracer)
+            tensor = wrap_fx_proxy(self.tx, proxy, example_value=node.args[0].meta["example_value"])
+        else:
+            float64 = {"dtype": ConstantVariable.create(torch.float64)}
+            tensor = TorchInGraphFunctionVariable(torch.scalar_tensor).call_function(self.tx, [variable], float64)
+        self.tensors.append(tensor)
         return Tensor(len(self.tensors) - 1, Look(number=True))
 
     # Functions and the objects that they belong to

@@ -59,8 +59,9 @@ def capture(context: Any) -> None:
 def hide(*functions: Callable[..., Any]) -> None:
     """Keeps Dynamo from compiling these functions when plain Python calls them; it still traces through them."""
     try:
-        from torch._C._dynamo.eval_frame import skip_code  # type: ignore[attr-defined]
+        from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
     except ImportError:
         return
+    itself_only = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT)
     for function in functions:
-        skip_code(function.__code__)
+        set_code_exec_strategy(function.__code__, itself_only)

@@ -65,4 +65,4 @@ def _now(value: Any) -> Any:
     return value
 
 
-mechanism.hide(emit, later, _now)
+mechanism.hide(emit, later, _now, calls.call)
