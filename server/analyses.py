@@ -28,17 +28,20 @@ log = logging.getLogger(__name__)
 #: A longer text is not analysed; a note in the log says so.
 LONGEST = 10_000_000
 
+#: Results that are kept for mends: those of the documents that were analysed last. A result holds a syntax tree, which takes
+#: ten times the memory of its text.
+_RESULTS_KEPT = 4
+
 Check = Callable[[Source, "Project | None", Settings], "Result"]
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known about one state of one document. `result` is absent while its text is no Python."""
+    """What is known about one state of one document, under one state of the settings and the files around."""
 
     stamp: int
     epoch: int
     findings: tuple[Finding, ...] = ()
-    result: Result | None = None
 
     def moved(self, moves: list[Move] | None, stamp: int, epoch: int) -> Analysis:
         """The same findings where they stand after edits; those whose border an edit replaced are gone."""
@@ -83,6 +86,7 @@ class Analyses:
         self._lane = Lane("graphmend-analysis")
         self._epoch = 0
         self._latest: dict[Document, Analysis] = {}
+        self._results: dict[Document, tuple[Analysis, Result]] = {}
         self._running: dict[Document, asyncio.Task[None]] = {}
 
     async def current(self, document: Document) -> Analysis:
@@ -111,6 +115,7 @@ class Analyses:
     def forget(self, document: Document) -> None:
         """The document is closed."""
         self._latest.pop(document, None)
+        self._results.pop(document, None)
 
     def expire(self) -> None:
         """Settings or other files changed: what was found no longer counts as current."""
@@ -118,18 +123,20 @@ class Analyses:
 
     async def mends(self, document: Document, finding: Finding) -> list[Fix | Refusal]:
         """The ways to mend a finding of the current analysis, best first, and what stands in the way of others."""
-        latest = self._latest.get(document)
-        if latest is None or latest.result is None or not self._is_current(document):
-            return []
-        result = latest.result
+        analysis, text, scope = await self.current(document), document.text.text, self._scope(document)
+        kept = self._results.get(document)
+        result = kept[1] if kept is not None and kept[0] is analysis else None
 
         def job() -> list[Fix | Refusal]:
             from graphmend.transforms.mend import mend
 
-            return mend(finding, result.facts(finding))
+            known = result or self._fresh(text, document.path, scope)
+            return [] if known is None else mend(finding, known.facts(finding))
 
         try:
             return await self._lane.run(job)
+        except LookupError:  # no finding of the analysis: only Dynamo saw it, or the text does not parse just now
+            return []
         except Exception as error:  # this finding has no mends; everything else goes on
             self._failed(document, error)
             return []
@@ -171,7 +178,8 @@ class Analyses:
         else:
             before = self._latest.get(document)
             if result is not None and result.source.problem is None:
-                analysis = Analysis(stamp, epoch, result.findings, result)
+                analysis = Analysis(stamp, epoch, result.findings)
+                self._keep(document, analysis, result)
             elif result is not None and before is not None:  # no Python just now: the last good findings stay
                 analysis = before.moved(document.moves(before.stamp, stamp), stamp, epoch)
         if self._documents.is_open(document):
@@ -182,10 +190,13 @@ class Analyses:
         if len(text) > LONGEST:
             log.warning("%s has %d characters, more than %d: it is not analysed", path, len(text), LONGEST)
             return None
-        source = Source(text, path)
-        result = self._check(source, scope.project, scope.settings)
-        source.__dict__.pop("tree", None)  # a tree takes ten times its text; `Result.facts` makes it again
-        return result
+        return self._check(Source(text, path), scope.project, scope.settings)
+
+    def _keep(self, document: Document, analysis: Analysis, result: Result) -> None:
+        self._results.pop(document, None)
+        self._results[document] = analysis, result
+        while len(self._results) > _RESULTS_KEPT:
+            del self._results[next(iter(self._results))]
 
 
 def _check(source: Source, project: Project | None, settings: Settings) -> Result:

@@ -10,12 +10,13 @@ from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 
 import graphmend
-from graphmend.server import code_actions, configuration, convert, diagnostics, hover, sync, trust
+from graphmend.server import code_actions, code_lens, commands, configuration, convert, diagnostics, hover, sync, trust
 from graphmend.server.analyses import Check
 from graphmend.server.capabilities import Capabilities
 from graphmend.server.protocol import Protocol
 from graphmend.server.publish import Publisher
 from graphmend.server.session import Session
+from graphmend.server.verify import Verify
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,9 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
     server = Server("graphmend", graphmend.__version__, protocol_cls=Protocol)
     session = Session(server, check)
     publisher = Publisher(session)
+    verify = Verify(server, session)
     session.changed = publisher.publish_again
+    session.check = verify.saved
 
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
@@ -51,12 +54,14 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
     sync.register(server, session, publisher)
     configuration.register(server, session, publisher)
     trust.register(server, session)
+    commands.register(server, session, verify)
     return server, session
 
 
 def _register(server: Server, session: Session, publisher: Publisher) -> None:
     """The features that depend on what the client can do."""
     code_actions.register(server, session)
+    code_lens.register(server, session)
     hover.register(server, session)
     if session.client.capabilities.pull_diagnostics:
         diagnostics.register(server, session)

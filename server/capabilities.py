@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,7 @@ class Capabilities:
     watch_configuration: bool = False
     watch_files: bool = False
     refresh_lenses: bool = False
-    show_document: bool = False
+    told_of_checks: bool = False
 
     @classmethod
     def of(cls, client: types.ClientCapabilities) -> Capabilities:
@@ -64,8 +65,14 @@ class Capabilities:
             watch_configuration=bool(_at(client, "workspace.did_change_configuration.dynamic_registration")),
             watch_files=bool(_at(client, "workspace.did_change_watched_files.dynamic_registration")),
             refresh_lenses=bool(_at(client, "workspace.code_lens.refresh_support")),
-            show_document=bool(_at(client, "window.show_document.support")),
+            told_of_checks=_told_of_checks(client.experimental),
         )
+
+
+def _told_of_checks(experimental: Any) -> bool:
+    """Whether the client asked for `graphmend/checked`."""
+    ours = experimental.get("graphmend") if isinstance(experimental, Mapping) else None
+    return isinstance(ours, Mapping) and ours.get("checked") is True
 
 
 def _at(node: Any, path: str) -> Any:

@@ -15,6 +15,7 @@ from pygls.lsp.server import LanguageServer
 
 from graphmend.analysis.finding import Finding
 from graphmend.server import convert, diagnostics, mending
+from graphmend.server.commands import MEND
 from graphmend.server.documents import Document
 from graphmend.server.session import Session, Shown
 from graphmend.transforms.fix import Fix, Unmendable
@@ -74,8 +75,8 @@ async def _quick_fixes(
 
 
 def _touches(document: Document, finding: Finding, begin: int, end: int) -> bool:
-    """The range that was asked for decides; what a client remembers of diagnostics does not (Neovim 0.7 sends those ranges
-    in bytes, whatever was agreed)."""
+    """The range that was asked for decides, and not what a client remembers of diagnostics: Neovim 0.7 sends the ranges
+    of those in bytes, whatever was agreed."""
     span, lines = finding.span, document.text
     return lines.offset(span.line - 1, span.column) <= end and begin <= lines.offset(span.end_line - 1, span.end_column)
 
@@ -84,7 +85,7 @@ async def _mend(session: Session, document: Document, shown: Shown, fix: Fix) ->
     can, title = session.client.capabilities, mending.title(fix)
     data = {"uri": document.uri, "key": shown.finding.key, "code": shown.finding.code, "rewrite": fix.rewrite}
     if not can.action_literals:
-        return [types.Command(title, "graphmend.mend", [data])] if fix.applicability != "display" else []
+        return [types.Command(title, MEND, arguments=[data])] if fix.applicability != "display" else []
     action = types.CodeAction(
         title=title,
         kind=types.CodeActionKind.QuickFix,

@@ -60,7 +60,8 @@ def _severity(session: Session, document: Document, shown: Shown) -> types.Diagn
     chosen = session.configuration(document).severity(shown.finding.code)
     if chosen in convert.SEVERITIES:
         return convert.SEVERITIES[chosen]
-    if shown.finding.region == "compiled" or shown.verdict == "confirmed":
+    state = shown.verdict.state if shown.verdict else None
+    if state != "not seen" and (shown.finding.region == "compiled" or state == "confirmed"):
         return types.DiagnosticSeverity.Warning
     return types.DiagnosticSeverity.Information
 

@@ -51,6 +51,8 @@ async def _explain(session: Session, document: Document, shown: Shown) -> str:
     parts = [f"**{finding.message}** [{finding.code}]({diagnostics.url(finding.code)})"]
     if shown.says:
         parts.append(f"_{shown.says[0].upper()}{shown.says[1:]}._")
+    if shown.verdict:
+        parts.append(shown.verdict.reason + ".")
     parts.append(_EFFECTS[finding.effect])
     if finding.evidence:
         parts.append("\n".join(f"{i}. {says}" for i, says in enumerate(finding.evidence, start=1)))

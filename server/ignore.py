@@ -21,8 +21,8 @@ class Edit(NamedTuple):
 
 
 def edit(lines: LineIndex, finding: Finding) -> Edit | None:
-    """The comment goes where the finding begins; where no comment can stand there (inside a string that spans lines, behind a
-    backslash), to the end of the statement. None where a comment takes every finding of the line back already."""
+    """The comment goes where the finding begins; where no comment can stand there (inside a string that spans lines,
+    behind a backslash), to the end of the statement. None where a comment takes the finding back already."""
     number = finding.span.line
     if _is_continued(lines, number):
         number = _statement_end(lines, number)

@@ -16,8 +16,8 @@ from graphmend.server.transport import StreamWriter, start_reader
 
 
 def serve_stdio() -> int:
-    """On standard input and output. Nothing else in the process can reach these two afterwards: what is written to standard
-    output by accident goes to standard error, and standard input is empty."""
+    """On standard input and output. Nothing else in the process reaches these two afterwards: what is written to
+    standard output by accident goes to standard error, and standard input is empty."""
     source, sink = os.dup(sys.stdin.fileno()), os.dup(sys.stdout.fileno())
     with open(os.devnull, "rb") as empty:
         os.dup2(empty.fileno(), sys.stdin.fileno())

@@ -1,4 +1,4 @@
-"""Mends of open documents as edits that the client can make: the one place that the actions and the commands both ask."""
+"""Mends of open documents as edits that the client can make: what the actions and the commands both ask."""
 
 from __future__ import annotations
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import tempfile
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
@@ -22,13 +24,13 @@ from graphmend.server.analyses import Analyses, Check
 from graphmend.server.client import Client
 from graphmend.server.documents import Document, Documents
 from graphmend.server.folders import Folders
+from graphmend.server.verification import Verification
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
 
+    from graphmend.dynamo.merge import Verdict
     from graphmend.workspace.config import Configuration
-
-Verdict = Literal["confirmed", "not seen", "not reached"]
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +55,9 @@ class Session:
         self.analyses = Analyses(self.documents, lambda d: self.folders.scope(d.path), self._analysis_failed, check)
         #: Told when what is shown for a document changed without an edit.
         self.changed: Callable[[Document], None] = lambda document: None
+        #: The check on save.
+        self.check: Callable[[Document], Coroutine[Any, Any, None]]
+        self.verification = Verification(self.folders, self._texts)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._failed_before = False
 
@@ -65,7 +70,12 @@ class Session:
             analysis = self.analyses.shown(document)
         else:
             analysis = await self.analyses.current(document)
-        return [Shown(finding) for finding in analysis.findings]
+        checked = self.verification.checked(document)
+        findings = [*analysis.findings, *(checked.findings(document) if checked else ())]
+        return [Shown(f, *(checked.says(f) if checked else ())) for f in findings if not self._hides(document, f)]
+
+    def _hides(self, document: Document, finding: Finding) -> bool:
+        return self.configuration(document).hides(finding.code, Path(document.path))
 
     def lines_of(self, path: str) -> LineIndex | None:
         """The lines of any file, as the client has it open or as it is on disk; None where it cannot be read."""
@@ -91,12 +101,15 @@ class Session:
         document = self.documents.close(uri)
         if document is not None:
             self.analyses.forget(document)
+            self.verification.forget(document)
         return document
 
     async def saved(self, document: Document) -> None:
         """A document was saved: what waits for that is done now."""
-        await self.analyses.current(document)
-        self.changed(document)
+        if self.configuration(document)["run"] == "onSave":
+            await self.analyses.current(document)
+            self.changed(document)
+        await self.check(document)
 
     def files_changed(self, paths: list[str]) -> None:
         """Files changed on disk: other documents' findings may depend on them."""
@@ -106,11 +119,18 @@ class Session:
     def trust(self, trusted: bool) -> None:
         """The client changed its mind about the workspace."""
         self.trusted = trusted
+        if not trusted:
+            self.verification.cancel_all()
 
     async def close(self) -> None:
         """The conversation is over: stop whatever still runs."""
         for task in list(self._tasks):
             task.cancel()
+        await self.verification.close()
+
+    def _texts(self) -> dict[str, str]:
+        """The texts of the open files by path, saved or not."""
+        return {document.path: document.text.text for document in self.documents if os.path.isabs(document.path)}
 
     def configuration(self, document: Document) -> Configuration:
         return self.folders.configuration(document.path)

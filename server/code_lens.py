@@ -1,0 +1,71 @@
+"""Code lenses over modules and compiled functions: how many graph breaks are found, and the check that confirms them.
+
+https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/#textDocument_codeLens
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from graphmend.server import outline
+from graphmend.server.commands import VERIFY
+from graphmend.server.documents import Document
+from graphmend.server.outline import Definition
+from graphmend.server.session import Session, Shown
+
+if TYPE_CHECKING:
+    from graphmend.dynamo.report import TargetReport
+
+
+def register(server: LanguageServer, session: Session) -> None:
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
+    async def lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
+        document = session.documents.get(params.text_document.uri)
+        if document is None or not session.configuration(document)["code-lens.enable"]:
+            return []
+        shown = await session.current(document)
+        return [
+            _lens(session, document, definition, title)
+            for definition in outline.definitions(document.text.text)
+            if (title := _title(session, document, definition, shown)) is not None
+        ]
+
+
+def _title(session: Session, document: Document, definition: Definition, shown: list[Shown]) -> str | None:
+    """What the lens over a definition says; None where nothing is compiled, as far as anybody knows."""
+    checked = session.verification.checked(document)
+    target = _target(checked.report.targets, definition) if checked and checked.stamp == document.stamp else None
+    if target is not None:
+        return _measured(target)
+    count = sum(one.finding.function.split(".")[0] == definition.name for one in shown)
+    if not count and not (definition.is_class and "forward" in definition.methods):
+        return None
+    found = f"{count} graph break{'' if count == 1 else 's'}" if count else "No graph breaks found"
+    return f"{found} - Verify"
+
+
+def _target(targets: tuple[TargetReport, ...], definition: Definition) -> TargetReport | None:
+    matching = (t for t in targets if t.status == "checked" and t.name.split(".")[0] == definition.name)
+    return next(matching, None)
+
+
+def _measured(target: TargetReport) -> str:
+    count = f"{target.graphs} graph{'' if target.graphs == 1 else 's'}"
+    breaks = f", {len(target.breaks)} graph break{'' if len(target.breaks) == 1 else 's'}" if target.breaks else ""
+    faster = f", {target.times.eager / target.times.compiled:.1f}x" if target.times and target.times.compiled else ""
+    return f"{count}{breaks}, verified on {target.device}{faster}"
+
+
+def _lens(session: Session, document: Document, definition: Definition, title: str) -> types.CodeLens:
+    lines = document.text
+    line, column = lines.position(definition.at)
+    start = types.Position(line, lines.to_units(line, column, session.encoding))
+    end = types.Position(line, lines.to_units(line, len(lines.line(line)), session.encoding))
+    position = {"line": start.line, "character": start.character}
+    return types.CodeLens(
+        range=types.Range(start, end),
+        command=types.Command(title=title, command=VERIFY, arguments=[document.uri, position]),
+    )
