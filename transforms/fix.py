@@ -22,9 +22,9 @@ class TextEdit(NamedTuple):
 class Fix:
     """One way to mend a finding.
 
-    `safe`: same values, gradients, side effects and exceptions. `unsafe`: differs in the way that `reason` names. `display`: shown,
-    never applied. `edits` does the work (libcst is imported then) and returns edits that do not overlap, in order of the text; it
-    raises `Unmendable` where the edited definition would not parse.
+    `safe`: same values, gradients, side effects and exceptions. `unsafe`: differs in the way that `reason` names.
+    `display`: shown, never applied. `edits` does the work (libcst is imported then) and returns edits that do not
+    overlap, in order of the text; it raises `Unmendable` where the edited definition would not parse.
     """
 
     rewrite: str
@@ -32,6 +32,8 @@ class Fix:
     applicability: Applicability
     reason: str
     edits: Callable[[], tuple[TextEdit, ...]]
+    silences: bool = False
+    """Output of the program is lost while compiled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,103 @@
+"""Which names a piece of code reads and binds, which are alive behind a statement, and which are still free. No values here."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts import FunctionFacts
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def reads(*nodes: ast.AST) -> set[str]:
+    """Names that are read anywhere in `nodes`, nested functions included."""
+    found = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return found | {
+        n.target.id
+        for node in nodes
+        for n in ast.walk(node)
+        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+    }
+
+
+def writes(*nodes: ast.AST) -> set[str]:
+    """Names that `nodes` bind or delete in the scope that they stand in."""
+    return {name for node in nodes for name in _bound(node)}
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+        yield node.id
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield from ((a.asname or a.name).partition(".")[0] for a in node.names)
+    elif (isinstance(node, ast.ExceptHandler) and node.name) or (
+        isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name
+    ):
+        yield node.name
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        yield node.rest
+    if isinstance(node, _SCOPES):
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _bound(child)
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[str]:
+    a = function.args
+    every = [*a.posonlyargs, *a.args, *([a.vararg] if a.vararg else []), *a.kwonlyargs, *([a.kwarg] if a.kwarg else [])]
+    return [arg.arg for arg in every]
+
+
+def locals_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Names that are local to a function."""
+    outside = {n for s in ast.walk(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
+    return ({*parameters(function)} | writes(*function.body)) - outside
+
+
+def alive(facts: FunctionFacts, name: str, last: ast.stmt) -> bool:
+    """May `name` be read after `last`? Loops around it count, and functions that capture the name."""
+    for node in ast.walk(facts.function):
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+            return True
+        if isinstance(node, _SCOPES) and node is not facts.function and name in reads(node):
+            return True
+    loops = [a for a in facts.ancestors(last) if isinstance(a, (ast.For, ast.AsyncFor, ast.While))]
+    around: ast.AST = loops[-1] if loops else facts.function
+    inside = {id(n) for n in ast.walk(last)}
+    for node in ast.walk(facts.function):
+        read = isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Store)
+        if not read and not (
+            isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name
+        ):
+            continue
+        if id(node) in inside:
+            continue
+        assert isinstance(node, (ast.Name, ast.AugAssign))
+        if (node.lineno, node.col_offset) > (last.end_lineno or 0, last.end_col_offset or 0):
+            return True
+        if loops and _within(around, node):
+            return True
+    return False
+
+
+def _within(outer: ast.AST, node: ast.Name | ast.AugAssign) -> bool:
+    return any(n is node for n in ast.walk(outer))
+
+
+def fresh(facts: FunctionFacts, wanted: str, taken: Iterable[str] = ()) -> str:
+    """`wanted`, or `wanted_2`, ...: the first that nothing in the function, the module or Python itself uses."""
+    used = {n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name)}
+    used |= {a.arg for a in ast.walk(facts.function) if isinstance(a, ast.arg)}
+    used |= {*facts.names, *taken, *dir(builtins)} | writes(*facts.function.body)
+    if facts.source.tree is not None:
+        used |= {n.id for n in ast.walk(facts.source.tree) if isinstance(n, ast.Name)}
+    name, number = wanted, 2
+    while name in used:
+        name, number = f"{wanted}_{number}", number + 1
+    return name

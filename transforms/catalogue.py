@@ -1,0 +1,31 @@
+"""Which rewrites answer which finding, in order of preference. One line for one kind of break; nothing is registered elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from graphmend.transforms import assert_async, emit, guard, hop_print, where, where_expression
+from graphmend.transforms.fix import Fix, Refusal
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+#: None means that the rewrite has nothing to say about code of this form
+Rewrite = Callable[["Finding", "FunctionFacts"], Fix | Refusal | None]
+
+CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
+    ("GM101", (where.rewrite, where_expression.rewrite)),
+    ("GM102", (assert_async.rewrite,)),
+    ("GM103", (assert_async.rewrite,)),
+    ("GM201", (emit.rewrite, hop_print.rewrite, guard.rewrite)),
+    ("GM202", (emit.rewrite, guard.rewrite)),
+    ("GM203", (emit.rewrite, guard.rewrite)),
+    ("GM204", (emit.rewrite, guard.rewrite)),
+)
+
+
+def rewrites_for(finding: Finding) -> tuple[Rewrite, ...]:
+    """The rewrites for a finding, best first."""
+    return next((rewrites for code, rewrites in CATALOGUE if finding.code == code), ())

@@ -1,0 +1,99 @@
+"""Changes to the text of a file: replacing statements, applying edits, and the checks around both. Imports libcst only when asked
+for an edit.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.fix import TextEdit, Unmendable
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.source import Source
+
+#: stands in new code for a list of statements that already exist
+HOLE = "__statements_{}__"
+
+
+def replace(source: Source, old: Sequence[ast.stmt], new: str, *kept: Sequence[ast.stmt]) -> TextEdit:
+    """Put `new`, written flush left, in the place of consecutive statements; `kept[i]` fills the hole number i."""
+    from graphmend.transforms.splice import Place
+
+    return Place(source, old[0], old[-1]).replacement(new, kept)
+
+
+def before(source: Source, statement: ast.stmt, new: str) -> TextEdit:
+    """Put `new`, written flush left, in front of a statement that begins its own line."""
+    from graphmend.transforms.splice import Place
+
+    return Place(source, statement, statement).insertion(new)
+
+
+def swap(source: Source, node: ast.expr, text: str) -> TextEdit:
+    """Put `text` in the place of an expression."""
+    return TextEdit(source.span(node), text)
+
+
+def begins_line(source: Source, statement: ast.stmt) -> bool:
+    """Is there only white space in front of a statement?"""
+    line, column = first_position(source, statement)
+    return not source.lines.line(line - 1)[:column].strip("\ufeff \t\f")
+
+
+def is_elif(source: Source, statement: ast.stmt) -> bool:
+    """Is an `if` statement written as the `elif` of another one?"""
+    span = source.span(statement)
+    return isinstance(statement, ast.If) and source.lines.line(span.line - 1)[span.column :].startswith("elif")
+
+
+def replaceable(facts: FunctionFacts, old: Sequence[ast.stmt]) -> bool:
+    """Can statements be replaced by others: do they have their lines to themselves, or stand alone behind a colon?"""
+    source = facts.source
+    line = source.lines.line((old[-1].end_lineno or old[-1].lineno) - 1)
+    rest = line[source.span(old[-1]).end_column :].strip()
+    if rest and not rest.startswith("#"):
+        return False
+    if begins_line(source, old[0]):
+        return True
+    block = facts.body_of(old[0])
+    return is_elif(source, old[0]) or (len(block) == len(old) == 1 and not isinstance(facts.parent(old[0]), ast.Module))
+
+
+def first_position(source: Source, statement: ast.stmt) -> tuple[int, int]:
+    """(line, column) of a statement, its decorators included."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    span = source.span(decorators[0]) if decorators else source.span(statement)
+    return span.line, span.column - bool(decorators)
+
+
+def apply(text: str, edits: Iterable[TextEdit], source: Source) -> str:
+    """`text` of `source` after edits that do not overlap."""
+    offset = source.lines.offset
+    for edit in sorted(edits, key=lambda e: e.span, reverse=True):
+        start, end = offset(edit.span.line - 1, edit.span.column), offset(edit.span.end_line - 1, edit.span.end_column)
+        text = text[:start] + edit.text + text[end:]
+    return text
+
+
+def checked(facts: FunctionFacts, make: Callable[[], Iterable[TextEdit]]) -> tuple[TextEdit, ...]:
+    """The edits that `make` makes, in order, once the edited definition is known to parse."""
+    source, edits = facts.source, tuple(sorted(set(make())))
+    function = facts.function
+    first, last = first_position(source, function)[0], function.end_lineno or function.lineno
+    inside = [e for e in edits if first <= e.span.line and e.span.end_line <= last]
+    for left, right in zip(edits, edits[1:], strict=False):
+        if (left.span.end_line, left.span.end_column) > (right.span.line, right.span.column):
+            raise Unmendable("two edits of the mend overlap")
+    lines = source.lines
+    head, tail = lines.offset(first - 1, 0), lines.offset(last - 1, len(lines.line(last - 1)))
+    after = apply(source.text, inside, source)
+    definition = after[head : len(after) - (len(source.text) - tail)]
+    nested = definition[:1] in (" ", "\t")
+    try:
+        ast.parse(f"if 1:\n{definition}\n" if nested else definition.removeprefix("\ufeff"))
+    except SyntaxError as error:
+        raise Unmendable(f"the edited definition would not parse: {error.msg}") from error
+    return edits

@@ -1,0 +1,173 @@
+"""Let the output happen outside the graph, with nothing lost: the call is handed to `graphmend.runtime.emit`.
+
+Before:
+    print("loss", loss.item())
+
+After:
+    graphmend.runtime.emit(print, "loss", graphmend.runtime.later(loss.item))
+
+Legal when:
+    the call's result is not used, and each argument is something that `emit` carries, or a conversion of a tensor (`item`,
+    `float`, `str`, `%`, an f-string) that `later` can put off.
+
+Differs in:
+    nothing: text, values, order and the function called are the same, compiled or not. The program needs `graphmend-runtime`.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.values import Scalar, Tensor
+from graphmend.transforms.code import Code
+from graphmend.transforms.edits import swap
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.imports import Imports
+from graphmend.transforms.names import qualified
+from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.text import quoted, template
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "emit"
+_RUNTIME = "graphmend.runtime"
+#: conversions that are a plain call of one function
+_CONVERSIONS = {f"builtins.{n}" for n in ("int", "float", "bool", "str", "repr", "complex", "round", "hash")}
+#: functions whose work is not text for a reader
+_NOT_OUTPUT = {
+    "isEnabledFor",
+    "getEffectiveLevel",
+    "hasHandlers",
+    "setLevel",
+    "addHandler",
+    "removeHandler",
+    "getChild",
+}
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    call = output_call(facts)
+    if call is None:
+        return None
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _NOT_OUTPUT:
+        return None
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        return refuse(NAME, "the arguments are unpacked from a sequence or a mapping, whose elements are not known")
+    try:
+        _deferred(call, facts)
+    except _NotCarriedError as error:
+        return refuse(NAME, f"`{error}` breaks the graph before the output happens")
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        code = Code(facts.source)
+        emit = imports.name(f"{_RUNTIME}.emit", _RUNTIME)
+        text = code.text(call, _deferred(call, facts, imports))
+        rest = text[_arguments(facts, call) :]
+        separator = ", " if call.args or call.keywords else ""
+        if rest[:1] in "\r\n":  # the arguments begin on a line of their own: so does the function now
+            separator = ","
+        return [*imports.edits(), swap(facts.source, call, f"{emit}({code.text(call.func)}{separator}{rest}")]
+
+    return offer(NAME, "emit the output from inside the graph (graphmend.runtime), nothing lost", facts, make)
+
+
+def output_call(facts: FunctionFacts) -> ast.Call | None:
+    """The call that is the whole statement of the finding."""
+    statement = facts.statement
+    return statement.value if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+
+
+def _arguments(facts: FunctionFacts, call: ast.Call) -> int:
+    """How far behind its beginning a call's arguments begin."""
+    lines, span, func = facts.source.lines, facts.source.span(call), facts.source.span(call.func)
+    text = facts.source.text
+    at = lines.offset(func.end_line - 1, func.end_column)
+    at = text.index("(", at) + 1
+    return at - lines.offset(span.line - 1, span.column)
+
+
+class _NotCarriedError(Exception):
+    """An argument that neither `emit` nor `later` carries."""
+
+
+def _deferred(call: ast.Call, facts: FunctionFacts, imports: Imports | None = None) -> dict[ast.expr, str]:
+    """The arguments that `later` must make, with their new text."""
+    replace: dict[ast.expr, str] = {}
+    for argument in [*call.args, *(k.value for k in call.keywords)]:
+        if text := _Later(facts, imports).defer(argument):
+            replace[argument] = text
+    return replace
+
+
+class _Later:
+    """Puts off the parts of an argument that break the graph."""
+
+    def __init__(self, facts: FunctionFacts, imports: Imports | None) -> None:
+        self.facts = facts
+        self.code = Code(facts.source)
+        self.later = imports.name(f"{_RUNTIME}.later", _RUNTIME) if imports is not None else "later"
+
+    def defer(self, node: ast.expr) -> str | None:
+        """New text for an expression; None where it can stay as it is."""
+        if not self._breaks(node):
+            return None
+        match node:
+            case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" | "numpy"), args=[]):
+                if self._breaks(value):
+                    raise _NotCarriedError(self.code.text(value))
+                return f"{self.later}({self.code.text(node.func)})"
+            case ast.Call(args=[*args], keywords=[]) if qualified(self.facts, node.func) in _CONVERSIONS:
+                return self._call(self.code.text(node.func), args)
+            case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format"), args=args, keywords=[]):
+                return self._call(self.code.text(node.func), args)
+            case ast.JoinedStr():
+                text, values = template(node)
+                return self._call(f"{quoted(text)}.format", values)
+            case ast.BinOp(left=left, op=ast.Mod(), right=ast.Tuple(elts=elements)) if _is_text(left):
+                inside = ", ".join(self._argument(e) for e in elements)
+                return f"{self.later}({self.code.operand(left)}.__mod__, ({inside}{',' if len(elements) == 1 else ''}))"
+            case ast.BinOp(left=left, op=ast.Mod(), right=right) if _is_text(left):
+                return self._call(f"{self.code.operand(left)}.__mod__", [right])
+            case ast.BinOp(left=left, op=ast.Add(), right=right) if _is_text(left):
+                return self._call(f"{self.code.operand(left)}.__add__", [right])
+            case ast.List() | ast.Tuple():
+                return self.code.text(node, {e: self._argument(e) for e in node.elts})
+        raise _NotCarriedError(" ".join(self.code.text(node).split()))
+
+    def _call(self, function: str, arguments: list[ast.expr]) -> str:
+        return f"{self.later}({', '.join([function, *map(self._argument, arguments)])})"
+
+    def _argument(self, node: ast.expr) -> str:
+        return self.defer(node) or self.code.argument(node)
+
+    def _breaks(self, node: ast.expr) -> bool:
+        """Does evaluating an expression take a Python value out of a tensor?"""
+        return any(self._converts(n) for n in ast.walk(node))
+
+    def _converts(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
+                return isinstance(self.facts.value(node.func.value), Tensor)
+            if qualified(self.facts, node.func) in _CONVERSIONS:
+                return any(isinstance(self.facts.value(a), (Tensor, Scalar)) for a in node.args)
+            return isinstance(self.facts.value(node), Scalar)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
+            return any(
+                isinstance(self.facts.value(n), (Tensor, Scalar))
+                for n in ast.walk(node.right)
+                if isinstance(n, ast.expr)
+            )
+        if isinstance(node, ast.FormattedValue) and node.conversion != -1:
+            return isinstance(self.facts.value(node.value), Tensor)
+        return False
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Is an expression a string for certain?"""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
+        return _is_text(node.left)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -1,0 +1,302 @@
+"""What happens when an expression is evaluated although its branch was not taken. The questions that rewrites ask before they do so.
+
+The answers are sentences: a blocker is a reason to refuse, a difference has to be named by an unsafe mend.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from graphmend.analysis.values import Container, Object, Scalar, Static, Tensor, dtype_kind, tensor_in
+from graphmend.transforms import torch_names as known
+from graphmend.transforms.bindings import reads
+from graphmend.transforms.names import constant, qualified
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts import FunctionFacts
+
+#: how a gradient of zero may come back from an expression: as zero for every input, for finite inputs, or not
+Leak = Literal["never", "at infinity", "anywhere"]
+
+_BUILTINS = frozenset(
+    [
+        "len",
+        "min",
+        "max",
+        "abs",
+        "int",
+        "float",
+        "bool",
+        "tuple",
+        "list",
+        "isinstance",
+        "hasattr",
+        "getattr",
+        "range",
+        "sum",
+        "round",
+        "str",
+    ]
+)
+
+
+@dataclass
+class Speculation:
+    """What evaluating code in vain may do."""
+
+    blockers: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+    def add(self, other: Speculation) -> None:
+        self.blockers += other.blockers
+        self.differences += other.differences
+
+
+def speculate(facts: FunctionFacts, *expressions: ast.expr) -> Speculation:
+    """What evaluating expressions in vain may do: side effects block, a possible exception differs."""
+    found = Speculation()
+    for expression in expressions:
+        for node in ast.walk(expression):
+            _judge(facts, node, found)
+    return found
+
+
+def _judge(facts: FunctionFacts, node: ast.AST, found: Speculation) -> None:
+    if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
+        found.blockers.append(f"`{_short(node)}` does more than compute")
+    elif isinstance(node, ast.Call):
+        _judge_call(facts, node, found)
+    elif isinstance(node, ast.BinOp):
+        _judge_operator(facts, node, found)
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        whole = all(isinstance(i, ast.Slice) or constant(i) in (None, ...) for i in _indices(node))
+        if not (isinstance(facts.value(node.value), Tensor) and whole and not _computed(node)):
+            found.differences.append(
+                f"`{_short(node)}` is evaluated on both sides and may raise where its side was not taken"
+            )
+
+
+def _judge_call(facts: FunctionFacts, node: ast.Call, found: Speculation) -> None:
+    name = qualified(facts, node.func)
+    if name is None:
+        found.blockers.append(f"`{_short(node.func)}` may have side effects")
+        return
+    folder, _, last = name.rpartition(".")
+    if folder == "builtins" and last in _BUILTINS:
+        if any(isinstance(facts.value(a), Tensor) for a in node.args) and last in ("int", "float", "bool", "str"):
+            found.blockers.append(f"`{_short(node)}` takes a Python value out of a tensor")
+    elif name.startswith("math.") or name in ("torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"):
+        pass
+    elif name in known.LAYERS or _layer(facts, node.func):
+        found.differences.append("parameters that only the side not taken uses get zeros for gradients instead of None")
+    elif folder not in known.FUNCTIONAL:
+        found.blockers.append(f"`{_short(node.func)}` may have side effects")
+    elif last in known.RANDOM and not _no_dropout(node, last):
+        found.blockers.append(f"`{name}` draws random numbers, and would draw them on both sides")
+    elif last in known.EFFECTFUL or last.endswith("_") or any(k.arg == "out" for k in node.keywords):
+        found.blockers.append(f"`{_short(node.func)}` changes something")
+    elif any(k.arg == "inplace" and constant(k.value) is not False for k in node.keywords):
+        found.blockers.append(f"`{_short(node)}` works in place")
+    elif not _total(facts, node, last):
+        found.differences.append(
+            f"`{_short(node)}` is evaluated on both sides and may raise where its side was not taken"
+        )
+
+
+def _total(facts: FunctionFacts, node: ast.Call, last: str) -> bool:
+    """Can a call of a pure torch function raise for no value of its arguments?"""
+    if last in known.ELEMENTWISE or last in known.TESTS or last in known.CASTS:
+        return True
+    if last in known.ARITHMETIC:
+        return _fit(facts, [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])])
+    if last in known.REDUCTIONS:
+        return len(node.args) + len(node.keywords) <= (
+            0 if isinstance(node.func, ast.Attribute) and _is_method(facts, node) else 1
+        )
+    return last in ("finfo", "zeros", "ones", "full", "dim", "size", "numel", "where")
+
+
+def _is_method(facts: FunctionFacts, node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and isinstance(facts.value(node.func.value), Tensor)
+
+
+def _judge_operator(facts: FunctionFacts, node: ast.BinOp, found: Speculation) -> None:
+    tensors = [o for o in (node.left, node.right) if isinstance(facts.value(o), Tensor)]
+    if not tensors:
+        return
+    if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and any(_kind(facts, t) != "float" for t in tensors):
+        found.differences.append(
+            f"`{_short(node)}` divides by zero where its side was not taken, if that is what the branch avoids"
+        )
+    elif isinstance(node.op, ast.MatMult) or not _fit(facts, [node.left, node.right]):
+        found.differences.append(
+            f"`{_short(node)}` is evaluated on both sides and may raise where its side was not taken"
+        )
+
+
+def _fit(facts: FunctionFacts, operands: list[ast.expr]) -> bool:
+    """Do the shapes of operands broadcast for certain: numbers, 0-d tensors, or one shape?"""
+    values = [facts.value(o) for o in operands]
+    shaped = [v for v in values if isinstance(v, Tensor) and v.rank != 0]
+    paths = {ast.unparse(o) for o, v in zip(operands, values, strict=True) if isinstance(v, Tensor) and v.rank != 0}
+    same = len({v.shape for v in shaped}) == 1 and shaped[0].shape is not None if shaped else True
+    return len(paths) <= 1 or same
+
+
+def leak(facts: FunctionFacts, expression: ast.expr) -> Leak:
+    """Where a gradient of zero, sent into an expression whose side was not taken, may come out as NaN."""
+    worst: Leak = "never"
+    for node in ast.walk(expression):
+        level: Leak = "never"
+        if isinstance(node, ast.Call):
+            last = (qualified(facts, node.func) or "").rpartition(".")[2]
+            arguments = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+            if not any(tensor_in(facts.value(a)) for a in arguments) or last in known.LEAKLESS:
+                continue
+            level = "anywhere" if last in known.SINGULAR else "at infinity"
+        elif isinstance(node, ast.BinOp) and _floating(facts, node):
+            sides = [tensor_in(facts.value(o)) for o in (node.left, node.right)]
+            if isinstance(node.op, (ast.Add, ast.Sub)) or not any(sides):
+                continue
+            if isinstance(node.op, (ast.Div, ast.Mod, ast.FloorDiv)):
+                level = "anywhere" if sides[1] else "never"
+            elif isinstance(node.op, ast.Pow):
+                level = "at infinity" if _small_power(node) else "anywhere"
+            else:
+                level = "at infinity" if all(sides) else "never"
+        if level == "anywhere" or worst == "never":
+            worst = level
+    return worst
+
+
+def leaks(facts: FunctionFacts, statement: ast.stmt, expressions: list[ast.expr]) -> list[str]:
+    """The difference that gradients make, as a sentence; none where they are off."""
+    if facts.gradients(statement) == "off":
+        return []
+    levels = {leak(facts, e) for e in expressions}
+    if "anywhere" in levels:
+        return ["gradients may become NaN where the derivative of the side not taken is not finite"]
+    if "at infinity" in levels:
+        return ["gradients may become NaN where the side not taken holds infinite or NaN values"]
+    return []
+
+
+def roots(facts: FunctionFacts, expression: ast.expr) -> set[str]:
+    """The names in an expression that gradients may flow to."""
+    return {n for n in reads(expression) if n not in facts.names and _may_carry(facts, expression, n)}
+
+
+def _may_carry(facts: FunctionFacts, expression: ast.expr, name: str) -> bool:
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Name) and node.id == name:
+            value = facts.value(node)
+            kind = dtype_kind(value.dtype) if isinstance(value, Tensor) else None
+            if isinstance(value, (Static, Scalar)) or kind in ("bool", "int"):
+                continue
+            return True
+    return False
+
+
+def _floating(facts: FunctionFacts, node: ast.expr) -> bool:
+    return _kind(facts, node) not in ("bool", "int")
+
+
+def _kind(facts: FunctionFacts, node: ast.expr) -> str | None:
+    value = facts.value(node)
+    return dtype_kind(value.dtype) if isinstance(value, Tensor) else None
+
+
+def _small_power(node: ast.BinOp) -> bool:
+    power = constant(node.right)
+    return isinstance(power, int) and power >= 1
+
+
+def _no_dropout(node: ast.Call, last: str) -> bool:
+    if "dropout" in last:
+        return any(k.arg == "training" and constant(k.value) is False for k in node.keywords)
+    if last == "scaled_dot_product_attention":
+        return len(node.args) < 5 and all(k.arg != "dropout_p" or constant(k.value) in (0, 0.0) for k in node.keywords)
+    return False
+
+
+def _layer(facts: FunctionFacts, function: ast.expr) -> bool:
+    value = facts.value(function)
+    return isinstance(value, Object) and value.cls in known.LAYERS
+
+
+def _indices(node: ast.Subscript) -> list[ast.expr]:
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _computed(node: ast.Subscript) -> bool:
+    return any(not isinstance(i, (ast.Slice, ast.Constant)) for i in _indices(node))
+
+
+def observed(facts: FunctionFacts, statement: ast.stmt) -> bool:
+    """Is there a `try` in the function that would see an exception of a statement?"""
+    inside: ast.AST = statement
+    for above in facts.ancestors(statement):
+        if isinstance(above, ast.Try) and above.handlers and inside in above.body:
+            return True
+        inside = above
+    return False
+
+
+def escapes(facts: FunctionFacts, name: str) -> bool:
+    """May the object that `name` is bound to be seen under another name, or be changed in place, somewhere in the function?"""
+    for node in ast.walk(facts.function):
+        if isinstance(node, ast.Return) and node.value is not None and name in _objects(node.value):
+            return True
+        if isinstance(node, ast.Assign) and name in _objects(node.value):
+            return True
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+            return True
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is(node.value, name):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.value, name):
+            if node.func.attr.endswith("_") and not node.func.attr.endswith("__"):
+                return True
+    return False
+
+
+def changed_in_place(facts: FunctionFacts, name: str) -> bool:
+    """Is the object that `name` is bound to changed in place somewhere in the function?"""
+    for node in ast.walk(facts.function):
+        if isinstance(node, ast.AugAssign) and _is(node.target, name):
+            return True
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)) and _is(node.value, name):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.value, name):
+            if node.func.attr.endswith("_") and not node.func.attr.endswith("__"):
+                return True
+    return False
+
+
+def _objects(node: ast.expr) -> set[str]:
+    """Names whose very objects an expression hands on."""
+    if isinstance(node, ast.Name):
+        return {node.id}
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return {n for e in node.elts for n in _objects(e)}
+    if isinstance(node, ast.Dict):
+        return {n for e in node.values for n in _objects(e)}
+    if isinstance(node, ast.IfExp):
+        return _objects(node.body) | _objects(node.orelse)
+    if isinstance(node, ast.Starred):
+        return _objects(node.value)
+    return set()
+
+
+def _is(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def is_container(facts: FunctionFacts, node: ast.expr) -> bool:
+    return isinstance(facts.value(node), Container)
+
+
+def _short(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 50 else f"{text[:47]}..."

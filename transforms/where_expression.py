@@ -1,0 +1,67 @@
+"""Compute both sides of a conditional expression and select with `torch.where`.
+
+Before:
+    y = x + 1 if x.sum() > 0 else x
+
+After:
+    y = torch.where(x.sum() > 0, x + 1, x)
+
+Legal when:
+    as for the statement: the test is one element of a tensor, both sides are tensors of one shape and only compute.
+
+Differs in:
+    as for the statement: both sides are computed, and a side that is an existing tensor gives a copy of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.branches import Block, NotSelectableError, gradient_differences, select
+from graphmend.transforms.edits import swap
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.imports import Imports
+from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.predicate import NotATensorError, Predicates, split
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "where_expression"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.IfExp)), None)
+    if chosen is None or facts.node not in (*ast.walk(chosen.test), chosen):
+        return None
+    imports = Imports(facts)
+    predicates = Predicates(facts, imports)
+    try:
+        static, tests = split(facts, chosen.test)
+        if not tests:
+            raise NotATensorError("the test is not known to look at a tensor")
+        test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+        block = Block(facts, predicates, "then", facts.statement, facts.statement)
+        then, other = block.choice(chosen.body), block.choice(chosen.orelse)
+        block.run([])
+        text = select(block, test, then, other)
+    except (NotSelectableError, NotATensorError) as error:
+        return refuse(NAME, str(error))
+    differences = [
+        *predicates.differences,
+        *gradient_differences(facts, facts.statement, [[chosen.body], [chosen.orelse]]),
+    ]
+    if any(isinstance(side, (ast.Name, ast.Attribute, ast.Subscript)) for side in (chosen.body, chosen.orelse)):
+        differences.append("the result is a copy where a side is an existing tensor")
+        if facts.gradients(facts.statement) == "off":
+            differences.append("under no_grad the tensor that is kept loses its gradient history")
+    if static:
+        head = " and ".join(predicates.code.operand(s) for s in static)
+        text = f"({text} if {head} else {other.text})"
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), swap(facts.source, chosen, text)]
+
+    return offer(NAME, "compute both sides and select with torch.where", facts, make, differences)
