@@ -24,30 +24,30 @@ _SEEN_BY_DYNAMO_ONLY = "GM9"
 
 
 class UnusedSuppression:
-    """Unused suppression comments
+    """
+    What it does:
+        Finds `# graphmend: ignore` comments that take no finding back.
 
-    What it does
-        Reports `# graphmend: ignore` comments that take no finding back.
+    Why it breaks:
+        It does not; but a comment that outlived its reason hides the next finding on its line.
 
-    Why it breaks
-        It does not; but a comment that outlived its reason hides the next finding on that line.
-
-    Example
+    Example:
         y = torch.relu(x)  # graphmend: ignore[GM101] the mask is always full
 
-    Use instead
+    Use instead:
         y = torch.relu(x)
 
-    Mends
-        None; delete the comment, or the code in it that is not needed.
+    Mends:
+        none; delete the comment, or the code in it that is not needed
 
-    References
+    References:
         Comments on breaks that only TorchDynamo sees (GM9) are never reported.
     """
 
     code = "GM001"
     name = "unused-suppression"
-    message = "Unused suppression"
+    message = "unused suppression"
+    advice = "Delete the comment, or the code in it that is not needed."
     preview = False
 
 
@@ -125,14 +125,14 @@ def _covered(comment: Suppression, comments: Iterable[Suppression]) -> bool:
 def _remark(path: str, comment: Suppression, unused: list[str]) -> Finding:
     where = "in this file" if comment.lines is None else "on this line"
     if unused == [""]:
-        message = f"Unused suppression: nothing is found {where}"
+        message = f"unused suppression: nothing is found {where}"
     else:
         unknown = [code for code in unused if not _CODE.match(code)]
         named = ", ".join(unused)
         message = (
-            f"Unused suppression: {', '.join(unknown)} is not a rule code"
+            f"unused suppression: {', '.join(unknown)} is not a rule code"
             if unknown
-            else f"Unused suppression: {named} {'is' if len(unused) == 1 else 'are'} not found {where}"
+            else f"unused suppression: {named} {'is' if len(unused) == 1 else 'are'} not found {where}"
         )
     return Finding(
         code=UnusedSuppression.code,

@@ -1,1 +1,24 @@
-"""One output format a file."""
+"""The output formats of `check`: one file each, with `write(run, out)`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from graphmend.cli.report import Run
+
+FORMATS = ("full", "concise", "json", "github", "gitlab", "sarif", "junit")
+
+#: formats that show the edits of mends
+WITH_EDITS = frozenset({"sarif"})
+
+#: formats that people read: a summary ends them
+FOR_PEOPLE = frozenset({"full", "concise"})
+
+
+def writer(name: str) -> Callable[[Run, TextIO], None]:
+    """The function that writes a run in a format. Only that format's module is imported."""
+    write: Callable[[Run, TextIO], None] = importlib.import_module(f"graphmend.cli.output.{name}").write
+    return write

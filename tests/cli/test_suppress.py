@@ -77,7 +77,7 @@ def test_unused_is_said_only_where_it_can_be_known(code: str, settings: Settings
 
 def test_codes_that_are_none_are_named() -> None:
     (remark,) = apply(Source("pass  # graphmend: ignore[gm101]\n"), (), Settings())
-    assert remark.message == "Unused suppression: gm101 is not a rule code"
+    assert remark.message == "unused suppression: gm101 is not a rule code"
     assert remark.span == Span(1, 6, 1, 32)
 
 
@@ -93,7 +93,7 @@ def test_line_ends_of_every_kind(end: str) -> None:
 
 
 def test_text_that_is_not_python_yet_keeps_the_comments_before() -> None:
-    assert suppressions(Source("if x:  # graphmend: ignore\n    pass\ny = (\n"))[0].lines == range(1, 2)
+    assert suppressions(Source("if x:  # graphmend: ignore\n    pass\ny = (\n"))[0].lines == (1, 1)
 
 
 def test_reason_and_codes_are_kept() -> None:

@@ -1,0 +1,76 @@
+"""Every rule with its documentation, read from the rule itself."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+#: the headings of a rule's docstring, in order
+HEADINGS = ("What it does", "Why it breaks", "Example", "Use instead", "Mends", "References")
+
+#: sections that hold Python
+CODE = frozenset({"Example", "Use instead"})
+
+FAMILIES = {
+    "GM0": "GraphMend's own comments",
+    "GM1": "control flow on tensors",
+    "GM2": "output and other side effects",
+    "GM3": "scalars taken out of tensors",
+    "GM4": "data-dependent shapes",
+    "GM5": "Python and environment",
+    "GM6": "autograd and other torch calls",
+    "GM9": "seen by TorchDynamo only",
+}
+
+
+@dataclass(frozen=True)
+class Documented:
+    """A rule as users meet it."""
+
+    code: str
+    name: str
+    message: str
+    advice: str
+    preview: bool
+    versions: str
+    sections: dict[str, str]
+
+    @property
+    def family(self) -> str:
+        return FAMILIES[self.code[:3]]
+
+
+@lru_cache(maxsize=1)
+def rules() -> dict[str, Documented]:
+    """All rules by code, in the order of their codes."""
+    from graphmend.analysis.rules import RULES
+    from graphmend.analysis.suppress import UnusedSuppression
+
+    found = [_documented(UnusedSuppression), *(_documented(type(rule)) for rule in RULES)]
+    return {rule.code: rule for rule in sorted(found, key=lambda rule: rule.code)}
+
+
+def _documented(rule: Any) -> Documented:
+    return Documented(
+        code=rule.code,
+        name=rule.name,
+        message=rule.message,
+        advice=getattr(rule, "advice", ""),
+        preview=rule.preview,
+        versions=getattr(rule, "versions", ""),
+        sections=sections(inspect.getdoc(rule) or ""),
+    )
+
+
+def sections(docstring: str) -> dict[str, str]:
+    """The text under each heading of a rule's or rewrite's docstring; a heading ends with a colon and is not indented."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in docstring.splitlines():
+        if line and not line[0].isspace() and line.rstrip().endswith(":"):
+            lines = found.setdefault(line.rstrip().removesuffix(":"), [])
+        else:
+            lines.append(line)
+    return {heading: inspect.cleandoc("\n" + "\n".join(text)).strip("\n") for heading, text in found.items()}

@@ -1,0 +1,90 @@
+"""The command `graphmend`: finds the subcommand, runs it, and turns whatever happens into an exit status.
+
+Each subcommand is a module with `add_arguments(parser)` and `run(args) -> status`, imported only when it is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from graphmend import __version__
+from graphmend.cli.failures import UsageError, complain, internal_error
+
+COMMANDS = {
+    "check": "find the places where torch.compile will break its graph, and mend them",
+    "verify": "let TorchDynamo show the breaks that really happen",
+    "run": "run a program, mending modules while they are imported",
+    "rule": "explain a rule",
+    "server": "the language server",
+}
+
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as every other failure does."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+        return status
+    except SystemExit as stop:  # argparse: help, version, wrong use
+        return stop.code if isinstance(stop.code, int) else 2 if stop.code else 0
+    except UsageError as error:
+        complain(str(error))
+        return 2
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return closed_pipe()
+    except Exception as error:
+        if os.environ.get("GRAPHMEND_DEBUG"):
+            raise
+        complain(internal_error(error))
+        return 2
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] not in COMMANDS:
+        return _top_level(arguments)
+    name = arguments[0]
+    module = importlib.import_module(f"graphmend.cli.{name}")
+    parser = Parser(prog=f"graphmend {name}", description=f"{COMMANDS[name][:1].upper()}{COMMANDS[name][1:]}.")
+    module.add_arguments(parser)
+    status: int = module.run(parser.parse_args(arguments[1:]))
+    return status
+
+
+def _top_level(arguments: list[str]) -> int:
+    parser = Parser(
+        prog="graphmend",
+        description="Finds, explains and mends the graph breaks of torch.compile.",
+        epilog="graphmend COMMAND --help shows a command's options.",
+    )
+    parser.add_argument("--version", "-V", action="version", version=f"graphmend {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        commands.add_parser(name, help=summary, add_help=False)
+    parser.parse_args(arguments)
+    raise AssertionError("every known command is dispatched before")
+
+
+def closed_pipe() -> int:
+    """Whoever read our output has gone (`| head`): end quietly, also when Python flushes its buffers at exit."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    return CLOSED_PIPE

@@ -1,0 +1,26 @@
+"""`--output-format concise`: a line a finding, `path:row:column: CODE message`, as editors' error parsers expect it.
+
+`[*]` marks a finding that `--fix` mends, `[-]` one that it mends with `--unsafe-fixes`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from graphmend.cli.output.paths import relative
+
+if TYPE_CHECKING:
+    from graphmend.cli.report import Item, Run
+
+
+def write(run: Run, out: TextIO) -> None:
+    for item in run.items:
+        finding = item.finding
+        place = f"{relative(finding.path)}:{finding.span.line}:{finding.span.column + 1}"
+        out.write(f"{place}: {finding.code} {mark(item)}{finding.message}\n")
+
+
+def mark(item: Item) -> str:
+    """What `--fix` would do, in three characters and a space; "" for nothing."""
+    kinds = {offer.applicability for offer in item.offers}
+    return "[*] " if "safe" in kinds else "[-] " if "unsafe" in kinds else ""

@@ -1,0 +1,48 @@
+"""`--output-format json`: one array, an item a finding. Scripts rely on its keys; they are only ever added to."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from graphmend.cli.report import Item, Run
+
+
+def write(run: Run, out: TextIO) -> None:
+    json.dump([as_json(item) for item in run.items], out, indent=2, ensure_ascii=False)
+    out.write("\n")
+
+
+def as_json(item: Item) -> dict[str, Any]:
+    """One item. Rows and columns count from 1, columns in code points."""
+    finding = item.finding
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "message": finding.message,
+        "filename": finding.path,
+        "location": {"row": finding.span.line, "column": finding.span.column + 1},
+        "end_location": {"row": finding.span.end_line, "column": finding.span.end_column + 1},
+        "function": finding.function,
+        "region": finding.region,
+        "certainty": finding.certainty,
+        "effect": finding.effect,
+        "default_flags_only": finding.default_flags_only,
+        "severity": item.severity,
+        "evidence": list(finding.evidence),
+        "advice": finding.advice,
+        "gb_id": finding.gb_id,
+        "url": item.url,
+        "fixes": [{"applicability": o.applicability, "message": o.message, "reason": o.reason} for o in item.offers],
+        "refusal": item.refusal,
+        "related": [
+            {
+                "filename": place.path,
+                "location": {"row": place.span.line, "column": place.span.column + 1},
+                "end_location": {"row": place.span.end_line, "column": place.span.end_column + 1},
+                "message": place.message,
+            }
+            for place in finding.related
+        ],
+    }

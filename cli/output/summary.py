@@ -1,0 +1,32 @@
+"""The last line of formats that people read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphmend.cli.output.concise import mark
+
+if TYPE_CHECKING:
+    from graphmend.cli.report import Run
+
+
+def summary(run: Run) -> str:
+    """What was found in how many files, and what `--fix` can do about it."""
+    mended = f"Mended {count(run.mended, 'finding')}. " if run.mended else ""
+    checked = f"{count(len(run.files), 'file')} checked"
+    if not run.items:
+        return f"{mended}No graph breaks found, {checked}."
+    files = len({item.finding.path for item in run.items})
+    found = f"{mended}Found {count(len(run.items), 'finding')} in {count(files, 'file')}, {checked}."
+    marks = [mark(item) for item in run.items]
+    safe, unsafe = marks.count("[*] "), marks.count("[-] ")
+    hints = []
+    if safe:
+        hints.append(f"{safe} can be mended with --fix")
+    if unsafe:
+        hints.append(f"{unsafe}{' more' if safe else ' can be mended'} with --fix --unsafe-fixes")
+    return f"{found} {', '.join(hints)}." if hints else found
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

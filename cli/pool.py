@@ -1,0 +1,72 @@
+"""Checks many files, in several processes where that is worth their start."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+from graphmend.cli.checker import Checker
+from graphmend.cli.plan import Plan
+from graphmend.cli.report import FileReport
+
+#: fewer files than these for each process are checked sooner than a process starts
+_WORTH_A_PROCESS = 16
+
+#: neighbours share the modules they import, so they go to one process together
+_LONGEST_BATCH = 32
+
+
+def check_all(plan: Plan, paths: Sequence[Path], jobs: int | None = None) -> Iterator[FileReport]:
+    """The reports of files, in order. A worker that dies loses nothing but its own batch, which is reported."""
+    workers = min(jobs or available_cores(), max(len(paths) // _WORTH_A_PROCESS, 1))
+    if workers == 1:
+        yield from map(Checker(plan).check, paths)
+        return
+    size = max(1, min(_LONGEST_BATCH, len(paths) // (workers * 4)))
+    batches = [paths[start : start + size] for start in range(0, len(paths), size)]
+    with ProcessPoolExecutor(workers, initializer=_start, initargs=(plan,)) as executor:
+        try:
+            futures = [executor.submit(_check_batch, batch) for batch in batches]
+            for future, batch in zip(futures, batches, strict=True):
+                try:
+                    yield from future.result()
+                except BrokenProcessPool:
+                    lost = "not checked: a worker process died (out of memory?); --jobs 1 uses none"
+                    yield from (FileReport(str(path), problems=[f"{path}: {lost}"]) for path in batch)
+        except BaseException:  # an interrupt: the files in work are abandoned, each whole as it is
+            executor.shutdown(wait=False, cancel_futures=True)
+            _stop_workers()
+            raise
+
+
+def available_cores() -> int:
+    """The cores that this process may use, which in a container are fewer than the machine has."""
+    with contextlib.suppress(AttributeError):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _stop_workers() -> None:
+    for child in multiprocessing.active_children():
+        child.terminate()
+
+
+_checker: Checker | None = None
+
+
+def _start(plan: Plan) -> None:
+    """In a worker: an interrupt from the keyboard reaches every process; the first one decides what it means."""
+    global _checker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _checker = Checker(plan)
+
+
+def _check_batch(paths: Sequence[Path]) -> list[FileReport]:
+    assert _checker is not None
+    return [_checker.check(path) for path in paths]

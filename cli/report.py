@@ -1,0 +1,117 @@
+"""What `check` has to say, as plain data: it crosses processes and the cache on its way to an output format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from graphmend.analysis.finding import Finding, Related, Span
+from graphmend.analysis.source import LineIndex
+from graphmend.analysis.suppress import Suppression
+from graphmend.transforms.fix import Applicability, TextEdit
+from graphmend.workspace import files
+
+#: the page of a rule
+PAGE = "https://github.com/graphmend/graphmend/blob/main/docs/rules/{code}.md"
+
+
+class Offer(NamedTuple):
+    """A mend as it is shown. `edits` are made only where a format needs them."""
+
+    applicability: Applicability
+    message: str
+    reason: str
+    edits: tuple[TextEdit, ...] = ()
+
+
+@dataclass(frozen=True)
+class Item:
+    """A finding with what the command line knows beyond it."""
+
+    finding: Finding
+    severity: str
+    offers: tuple[Offer, ...] = ()
+    refusal: str | None = None
+
+    @property
+    def url(self) -> str:
+        return PAGE.format(code=self.finding.code)
+
+
+@dataclass
+class FileReport:
+    """What the check of one file found: in that file, whether it is shown or not, and in others on the way."""
+
+    path: str
+    items: list[Item] = field(default_factory=list)
+    elsewhere: list[Finding] = field(default_factory=list)
+    comments: tuple[Suppression, ...] = ()
+    problems: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+    mended: int = 0
+    diff: str = ""
+    text: str | None = None
+    """The mended text."""
+
+
+@dataclass
+class Run:
+    """A whole run, for the output formats: what is shown, what could not be checked, and what was."""
+
+    items: list[Item]
+    problems: list[str]
+    files: list[str]
+    mended: int = 0
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Texts that are not on disk as they were checked: standard input."""
+
+    def lines(self, path: str) -> LineIndex:
+        """The lines of a checked file; none where it has vanished since."""
+        if path in self.texts:
+            return LineIndex(self.texts[path])
+        try:
+            return LineIndex(files.read(path).text)
+        except files.FileProblem:
+            return LineIndex("")
+
+
+def to_store(report: FileReport) -> dict[str, Any]:
+    """A report as JSON data for the cache."""
+    return {
+        "items": [asdict(item) for item in report.items],
+        "elsewhere": [asdict(finding) for finding in report.elsewhere],
+        "comments": [asdict(comment) for comment in report.comments],
+    }
+
+
+def from_store(path: str, stored: Any) -> FileReport | None:
+    """A report from the cache; None where what is stored is not one."""
+    try:
+        return FileReport(
+            path,
+            items=[_item(data) for data in stored["items"]],
+            elsewhere=[_finding(data) for data in stored["elsewhere"]],
+            comments=tuple(_comment(data) for data in stored["comments"]),
+        )
+    except (TypeError, KeyError, ValueError, AttributeError, IndexError):
+        return None
+
+
+def _item(data: dict[str, Any]) -> Item:
+    offers = (
+        Offer(applicability, message, reason, tuple(TextEdit(Span(*span), text) for span, text in edits))
+        for applicability, message, reason, edits in data["offers"]
+    )
+    return Item(_finding(data["finding"]), data["severity"], tuple(offers), data["refusal"])
+
+
+def _finding(data: dict[str, Any]) -> Finding:
+    related = (Related(path, Span(*span), message) for path, span, message in data["related"])
+    changed = {"span": Span(*data["span"]), "evidence": tuple(data["evidence"]), "related": tuple(related)}
+    return Finding(**{**data, **changed})
+
+
+def _comment(data: dict[str, Any]) -> Suppression:
+    lines = data["lines"] and tuple(data["lines"])
+    return Suppression(**{**data, "span": Span(*data["span"]), "codes": tuple(data["codes"]), "lines": lines})

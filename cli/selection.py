@@ -1,0 +1,106 @@
+"""Which findings are shown, and which may be mended: comments, configuration, baseline and changed lines decide."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphmend.analysis import suppress
+from graphmend.analysis.finding import Finding
+from graphmend.analysis.settings import Settings
+from graphmend.cli.plan import Plan
+from graphmend.cli.report import FileReport, Item
+from graphmend.workspace.config import Configuration, Configurations
+
+if TYPE_CHECKING:
+    from graphmend.analysis.check import Result
+
+
+def shown(reports: Sequence[FileReport], configurations: Configurations, plan: Plan) -> list[Item]:
+    """The items of a run, in the order of the files and their text.
+
+    A file's findings are those of its own check, and those that the checks of other files made where they call into it.
+    """
+    from_others: dict[str, dict[str, Finding]] = defaultdict(dict)
+    for report in reports:
+        for finding in report.elsewhere:
+            known = from_others[finding.path].get(finding.key)
+            if known is None or known.region == "assumed":
+                from_others[finding.path][finding.key] = finding
+    return [
+        item
+        for report in reports
+        for item in _of_file(report, from_others[report.path], configurations.of_file(Path(report.path)), plan)
+    ]
+
+
+def _of_file(
+    report: FileReport, others: dict[str, Finding], configuration: Configuration, plan: Plan
+) -> Iterable[Item]:
+    path = Path(report.path)
+    items = {item.finding.key: item for item in report.items}
+    for key, finding in others.items():
+        if key not in items:
+            reason = "it is compiled by way of another file; its mends are known when a caller stands in this file"
+            items[key] = Item(finding, severity_of(finding, configuration), (), reason)
+        elif finding.region == "compiled" and items[key].finding.region == "assumed":
+            items[key] = replace(items[key], finding=finding, severity=severity_of(finding, configuration))
+    by_finding = {id(item.finding): item for item in items.values()}
+    findings = sorted((item.finding for item in items.values()), key=lambda finding: finding.span[:2])
+    kept = suppress.take_back(report.comments, report.path, findings, configuration.settings())
+    known = Counter(plan.known.get(report.path, ()))
+    for finding in kept:
+        if configuration.hides(finding.code, path) or _take(known, finding.key):
+            continue
+        if plan.changed is None or touches(finding, plan.changed.get(report.path, ())):
+            yield by_finding.get(id(finding)) or Item(finding, severity_of(finding, configuration))
+
+
+class Wanted:
+    """Which findings `--fix` may mend in one file: those that would be shown. Asked once in every round of mending.
+
+    Line numbers move from round to round: the first one decides which changed lines, and so which findings, count.
+    """
+
+    def __init__(self, plan: Plan, settings: Settings, configuration: Configuration, path: Path) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._configuration = configuration
+        self._path = path
+        self._first: set[str] | None = None
+
+    def __call__(self, result: Result) -> list[Finding]:
+        known = Counter(self._plan.known.get(str(self._path), ()))
+        findings = [
+            finding
+            for finding in suppress.apply(result.source, result.findings, self._settings)
+            if finding.code != suppress.UnusedSuppression.code
+            and not self._configuration.hides(finding.code, self._path)
+            and not _take(known, finding.key)
+        ]
+        if self._plan.changed is None:
+            return findings
+        if self._first is None:
+            lines = self._plan.changed.get(str(self._path), ())
+            self._first = {finding.key for finding in findings if touches(finding, lines)}
+        return [finding for finding in findings if finding.key in self._first]
+
+
+def severity_of(finding: Finding, configuration: Configuration) -> str:
+    """What the configuration says, else a warning where compilation is certain and information where it is assumed."""
+    chosen = configuration.severity(finding.code)
+    return chosen or ("warning" if finding.region == "compiled" else "information")
+
+
+def touches(finding: Finding, lines: Iterable[range]) -> bool:
+    """Does a finding stand on any of the lines?"""
+    return any(r.start <= finding.span.end_line and finding.span.line < r.stop for r in lines)
+
+
+def _take(counter: Counter[str], key: str) -> bool:
+    """Take one of a kind out of a bag; False where none is left."""
+    counter[key] -= 1
+    return counter[key] >= 0
