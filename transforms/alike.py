@@ -109,6 +109,8 @@ class Metas:
         inner = self.of(first)
         if inner is None:
             return None
+        if last in known.LOSSES and not any(k.arg in ("reduction", "reduce", "size_average") for k in node.keywords):
+            return Meta((), inner.dtype, inner.proven)
         if last in known.TESTS:
             return Meta(inner.shape, "bool", inner.proven)
         if last in known.ELEMENTWISE and not any(k.arg == "dtype" for k in node.keywords):

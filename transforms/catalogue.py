@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphmend.transforms import assert_async, emit, guard, hop_print, where, where_expression
+from graphmend.transforms import (
+    assert_async,
+    computed_index,
+    emit,
+    guard,
+    hop_print,
+    keep_tensor,
+    where,
+    where_expression,
+)
 from graphmend.transforms.fix import Fix, Refusal
 
 if TYPE_CHECKING:
@@ -15,14 +24,20 @@ if TYPE_CHECKING:
 #: None means that the rewrite has nothing to say about code of this form
 Rewrite = Callable[["Finding", "FunctionFacts"], Fix | Refusal | None]
 
+_BRANCHES: tuple[Rewrite, ...] = (where.rewrite, where_expression.rewrite)
+_TESTS: tuple[Rewrite, ...] = (assert_async.rewrite, *_BRANCHES)
+
 CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
-    ("GM101", (where.rewrite, where_expression.rewrite)),
+    ("GM101", _BRANCHES),
     ("GM102", (assert_async.rewrite,)),
     ("GM103", (assert_async.rewrite,)),
+    ("GM104", _TESTS),
     ("GM201", (emit.rewrite, hop_print.rewrite, guard.rewrite)),
     ("GM202", (emit.rewrite, guard.rewrite)),
     ("GM203", (emit.rewrite, guard.rewrite)),
     ("GM204", (emit.rewrite, guard.rewrite)),
+    ("GM301", (computed_index.rewrite, *_TESTS, keep_tensor.rewrite, emit.rewrite, guard.rewrite)),
+    ("GM303", (computed_index.rewrite,)),
 )
 
 

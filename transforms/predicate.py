@@ -77,6 +77,8 @@ class Predicates:
     def _truth(self, node: ast.expr, replace: Replace) -> str:
         """`bool(node)` of a tensor or of a Python value taken out of one."""
         value = self.facts.value(node)
+        if isinstance(value, Tensor) and value.ndarray:
+            raise NotATensorError(f"`{ast.unparse(node)}` is a NumPy value")
         if isinstance(value, Scalar) or not isinstance(value, Tensor):
             kept_ = kept(self.facts, node)
             if kept_ is None:

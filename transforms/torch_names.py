@@ -5,358 +5,91 @@ Held against torch 2.13 by tests/transforms/test_torch_names.py.
 
 from __future__ import annotations
 
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 #: folders of torch whose functions only compute, but for the names below
 FUNCTIONAL = ("torch", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special", "torch.Tensor")
 
 #: they draw from a random number generator
-RANDOM = frozenset(
-    [
-        "rand",
-        "rand_like",
-        "randint",
-        "randint_like",
-        "randn",
-        "randn_like",
-        "randperm",
-        "normal",
-        "bernoulli",
-        "multinomial",
-        "poisson",
-        "binomial",
-        "dropout",
-        "alpha_dropout",
-        "feature_alpha_dropout",
-        "feature_dropout",
-        "dropout1d",
-        "dropout2d",
-        "dropout3d",
-        "rrelu",
-        "gumbel_softmax",
-        "fractional_max_pool2d",
-        "fractional_max_pool3d",
-        "scaled_dot_product_attention",
-        "multi_head_attention_forward",
-    ]
-)
+RANDOM = _names("""
+    rand rand_like randint randint_like randn randn_like randperm normal bernoulli multinomial
+    poisson binomial dropout alpha_dropout feature_alpha_dropout feature_dropout dropout1d dropout2d
+    dropout3d rrelu gumbel_softmax fractional_max_pool2d fractional_max_pool3d
+    scaled_dot_product_attention multi_head_attention_forward
+""")
 
 #: they change something, or their result is no tensor
-EFFECTFUL = frozenset(
-    [
-        "save",
-        "load",
-        "manual_seed",
-        "seed",
-        "set_default_dtype",
-        "set_default_device",
-        "set_default_tensor_type",
-        "set_grad_enabled",
-        "set_num_threads",
-        "set_printoptions",
-        "compile",
-        "set_rng_state",
-        "use_deterministic_algorithms",
-        "backward",
-        "register_hook",
-        "retain_grad",
-        "set_",
-        "data_ptr",
-        "requires_grad_",
-        "share_memory_",
-        "apply_",
-        "map_",
-        "pin_memory",
-        "numpy",
-        "item",
-        "tolist",
-        "batch_norm",
-        "instance_norm",
-        "embedding_bag",
-        "_assert",
-        "_assert_async",
-        "is_nonzero",
-        "equal",
-        "allclose",
-        "get_rng_state",
-        "initial_seed",
-        "storage",
-        "untyped_storage",
-        "record_stream",
-    ]
-)
+EFFECTFUL = _names("""
+    save load manual_seed seed set_default_dtype set_default_device set_default_tensor_type
+    set_grad_enabled set_num_threads set_printoptions compile set_rng_state
+    use_deterministic_algorithms backward register_hook retain_grad set_ data_ptr requires_grad_
+    share_memory_ apply_ map_ pin_memory numpy item tolist batch_norm instance_norm embedding_bag
+    _assert _assert_async is_nonzero equal allclose get_rng_state initial_seed storage
+    untyped_storage record_stream
+""")
 
 #: elementwise, one tensor in, shape and floating dtype kept, raises for no floating tensor
-ELEMENTWISE = frozenset(
-    [
-        "abs",
-        "absolute",
-        "neg",
-        "negative",
-        "positive",
-        "relu",
-        "relu6",
-        "gelu",
-        "silu",
-        "mish",
-        "elu",
-        "selu",
-        "celu",
-        "leaky_relu",
-        "softplus",
-        "softsign",
-        "hardtanh",
-        "hardswish",
-        "hardsigmoid",
-        "logsigmoid",
-        "sigmoid",
-        "tanh",
-        "sin",
-        "cos",
-        "tan",
-        "sinh",
-        "cosh",
-        "asinh",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sqrt",
-        "rsqrt",
-        "reciprocal",
-        "square",
-        "erf",
-        "erfc",
-        "acos",
-        "asin",
-        "atan",
-        "atanh",
-        "acosh",
-        "sign",
-        "sgn",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-        "frac",
-        "nan_to_num",
-        "clamp",
-        "clip",
-        "clamp_min",
-        "clamp_max",
-        "clone",
-        "contiguous",
-        "detach",
-        "erfinv",
-        "lgamma",
-        "digamma",
-        "logit",
-        "sinc",
-        "deg2rad",
-        "rad2deg",
-        "zeros_like",
-        "ones_like",
-        "empty_like",
-        "full_like",
-        "alias",
-        "pow",
-    ]
-)
+ELEMENTWISE = _names("""
+    abs absolute neg negative positive relu relu6 gelu silu mish elu selu celu leaky_relu softplus
+    softsign hardtanh hardswish hardsigmoid logsigmoid sigmoid tanh sin cos tan sinh cosh asinh exp
+    exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square erf erfc acos asin atan atanh acosh
+    sign sgn floor ceil round trunc frac nan_to_num clamp clip clamp_min clamp_max clone contiguous
+    detach erfinv lgamma digamma logit sinc deg2rad rad2deg zeros_like ones_like empty_like
+    full_like alias pow
+""")
 
 #: the same for two tensors of one shape, or a tensor and a number
-ARITHMETIC = frozenset(
-    [
-        "add",
-        "sub",
-        "subtract",
-        "mul",
-        "multiply",
-        "div",
-        "divide",
-        "true_divide",
-        "rsub",
-        "maximum",
-        "minimum",
-        "fmax",
-        "fmin",
-        "atan2",
-        "hypot",
-    ]
-)
+ARITHMETIC = _names("""
+    add sub subtract mul multiply div divide true_divide rsub maximum minimum fmax fmin atan2 hypot
+""")
 
 #: elementwise tests: shape kept, dtype bool
-TESTS = frozenset(
-    [
-        "isnan",
-        "isinf",
-        "isfinite",
-        "isposinf",
-        "isneginf",
-        "isreal",
-        "signbit",
-        "logical_not",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "equal_",
-        "less",
-        "greater",
-        "not_equal",
-        "less_equal",
-        "greater_equal",
-        "isclose",
-    ]
-)
+TESTS = _names("""
+    isnan isinf isfinite isposinf isneginf isreal signbit logical_not logical_and logical_or
+    logical_xor eq ne lt le gt ge equal_ less greater not_equal less_equal greater_equal isclose
+""")
 
 #: one tensor in, a 0-d tensor out (without `dim`), raises for no floating tensor
-REDUCTIONS = frozenset(
-    ["sum", "mean", "prod", "any", "all", "std", "var", "norm", "nansum", "nanmean", "count_nonzero"]
-)
+REDUCTIONS = _names("""
+    sum mean prod any all std var norm nansum nanmean count_nonzero
+""")
 
 #: dtype changes by method
-CASTS = frozenset(["float", "double", "half", "bfloat16", "int", "long", "short", "bool", "byte", "char"])
+CASTS = _names("""
+    float double half bfloat16 int long short bool byte char
+""")
 
 #: nothing but the value of a finite derivative reaches the other side: a gradient of zero stays zero for every input
-LEAKLESS = (
-    frozenset(
-        [
-            "neg",
-            "negative",
-            "positive",
-            "add",
-            "sub",
-            "subtract",
-            "rsub",
-            "clone",
-            "contiguous",
-            "detach",
-            "alias",
-            "relu",
-            "clamp",
-            "clip",
-            "clamp_min",
-            "clamp_max",
-            "hardtanh",
-            "floor",
-            "ceil",
-            "round",
-            "trunc",
-            "sign",
-            "zeros_like",
-            "ones_like",
-            "empty_like",
-            "full_like",
-            "sum",
-            "mean",
-            "float",
-            "double",
-            "half",
-            "bfloat16",
-            "where",
-            "masked_fill",
-            "nan_to_num",
-            "reshape",
-            "view",
-            "flatten",
-            "unsqueeze",
-            "squeeze",
-            "transpose",
-            "permute",
-            "expand",
-            "abs",
-            "isnan",
-            "isinf",
-            "isfinite",
-        ]
-    )
-    | TESTS
-)
+LEAKLESS = TESTS | _names("""
+    neg negative positive add sub subtract rsub clone contiguous detach alias relu clamp clip
+    clamp_min clamp_max hardtanh floor ceil round trunc sign zeros_like ones_like empty_like
+    full_like sum mean float double half bfloat16 where masked_fill nan_to_num reshape view flatten
+    unsqueeze squeeze transpose permute expand abs isnan isinf isfinite
+""")
 
 #: infinite or undefined derivatives at finite inputs
-SINGULAR = frozenset(
-    [
-        "sqrt",
-        "rsqrt",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "reciprocal",
-        "pow",
-        "div",
-        "divide",
-        "true_divide",
-        "norm",
-        "std",
-        "acos",
-        "asin",
-        "acosh",
-        "atanh",
-        "logit",
-        "erfinv",
-        "exp",
-        "exp2",
-        "expm1",
-        "sinh",
-        "cosh",
-        "tan",
-        "hypot",
-        "atan2",
-        "softmax",
-        "log_softmax",
-        "cross_entropy",
-        "nll_loss",
-        "prod",
-        "digamma",
-        "lgamma",
-    ]
-)
+SINGULAR = _names("""
+    sqrt rsqrt log log2 log10 log1p reciprocal pow div divide true_divide norm std acos asin acosh
+    atanh logit erfinv exp exp2 expm1 sinh cosh tan hypot atan2 softmax log_softmax cross_entropy
+    nll_loss prod digamma lgamma
+""")
 
 #: layers that only compute, whose call has no effect but for gradients
 LAYERS = frozenset(
     f"torch.nn.{name}"
-    for name in [
-        "Linear",
-        "Identity",
-        "ReLU",
-        "ReLU6",
-        "GELU",
-        "SiLU",
-        "Mish",
-        "ELU",
-        "SELU",
-        "CELU",
-        "LeakyReLU",
-        "Sigmoid",
-        "Tanh",
-        "Softmax",
-        "LogSoftmax",
-        "LayerNorm",
-        "RMSNorm",
-        "GroupNorm",
-        "Conv1d",
-        "Conv2d",
-        "Conv3d",
-        "ConvTranspose1d",
-        "ConvTranspose2d",
-        "Embedding",
-        "MaxPool1d",
-        "MaxPool2d",
-        "AvgPool1d",
-        "AvgPool2d",
-        "AdaptiveAvgPool1d",
-        "AdaptiveAvgPool2d",
-        "Flatten",
-        "Softplus",
-        "Hardtanh",
-        "Hardswish",
-        "Bilinear",
-    ]
+    for name in _names("""
+        Linear Identity ReLU ReLU6 GELU SiLU Mish ELU SELU CELU LeakyReLU Sigmoid Tanh Softmax
+        LogSoftmax LayerNorm RMSNorm GroupNorm Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d
+        Embedding MaxPool1d MaxPool2d AvgPool1d AvgPool2d AdaptiveAvgPool1d AdaptiveAvgPool2d Flatten
+        Softplus Hardtanh Hardswish Bilinear
+    """)
 )
+
+#: losses that give a 0-d tensor unless `reduction` says otherwise
+LOSSES = _names("""
+    cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss kl_div binary_cross_entropy
+    binary_cross_entropy_with_logits
+""")

@@ -1,0 +1,137 @@
+"""Index with a tensor of one element instead of a Python number or a 0-d tensor.
+
+Before:
+    best = x[x.argmax()]
+
+After:
+    best = x[x.argmax().reshape(1)].squeeze(0)
+
+Legal when:
+    a tensor is indexed by one computed whole number, with nothing but slices beside it; or a list of tensors is.
+
+Differs in:
+    reading gives a copy instead of a view; an index out of range raises later on a GPU. A list of tensors is stacked, which needs
+    equal shapes.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.values import Container, Static, Tensor
+from graphmend.transforms.code import Code
+from graphmend.transforms.edits import swap
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.imports import Imports
+from graphmend.transforms.names import constant, is_tensor
+from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.scalars import Kept, conversion, tensor_text
+from graphmend.transforms.tolerant import NotTolerantError, Uses
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "computed_index"
+_LATE = "an index out of range raises later on a GPU"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    subscript = _subscript(facts)
+    if subscript is None:
+        return None
+    indices = subscript.slice.elts if isinstance(subscript.slice, ast.Tuple) else [subscript.slice]
+    computed = [i for i in indices if _index(facts, i) is not None]
+    if len(computed) != 1:
+        return None
+    if isinstance(subscript.ctx, ast.Del):
+        return refuse(NAME, "an element is deleted by a computed index")
+    index = _index(facts, computed[0])
+    assert index is not None
+    if not is_tensor(facts, subscript.value):
+        return _sequence(facts, subscript, index)
+    if any(not isinstance(i, ast.Slice) for i in indices if i is not computed[0]):
+        return refuse(NAME, "other indices stand beside the computed one")
+    changed = swap(facts.source, computed[0], index)
+    if isinstance(subscript.ctx, ast.Store):
+        return offer(NAME, "store through an index tensor", facts, lambda: [changed], [_LATE])
+    dim = indices.index(computed[0])
+    whole = Code(facts.source).text(subscript, {computed[0]: index})
+    differences = ["the result is a copy instead of a view", _LATE]
+    text = f"{whole}.squeeze({dim})"
+    return offer(
+        NAME, "read through an index tensor", facts, lambda: [swap(facts.source, subscript, text)], differences
+    )
+
+
+def _subscript(facts: FunctionFacts) -> ast.Subscript | None:
+    for node in (facts.node, *facts.ancestors(facts.node)):
+        if isinstance(node, ast.stmt):
+            return None
+        if isinstance(node, ast.Subscript) and (node is facts.node or facts.node in [*ast.walk(node.slice)]):
+            return node
+    return None
+
+
+def _index(facts: FunctionFacts, node: ast.expr) -> str | None:
+    """A computed whole number as a tensor of shape (1,)."""
+    if conversion(facts, node) is not None:
+        text = tensor_text(facts, node, Kept(), detach=False)
+        return None if text is None else f"{text.removesuffix('.reshape(())')}.reshape(1)"
+    value = facts.value(node)
+    if isinstance(value, Tensor) and not value.ndarray and value.dtype != "bool":
+        return f"{Code(facts.source).operand(node)}.reshape(1)"
+    return None
+
+
+def _sequence(facts: FunctionFacts, node: ast.Subscript, index: str) -> Fix | Refusal | None:
+    """An element of a list of tensors, of a shape, or of a table of numbers."""
+    if isinstance(node.ctx, ast.Store):
+        return refuse(NAME, f"`{ast.unparse(node.value)}` is not known to be a tensor")
+    code, value = Code(facts.source), facts.value(node.value)
+    text = code.argument(node.value)
+    if isinstance(value, Container) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor):
+        differences, function = ["the tensors must have equal shapes; the result is a copy", _LATE], "torch.stack"
+        argument = text
+    elif numbers := _table(facts, node.value):
+        differences, function, argument = (
+            ["an index out of range raises later, or another exception", _LATE],
+            "torch.tensor",
+            numbers,
+        )
+    else:
+        return refuse(NAME, f"`{ast.unparse(node.value)}` is neither a tensor nor a list of tensors")
+    if function == "torch.tensor":
+        uses = Uses(facts, "int64" if isinstance(node.value, ast.Attribute) else "float32")
+        try:
+            uses.follow(node)
+        except NotTolerantError as error:
+            return refuse(NAME, str(error))
+        differences += uses.differences
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        made = f"{imports.name(function)}({argument})[{index}].squeeze(0)"
+        return [*imports.edits(), swap(facts.source, node, made)]
+
+    return offer(NAME, "select from a stacked tensor", facts, make, differences)
+
+
+def _table(facts: FunctionFacts, node: ast.expr) -> str | None:
+    """The text of a display of numbers that is indexed from 0, or of a shape."""
+    if isinstance(node, ast.Dict):
+        if [constant(k) for k in node.keys] != list(range(len(node.keys))):
+            return None
+        values = node.values
+    elif isinstance(node, (ast.List, ast.Tuple)):
+        values = node.elts
+    elif isinstance(node, ast.Attribute) and node.attr == "shape" and is_tensor(facts, node.value):
+        return Code(facts.source).text(node)
+    else:
+        return None
+    kinds = {type(constant(v)) for v in values}
+    if len(kinds) != 1 or not kinds <= {int, float} or not all(isinstance(facts.value(v), Static) for v in values):
+        return None
+    code = Code(facts.source)
+    return f"[{', '.join(code.argument(v) for v in values)}]"
