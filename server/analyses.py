@@ -9,8 +9,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis import suppress
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
@@ -28,8 +29,8 @@ log = logging.getLogger(__name__)
 #: A longer text is not analysed; a note in the log says so.
 LONGEST = 10_000_000
 
-#: Results that are kept for mends: those of the documents that were analysed last. A result holds a syntax tree, which takes
-#: ten times the memory of its text.
+#: Results that are kept for mends: those of the documents that were analysed last. A result holds a syntax tree, which
+#: takes ten times the memory of its text.
 _RESULTS_KEPT = 4
 
 Check = Callable[[Source, "Project | None", Settings], "Result"]
@@ -51,6 +52,13 @@ class Analysis:
             if span is not None:
                 kept.append(finding if span == finding.span else replace(finding, span=span))
         return Analysis(stamp, epoch, tuple(kept))
+
+
+class _Outcome(NamedTuple):
+    """What the lane answers: the analysis' result, and its findings less those that comments take back."""
+
+    result: Result
+    findings: tuple[Finding, ...]
 
 
 class Scope:
@@ -130,8 +138,9 @@ class Analyses:
         def job() -> list[Fix | Refusal]:
             from graphmend.transforms.mend import mend
 
-            known = result or self._fresh(text, document.path, scope)
-            return [] if known is None else mend(finding, known.facts(finding))
+            fresh = None if result else self._fresh(text, document.path, scope)
+            known = result or (fresh and fresh.result)
+            return mend(finding, known.facts(finding)) if known else []
 
         try:
             return await self._lane.run(job)
@@ -172,25 +181,27 @@ class Analyses:
         analysis = Analysis(stamp, epoch)
         try:
             scope = self._scope(document)
-            result = await self._lane.run(lambda: self._fresh(text, document.path, scope))
+            outcome = await self._lane.run(lambda: self._fresh(text, document.path, scope))
         except Exception as error:
             self._failed(document, error)
         else:
             before = self._latest.get(document)
-            if result is not None and result.source.problem is None:
-                analysis = Analysis(stamp, epoch, result.findings)
-                self._keep(document, analysis, result)
-            elif result is not None and before is not None:  # no Python just now: the last good findings stay
+            if outcome is not None and outcome.result.source.problem is None:
+                analysis = Analysis(stamp, epoch, outcome.findings)
+                self._keep(document, analysis, outcome.result)
+            elif outcome is not None and before is not None:  # no Python just now: the last good findings stay
                 analysis = before.moved(document.moves(before.stamp, stamp), stamp, epoch)
         if self._documents.is_open(document):
             self._latest[document] = analysis
 
-    def _fresh(self, text: str, path: str, scope: Scope) -> Result | None:
+    def _fresh(self, text: str, path: str, scope: Scope) -> _Outcome | None:
         """In the lane: the analysis of a text; None for one that is too long."""
         if len(text) > LONGEST:
             log.warning("%s has %d characters, more than %d: it is not analysed", path, len(text), LONGEST)
             return None
-        return self._check(Source(text, path), scope.project, scope.settings)
+        source = Source(text, path)
+        result = self._check(source, scope.project, scope.settings)
+        return _Outcome(result, suppress.apply(source, result.findings, scope.settings))
 
     def _keep(self, document: Document, analysis: Analysis, result: Result) -> None:
         self._results.pop(document, None)

@@ -1,0 +1,133 @@
+"""Mending from the editor: actions with and without resolve, all of a file, ignoring, commands, hovers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lsprotocol import types
+
+from .conftest import Start
+from .editor import Editor, capabilities
+
+pytestmark = pytest.mark.asyncio
+
+BRANCH = "z.max() > 3"
+MENDED = "z = torch.where(z.max() > 3, z + 1, z - 1)"
+
+
+def mends(actions: list[types.CodeAction]) -> list[types.CodeAction]:
+    return [action for action in actions if action.title.startswith("Mend graph break: ")]
+
+
+async def test_a_mend_is_resolved_when_it_is_chosen(editor: Editor, module: Path) -> None:
+    uri = editor.open(module)
+    mend = mends(await editor.actions(uri, editor.at(uri, BRANCH)))[0]
+    assert (mend.kind, mend.is_preferred, mend.edit) == (types.CodeActionKind.QuickFix, True, None)
+    resolved = await editor.client.code_action_resolve_async(mend)
+    before = editor.texts[uri]
+    editor.apply(resolved.edit)
+    after = editor.texts[uri]
+    assert MENDED in after
+    assert after.split("z = torch.where")[0] == before.split("if z.max()")[0]
+    assert len(await editor.diagnostics(uri)) == 1
+
+
+async def test_a_client_without_resolve_gets_the_edit_at_once(start: Start, module: Path) -> None:
+    editor = await start(client=capabilities(resolve=False, versioned=False))
+    uri = editor.open(module)
+    mend = mends(await editor.actions(uri, editor.at(uri, BRANCH)))[0]
+    assert mend.edit is not None
+    assert mend.edit.document_changes is None
+    editor.apply(mend.edit)
+    assert MENDED in editor.texts[uri]
+
+
+async def test_a_client_without_literals_gets_commands(start: Start, module: Path) -> None:
+    editor = await start(client=capabilities(literals=False, resolve=False))
+    uri = editor.open(module)
+    command = (await editor.actions(uri, editor.at(uri, BRANCH)))[0]
+    assert isinstance(command, types.Command)
+    assert await editor.execute(command.command, *command.arguments)
+    assert MENDED in editor.texts[uri]
+
+
+async def test_an_edit_made_since_is_taken_in_when_resolving(editor: Editor, module: Path) -> None:
+    uri = editor.open(module)
+    mend = mends(await editor.actions(uri, editor.at(uri, BRANCH)))[0]
+    editor.edit(uri, 0, 0, "# one line more\n")
+    resolved = await editor.client.code_action_resolve_async(mend)
+    editor.apply(resolved.edit)
+    assert MENDED in editor.texts[uri]
+
+
+async def test_a_mend_whose_break_is_gone_is_refused(editor: Editor, module: Path) -> None:
+    uri = editor.open(module)
+    mend = mends(await editor.actions(uri, editor.at(uri, BRANCH)))[0]
+    editor.replace(uri, BRANCH, "True")
+    with pytest.raises(Exception, match="not there any more"):
+        await editor.client.code_action_resolve_async(mend)
+
+
+async def test_all_of_a_file_is_mended_at_once(editor: Editor, module: Path) -> None:
+    uri = editor.open(module)
+    whole = editor.range(editor.texts[uri], 0, 0)
+    (action,) = await editor.actions(uri, whole, only=["source.fixAll"])
+    assert action.kind == "source.fixAll.graphmend"
+    resolved = await editor.client.code_action_resolve_async(action)
+    editor.apply(resolved.edit)
+    assert await editor.diagnostics(uri) == []
+    assert "é\U0001d4b3" in editor.texts[uri]
+
+
+async def test_the_command_mends_all_of_a_file(editor: Editor, module: Path) -> None:
+    uri = editor.open(module)
+    assert await editor.execute("graphmend.mendFile", uri)
+    assert await editor.diagnostics(uri) == []
+    assert not await editor.execute("graphmend.mendFile", uri)
+
+
+async def test_fix_all_is_not_offered_among_quick_fixes(editor: Editor, module: Path) -> None:
+    uri = editor.open(module)
+    kinds = {action.kind for action in await editor.actions(uri, editor.at(uri, BRANCH), only=["quickfix"])}
+    assert kinds == {types.CodeActionKind.QuickFix}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("        if z.max() > 3:", "        if z.max() > 3:  # graphmend: ignore[GM101]", id="plain"),
+        pytest.param("if z.max() > 3:  # why", "if z.max() > 3:  # why  # graphmend: ignore[GM101]", id="comment"),
+        pytest.param(
+            "if z.max() > 3:  # graphmend: ignore[GM301]",
+            "if z.max() > 3:  # graphmend: ignore[GM301, GM101]",
+            id="another-code",
+        ),
+        pytest.param("if z.max() > \\\n  3:", "if z.max() > \\\n  3:  # graphmend: ignore[GM101]", id="backslash"),
+    ],
+)
+async def test_a_finding_is_ignored_on_its_line(editor: Editor, module: Path, before: str, after: str) -> None:
+    text = module.read_text("utf-8").replace("        if z.max() > 3:", "        " + before.lstrip())
+    uri = editor.open(module, text)
+    actions = await editor.actions(uri, editor.at(uri, "z.max()"))
+    ignore = next(action for action in actions if action.title == "Ignore GM101 on this line")
+    editor.apply(ignore.edit)
+    assert after.lstrip() in editor.texts[uri]
+    assert "GM101" not in [d.code for d in await editor.diagnostics(uri) if "z.max" in editor.marked(uri, d)]
+
+
+async def test_a_hover_gives_evidence_advice_and_the_breaks_id(editor: Editor, module: Path) -> None:
+    uri = editor.open(module)
+    text = await editor.hover(uri, editor.at(uri, BRANCH).start)
+    assert text is not None
+    assert "z.max() returns a Tensor" in text
+    assert "torch.where" in text
+    assert "GB0170" in text
+    assert await editor.hover(uri, types.Position(0, 0)) is None
+
+
+async def test_a_rule_is_explained(editor: Editor) -> None:
+    text = await editor.execute("graphmend.explain", "GM101")
+    assert "Why it breaks" in text
+    with pytest.raises(Exception, match="GM999"):
+        await editor.execute("graphmend.explain", "GM999")
