@@ -46,6 +46,8 @@ class Break:
     wrapped_by: tuple[str, ...] = ()
     count: int = 1
     run: int = 0
+    source: str = ""
+    """The line that the span begins in, of the text that was checked."""
 
     @property
     def skipped_frame(self) -> bool:
@@ -241,4 +243,5 @@ def break_(data: Mapping[str, Any]) -> Break:
         wrapped_by=tuple(data["wrapped_by"]),
         count=data["count"],
         run=data.get("run", 0),
+        source=data.get("source", ""),
     )

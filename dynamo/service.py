@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import tempfile
 from collections.abc import Callable
 
 from graphmend.dynamo.process import Handshake, Unavailable, Worker, WorkerDied
@@ -32,13 +33,15 @@ class Service:
     async def check(self, request: Request, on_progress: Progress | None = None) -> Report:
         """Runs a check. Cancelling the task ends the check's processes at once."""
         tell = on_progress or (lambda stage: None)
-        before = await self._checked(request, tell)
-        if request.mended is None or before.problem is not None:
-            return before
-        tell("checking the mended text")
-        texts = {**request.texts, **request.mended}
-        after = await self._checked(dataclasses.replace(request, texts=texts, mended=None), tell)
-        return dataclasses.replace(before, after=after)
+        if request.mended is None:
+            return await self._checked(request, tell)
+        with tempfile.TemporaryDirectory(prefix="graphmend-") as folder:
+            before = await self._checked(request, tell, keep=folder)
+            if before.problem is not None:
+                return before
+            tell("checking the mended text")
+            mended = dataclasses.replace(request, texts={**request.texts, **request.mended}, mended=None)
+            return dataclasses.replace(before, after=await self._checked(mended, tell, compare=folder))
 
     async def handshake(self, interpreter: str, cwd: str | None = None) -> Handshake:
         """Versions in an interpreter; raises `Unavailable`, whose message is one line, where no check can run in it."""
@@ -51,23 +54,25 @@ class Service:
         workers, self._workers = list(self._workers.values()), {}
         await asyncio.gather(*(worker.close() for worker in workers))
 
-    async def _checked(self, request: Request, tell: Progress) -> Report:
+    async def _checked(self, request: Request, tell: Progress, **more: str) -> Report:
         key = (request.interpreter, request.cwd)
         self._busy[key] = self._busy.get(key, 0) + 1
         try:
-            return await self._with_retry(request, tell, key)
+            return await self._with_retry(request, tell, key, more)
         except Unavailable as error:
             return Report(request.path, problem=str(error))
         finally:
             self._busy[key] -= 1
             self._idle_later(key)
 
-    async def _with_retry(self, request: Request, tell: Progress, key: tuple[str, str | None]) -> Report:
+    async def _with_retry(
+        self, request: Request, tell: Progress, key: tuple[str, str | None], more: dict[str, str]
+    ) -> Report:
         """A parent that dies is replaced once; a check that dies is the user's to know about."""
         for again in (True, False):
             worker = await self._worker(key)
             try:
-                answer = await worker.check(request.job(worker.next_number()), tell)
+                answer = await worker.check(request.job(worker.next_number(), **more), tell)
                 break
             except WorkerDied as error:
                 if not again:

@@ -46,9 +46,10 @@ class Request:
     bench: bool = False
     memory: int | None = None
 
-    def job(self, number: int) -> dict[str, Any]:
+    def job(self, number: int, **more: Any) -> dict[str, Any]:
         """The request as the worker reads it."""
         return {
+            **more,
             "id": number,
             "path": os.path.abspath(self.path),
             "names": list(self.names),

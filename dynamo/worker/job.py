@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch._dynamo
 
-from . import devices, discover, examples, loading, synthesis, warmup
+from . import compare, devices, discover, examples, loading, synthesis, warmup
 from .errors import Unusable, describe
 from .lines import Project
 from .session import Session
@@ -79,8 +79,24 @@ def _configured_names(job: dict[str, Any], module: ModuleType) -> list[str]:
 def _examples(
     target: discover.Target, module: ModuleType, job: dict[str, Any]
 ) -> Callable[[], Iterator[examples.Example]]:
+    old = compare.kept(job["compare"], target.name) if job.get("compare") else None
+
     def each() -> Iterator[examples.Example]:
+        if old is not None:
+            yield from _same_again(target, module, job, old["text"])
+            return
         yield from examples.declared(target, module, job["declared"])
         yield from synthesis.candidates(target, module)
 
     return each
+
+
+def _same_again(
+    target: discover.Target, module: ModuleType, job: dict[str, Any], text: str
+) -> Iterator[examples.Example]:
+    """The example that the original was run with."""
+    for example in examples.declared(target, module, job["declared"]):
+        if example.text == text:
+            yield example
+            return
+    yield examples.from_call(target, module, text)

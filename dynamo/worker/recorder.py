@@ -174,6 +174,7 @@ class Recorder:
                 "function": place["function"],
                 "file": place["file"],
                 "span": place["span"],
+                "source": positions.line_text(place["file"], place["span"][0]),
                 "in_project": self.in_project(place["file"]),
             }
         )

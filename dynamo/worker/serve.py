@@ -56,12 +56,13 @@ def resident() -> int | None:
 
 def run_job(job: Message, answers: int) -> Message:
     """Runs one check in this process. Whatever it raises becomes a `problem`."""
-    from . import job as job_module
 
     def progress(stage: str) -> None:
         send(answers, {"id": job["id"], "stage": stage})
 
     try:
+        from . import job as job_module
+
         return job_module.run(job, progress)
     except MemoryError:
         return {"problem": "the check ran out of memory"}

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch._dynamo
 
-from . import devices, lines, positions, variants
+from . import compare, devices, lines, positions, variants
 from .discover import Target
 from .errors import Unusable, describe
 from .examples import Arguments, Example
@@ -21,6 +21,8 @@ from .variants import GIVEN, Variant
 
 VARIANTS_KEPT = 6
 VARIANTS_SECONDS = 4.0
+COMPARED = 2
+"""Variants that are always kept for a comparison: lines do not show the sides of a conditional expression."""
 
 
 class Fit:
@@ -31,6 +33,7 @@ class Fit:
         self.instance = instance
         self.device = device
         self.calls = calls
+        self.state = compare.state(instance)
 
 
 class Run:
@@ -91,7 +94,10 @@ class Session:
         runs += self._other_sides(fit, runs)
         self._tell_runs(runs)
         self.progress(f"compiling {self.target.name}")
-        self._compiled(fit, runs)
+        call = self._compiled(fit, runs)
+        if self.job.get("keep") or self.job.get("compare"):
+            self.progress(f"running {self.target.name} for comparison")
+            self._side_by_side(fit, runs, call)
         return self.answer
 
     # inputs
@@ -176,6 +182,7 @@ class Session:
         for run in runs:
             lines.add(seen, run.arcs)
         kept: list[Run] = []
+        always = COMPARED if self.job.get("keep") else 0
         until = min(self.until, time.monotonic() + VARIANTS_SECONDS)
         weighty = isinstance(fit.instance, torch.nn.Module) and any(True for _ in fit.instance.parameters())
         for variant in variants.worth_trying(self._arguments(fit, runs[0]), weighty):
@@ -186,7 +193,7 @@ class Session:
                 continue
             before = lines.count(seen)
             lines.add(seen, run.arcs)
-            if lines.count(seen) > before:
+            if lines.count(seen) > before or len(kept) < always:
                 kept.append(run)
         return kept
 
@@ -205,7 +212,8 @@ class Session:
 
     # compiled
 
-    def _compiled(self, fit: Fit, runs: list[Run]) -> None:
+    def _compiled(self, fit: Fit, runs: list[Run]) -> Any:
+        """Compiles and makes every run; returns the compiled callable."""
         torch._dynamo.reset()
         recorder = Recorder(self.project.contains)
         graphs: list[int] = []
@@ -234,6 +242,29 @@ class Session:
         )
         if recorder.missing:
             self.answer["notes"].append("torch {} lacks {}".format(torch.__version__, ", ".join(recorder.missing)))
+        return call
+
+    def _side_by_side(self, fit: Fit, runs: list[Run], compiled: Any) -> None:
+        """Keeps what the runs give, or makes the runs that were kept and compares."""
+        old = compare.kept(self.job["compare"], self.target.name) if self.job.get("compare") else None
+        if self.job.get("compare") and old is None:
+            return
+        if old is not None:
+            runs = [Run(r["call"], (r["variant"][0], r["variant"][1])) for r in old["runs"]]
+        state = fit.state if old is None else devices.move(old["state"], fit.device)
+        maker = compare.Maker(fit.instance, state, lambda run: self._arguments(fit, run))
+        new = [
+            {
+                "eager": maker.run(self._callable(fit), run, eager=True),
+                "compiled": maker.run(compiled, run, eager=False),
+                **as_data(run),
+            }
+            for run in runs
+        ]
+        if old is None:
+            compare.keep(self.job["keep"], self.target.name, {"runs": new, "state": state, "text": fit.example.text})
+        else:
+            self.answer["comparison"] = compare.differences(old["runs"], new, [variants.label(r.variant) for r in runs])
 
     def _one_compiled(self, fit: Fit, run: Run, call: Any) -> None:
         try:
@@ -244,6 +275,10 @@ class Session:
         except Exception as error:
             if run.raised is None:
                 self.answer["notes"].append(f"only when compiled: {describe(error, self.project.contains)}")
+
+
+def as_data(run: Run) -> dict[str, Any]:
+    return {"call": run.call, "variant": list(run.variant)}
 
 
 def is_compiled(call: Any) -> bool:

@@ -1,0 +1,113 @@
+"""`graphmend verify --output-format full`: what was run, each break with its line of source, and before beside
+after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from graphmend.cli.output.paths import relative
+
+if TYPE_CHECKING:
+    from graphmend.dynamo.report import Break, Comparison, Report, TargetReport
+    from graphmend.dynamo.watch import Watched
+
+_EFFECTS = {
+    "break": "splits the graph",
+    "skip": "the whole frame runs eagerly",
+    "raises": "raises under fullgraph=True",
+    "error": "TorchDynamo fails",
+}
+
+
+def write(reports: Sequence[Report], out: TextIO) -> None:
+    for report in reports:
+        for target in report.targets:
+            if target.problem is None:
+                _target(target, report, out)
+    for note in dict.fromkeys(r.note for r in reports if any(t.device == "cpu" for t in r.targets)):
+        if note:
+            out.write(f"on the CPU: {note}\n")
+
+
+def _target(target: TargetReport, report: Report, out: TextIO) -> None:
+    out.write(f"{relative(report.path)}: {target.name}\n")
+    out.write(f"  ran       {target.inputs}  [{target.origin}; {target.device}; torch {report.torch}]\n")
+    for run in target.runs[1:]:
+        raised = f", which raises {run.raised}" if run.raised else ""
+        out.write(f"  also with {run.inputs}{raised}\n")
+    out.write(f"  result    {_result(target)}\n")
+    for note in target.notes:
+        out.write(f"  note      {note}\n")
+    for item in target.breaks:
+        _break(item, out)
+    for recompile in target.recompiles:
+        out.write(
+            f"  {relative(recompile.path)}:{recompile.line}: {recompile.function} compiled again: {recompile.reason}\n"
+        )
+    after = None if report.after is None else next((t for t in report.after.targets if t.name == target.name), None)
+    if after is not None and after.problem is None:
+        out.write(f"  mended    {_result(after)}\n")
+        for item in after.breaks:
+            _break(item, out)
+        if after.comparison is not None:
+            _comparison(after.comparison, out)
+    for title, times in (("times", target.times), ("mended", after.times if after is not None else None)):
+        if times is not None:
+            steady = f"eager {times.eager:.3g} ms, compiled {times.compiled:.3g} ms"
+            out.write(f"  {title:<9} {steady}, first call {times.cold:.4g} ms\n")
+
+
+def _result(target: TargetReport) -> str:
+    places = len(target.breaks)
+    graphs = f"{target.graphs} graph{'s' * (target.graphs != 1)}"
+    ops = f" of {', '.join(map(str, target.ops))} operations" if target.ops else ""
+    if not places:
+        return f"no graph break: {graphs}{ops}"
+    return f"breaks in {places} place{'s' * (places != 1)}: {graphs}{ops}"
+
+
+def _break(item: Break, out: TextIO) -> None:
+    name = f"{item.gb_id} {item.gb_type}" if item.gb_id else item.gb_type
+    times = f" ({item.count} times)" if item.count > 1 else ""
+    out.write(
+        f"  {relative(item.path)}:{item.span.line}:{item.span.column + 1}: {name}: {_EFFECTS[item.kind]}{times}\n"
+    )
+    source = item.source.rstrip()
+    if source:
+        text = source.lstrip()
+        indent = len(source) - len(text)
+        end = item.span.end_column if item.span.end_line == item.span.line else len(source)
+        out.write(f"      {text}\n      {' ' * (item.span.column - indent)}{'^' * max(end - item.span.column, 1)}\n")
+    out.write(f"      {item.reason}\n")
+    for hint in item.hints:
+        out.write(f"      hint: {hint}\n")
+    for frame in item.stack[:-1]:
+        out.write(f"      from {relative(frame.path)}:{frame.span.line} in {frame.function}\n")
+
+
+def _comparison(comparison: Comparison, out: TextIO) -> None:
+    if comparison.equal:
+        runs = f"{comparison.runs} run{'s' * (comparison.runs != 1)}"
+        out.write(f"  compared  equal in {runs}: values, {comparison.gradients} gradients, printed text\n")
+        return
+    for line in comparison.differences:
+        out.write(f"  differs   {line}\n")
+    for line in comparison.silenced:
+        out.write(f"  silenced  {line}\n")
+
+
+def write_watched(watched: Watched, out: TextIO) -> None:
+    out.write(f"{watched.graphs} graphs in {watched.processes} process{'es' * (watched.processes != 1)}\n")
+    for item in _ordered(watched.breaks):
+        _break(item, out)
+    for recompile in watched.recompiles:
+        out.write(
+            f"  {relative(recompile.path)}:{recompile.line}: {recompile.function} compiled again: {recompile.reason}\n"
+        )
+
+
+def _ordered(breaks: Iterable[Break]) -> list[Break]:
+    """What happens most often first."""
+    return sorted(breaks, key=lambda item: (-item.count, item.path, item.span))

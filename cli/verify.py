@@ -1,0 +1,251 @@
+"""`graphmend verify`: lets TorchDynamo show the breaks that really happen in targets, or in any command after `--`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphmend.cli.failures import UsageError, complain
+from graphmend.dynamo.report import Report
+from graphmend.dynamo.service import Service
+from graphmend.dynamo.targets import Declared, Request
+from graphmend.workspace import interpreter
+from graphmend.workspace.config import Configuration, Configurations, absolute
+from graphmend.workspace.environment import Environment
+from graphmend.workspace.environment import package_root as import_root
+
+FORMATS = ("full", "json")
+SECONDS = 120.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "%(prog)s [OPTIONS] [TARGET ...] [-- COMMAND ...]"
+    parser.add_argument(
+        "targets",
+        metavar="TARGET",
+        nargs="*",
+        help="file.py, file.py:Class, file.py:function or package.module:Name; default: the configured targets",
+    )
+    parser.add_argument("--mend", action="store_true", help="check the mended text too and compare both")
+    parser.add_argument("--unsafe-fixes", action="store_true", help="with --mend: mends that are not safe as well")
+    parser.add_argument("--bench", action="store_true", help="measure the times of eager and compiled calls")
+    parser.add_argument("--device", default="auto", help="auto (CUDA where it works), cpu or cuda[:N]")
+    parser.add_argument("--python", metavar="PATH", help="the interpreter whose torch is used")
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for one file (120), or for COMMAND")
+    parser.add_argument("--output-format", choices=FORMATS, default="full")
+    _split_command(parser)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"not a number of seconds: {text}")
+    return seconds
+
+
+def _split_command(parser: argparse.ArgumentParser) -> None:
+    """Keeps what follows `--` apart: argparse drops the `--` and would count a command's words among the targets."""
+    inner = parser.parse_args
+
+    def parse_args(  # type: ignore[no-untyped-def]
+        args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ):
+        words = list(sys.argv[1:] if args is None else args)
+        cut = words.index("--") if "--" in words else len(words)
+        parsed = inner(words[:cut], namespace)
+        parsed.command = words[cut + 1 :] if cut < len(words) else None
+        return parsed
+
+    parser.parse_args = parse_args  # type: ignore[assignment]
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.command is not None:
+        return _watch(args)
+    configurations = Configurations(origin="command line")
+    requests = _requests(args, configurations)
+    reports = asyncio.run(_check(args, requests))
+    _write(args, reports)
+    for report in reports:
+        for line in _failures(report):
+            complain(line)
+    return status(reports)
+
+
+def status(reports: Sequence[Report]) -> int:
+    """2 where something could not be checked, else 1 where a graph breaks (after mending, if asked for), else 0."""
+    if any(True for report in reports for _ in _failures(report)):
+        return 2
+    last = [report.after or report for report in reports]
+    differs = any(t.comparison is not None and not t.comparison.equal for report in last for t in report.targets)
+    return int(differs or any(report.breaks for report in last))
+
+
+def _failures(report: Report) -> list[str]:
+    """One line for each thing that could not be checked."""
+    if report.problem is not None:
+        return [report.problem]
+    lines = [target.problem for target in report.targets if target.problem is not None]
+    return lines + (_failures(report.after) if report.after is not None else [])
+
+
+# requests
+
+
+def _requests(args: argparse.Namespace, configurations: Configurations) -> list[Request]:
+    """One request for each file, in the order of the command line."""
+    names: dict[Path, list[str]] = {}
+    for text in args.targets or _configured_targets(configurations):
+        path, name = _resolve(text, args.python)
+        names.setdefault(path, [])
+        if name:
+            names[path].append(name)
+    if not names:
+        raise UsageError("nothing to verify: name a TARGET, declare [[tool.graphmend.targets]], or give -- COMMAND")
+    return [_request(args, path, tuple(found), configurations.of_file(path)) for path, found in names.items()]
+
+
+def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], configuration: Configuration) -> Request:
+    mended = None
+    if args.mend:
+        mended = _mended(path, configuration, args)
+    return Request(
+        path=str(path),
+        names=names,
+        declared=declared(configuration),
+        device=args.device,
+        timeout=args.timeout or SECONDS,
+        interpreter=_python(args.python, path),
+        roots=(str(configuration.root),) if configuration.file is not None else (),
+        cwd=os.getcwd(),
+        mended=mended,
+        bench=args.bench,
+    )
+
+
+def declared(configuration: Configuration) -> tuple[Declared, ...]:
+    """The `[[tool.graphmend.targets]]` entries."""
+    return tuple(Declared(e["target"], e.get("init", ""), e.get("inputs", "")) for e in configuration["targets"])
+
+
+def _configured_targets(configurations: Configurations) -> list[str]:
+    """The targets that the configuration of the current folder declares."""
+    configuration = configurations.of_folder(Path.cwd())
+    return [_from_root(entry["target"], configuration.root) for entry in configuration["targets"]]
+
+
+def _from_root(target: str, root: Path) -> str:
+    place, colon, name = target.rpartition(":")
+    return f"{root / place}{colon}{name}" if place.endswith(".py") else target
+
+
+def _resolve(text: str, python: str | None) -> tuple[Path, str]:
+    """(file, name) of a TARGET; the name may be empty."""
+    place, colon, name = text.rpartition(":")
+    if not colon or name.endswith(".py") or os.sep in name:
+        place, name = text, ""
+    path = absolute(Path(place))
+    if place.endswith(".py") or path.exists():
+        if path.is_dir():
+            raise UsageError(f"{place} is a folder; name a file of it")
+        if not path.is_file():
+            raise UsageError(f"{place} does not exist")
+        return path, name
+    root = Path.cwd()
+    found = Environment(root, (root,), _interpreter(python, root)).find(place)
+    if found is None:
+        raise UsageError(f"{place} is neither a file nor a module that can be found")
+    return absolute(Path(found[0])), name
+
+
+def _interpreter(python: str | None, folder: Path) -> interpreter.Interpreter:
+    named = interpreter.at(Path(python)) if python else None
+    return named or interpreter.nearest(folder)
+
+
+def _python(given: str | None, path: Path) -> str:
+    """The executable to run: the one given, else that of the environment around the file, else our own."""
+    if given is not None:
+        folder = Path(given).expanduser()
+        return str(_executable(folder) or given) if folder.is_dir() else os.path.expanduser(given)
+    prefix = interpreter.nearest(import_root(path)).prefix
+    return sys.executable if prefix == Path(sys.prefix) else str(_executable(prefix) or sys.executable)
+
+
+def _executable(prefix: Path) -> Path | None:
+    candidates = (prefix / "bin" / "python", prefix / "bin" / "python3", prefix / "Scripts" / "python.exe")
+    return next((path for path in candidates if path.exists()), None)
+
+
+def _mended(path: Path, configuration: Configuration, args: argparse.Namespace) -> dict[str, str]:
+    """The mended text of a file, by its path; the text as it is where no mend applies."""
+    from graphmend.analysis.project import Project
+    from graphmend.analysis.source import Source
+    from graphmend.transforms.mend import mend_all
+    from graphmend.workspace import files
+
+    try:
+        text = files.read(path).text
+    except files.FileProblem as problem:
+        raise UsageError(f"{path}: {problem}") from None
+    found = _interpreter(args.python, import_root(path))
+    project = Project(Environment(import_root(path), (configuration.root,), found))
+    settings = configuration.settings(found.torch_version)
+    return {str(path): mend_all(Source(text, str(path)), project, settings, unsafe=args.unsafe_fixes).source.text}
+
+
+# running and writing
+
+
+async def _check(args: argparse.Namespace, requests: Sequence[Request]) -> list[Report]:
+    service = Service()
+    try:
+        return [await service.check(request, _progress(args, request)) for request in requests]
+    finally:
+        await service.close()
+
+
+def _progress(args: argparse.Namespace, request: Request):  # type: ignore[no-untyped-def]
+    """Shows the stage on a terminal, on one line that the next stage overwrites."""
+    if not sys.stderr.isatty() or args.output_format == "json":
+        return None
+    return lambda stage: print(f"\r\x1b[K{stage} ...", end="\r", file=sys.stderr, flush=True)
+
+
+def _write(args: argparse.Namespace, reports: Sequence[Report]) -> None:
+    if sys.stderr.isatty() and args.output_format != "json":
+        print("\r\x1b[K", end="", file=sys.stderr)
+    if args.output_format == "json":
+        from graphmend.cli.output import verify_json
+
+        verify_json.write(reports, sys.stdout)
+    else:
+        from graphmend.cli.output import verify_full
+
+        verify_full.write(reports, sys.stdout)
+
+
+def _watch(args: argparse.Namespace) -> int:
+    """Runs a command with every `torch.compile` in it watched."""
+    from graphmend.cli.output import verify_full, verify_json
+    from graphmend.dynamo import watch
+
+    if not args.command:
+        raise UsageError("no command after --")
+    if args.targets or args.mend or args.bench:
+        raise UsageError("a command after -- takes no TARGET, --mend or --bench")
+    sys.stdout.flush()
+    watched = watch.run(args.command, timeout=args.timeout, quiet=args.output_format == "json")
+    out = verify_json if args.output_format == "json" else verify_full
+    out.write_watched(watched, sys.stdout)
+    if watched.problem is not None:
+        complain(watched.problem)
+        return 2
+    return int(bool(watched.breaks))
