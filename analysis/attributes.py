@@ -21,7 +21,6 @@ from graphmend.analysis.values import (
     Container,
     Function,
     Instance,
-    Native,
     Object,
     Origin,
     Ref,
@@ -388,7 +387,9 @@ def _class_member(w: Walker, value: Class, name: str) -> Value:
         return found
     for base in outside_bases(w.session, value.info):
         if base.startswith("torch.autograd.") and name == "apply":
-            return Native("apply", lambda: UNKNOWN)
+            forward = find_method(w.session, value.info, "forward")
+            takes_context = find_method(w.session, value.info, "setup_context") is None
+            return Function(forward, bound=Object("torch.autograd.function.FunctionCtx") if takes_context else None) if forward else UNKNOWN
         if base.startswith("enum."):
             return STATIC
     return UNKNOWN

@@ -180,7 +180,7 @@ def _method(w: Walker, callee: Method, args: Arguments, keywords: Keywords, node
     if isinstance(receiver, Object):
         return external(w, f"{receiver.cls}.{callee.name}", receiver, args, keywords, node)
     if isinstance(receiver, Scalar):
-        return Scalar(receiver.origin)
+        return receiver.derived(None)
     if isinstance(receiver, Super) and callee.name == "__init__":
         return NONE
     return UNKNOWN
@@ -196,6 +196,9 @@ def external(w: Walker, name: str, receiver: Value | None, args: Arguments, keyw
         return tensor_ops.result(None, node, "returns a Tensor, as the configuration says")
     if name in session.settings.static:
         return STATIC
+    if "key" in keywords and name in ("builtins.sorted", "builtins.max", "builtins.min") and args:
+        element = python_calls.element(w, args[0], node) if len(args) == 1 else args[0]
+        keywords = {**keywords, "key()": apply(w, keywords["key"], (element,), {}, node)}
     if not w.silent and isinstance(node, ast.expr) and session.listens(name):
         w.emit(Call(node, w.here, w.situation, name, receiver, args, keywords))
     root = name.partition(".")[0]
@@ -229,7 +232,8 @@ def _torch(w: Walker, name: str, receiver: Value | None, args: Arguments, keywor
     first = self_ or tensor_ops.any_of((*args, *keywords.values()))
     if facts.is_data_dependent(name, len(args), chosen, tensors) or name in ("torch.Tensor.tolist", "torch.Tensor.item"):
         kind = {"bool": "bool", "int": "int", "list": "list"}.get(returns.kind)
-        scalar = Scalar(Origin("takes a Python value out of a Tensor", node, first.origin if first else None), kind)
+        origin = Origin("takes a Python value out of a Tensor", node, first.origin if first else None)
+        scalar = Scalar(origin, kind, symbolic=w.session.region.capture)
         return Container("list", of=scalar) if last == "tolist" else scalar
     return _returned(returns, last, self_, first, args, keywords, node)
 
@@ -320,6 +324,10 @@ def _numpy(name: str, receiver: Value | None, args: Arguments, keywords: Keyword
         return STATIC if first is None else tensor_ops.result(first, node)
     if last in ("tolist", "item"):
         return Scalar(Origin("takes a Python value out of an array", node, first.origin if first else None))
+    if name.startswith("numpy.random.") and last in ("uniform", "randint", "rand", "random", "randn", "normal", "random_sample"):
+        if "size" not in keywords and not (last in ("rand", "randn") and args):
+            origin = Origin("is drawn while the program runs: a 0-d Tensor of the graph", node)
+            return Tensor(origin, 0, "int64" if last == "randint" else "float", (), ndarray=True)
     if first is None and not (last in _ARRAYS or name.startswith("numpy.random.")):
         return STATIC
     value = tensor_ops.operation(last, receiver if isinstance(receiver, Tensor) else None, args, keywords, node)

@@ -50,7 +50,7 @@ def condition(w: Walker, test: ast.expr, kind: BranchKind, message: Value | None
         if outcome is not None:
             return outcome
     value = w.eval(test)
-    if tensor_in(value) is not None or isinstance(value, Scalar):
+    if tensor_in(value) is not None or (isinstance(value, Scalar) and value.symbolic):
         # a chained comparison asks its first half as soon as it is evaluated, whatever stands around it
         w.emit(Branch(test, w.here, w.situation, value, kind, message))
     path = dotted(test.target if isinstance(test, ast.NamedExpr) else test)

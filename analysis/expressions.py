@@ -11,7 +11,7 @@ from graphmend.analysis.attributes import attribute, call_method, global_name
 from graphmend.analysis.calls import call
 from graphmend.analysis.conditions import condition
 from graphmend.analysis.definitions import FunctionInfo
-from graphmend.analysis.events import Branch, Contains, Subscript
+from graphmend.analysis.events import Branch, Call, Contains, Subscript
 from graphmend.analysis.values import (
     BOOL,
     FALSE,
@@ -194,13 +194,12 @@ _FOLD: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 def binary(w: Walker, node: ast.BinOp | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
     """`left op right`."""
-    if isinstance(left, Tensor) or isinstance(right, Tensor):
-        if not isinstance(left, (Choice, Tensor)) and not isinstance(right, (Choice, Tensor)):
-            pass
+    text = isinstance(left, Static) and left.type == "str"
+    if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not text:
         return tensor_ops.binary(node, op, without_none(left), without_none(right))
     if isinstance(left, Const) and isinstance(right, Const):
         return _fold(op, left.value, right.value)
-    if isinstance(left, Static) and isinstance(right, Static):
+    if isinstance(left, Static) and isinstance(right, Static) and not text:
         return _number(op, left, right)
     if isinstance(left, Choice) or isinstance(right, Choice):
         pairs = [(a, b) for a in options(without_none(left)) for b in options(without_none(right))]
@@ -214,10 +213,13 @@ def binary(w: Walker, node: ast.BinOp | ast.AugAssign, op: ast.operator, left: V
             return Container(left.kind, left.items * right.value)
         return Container(left.kind, of=left.element)
     if isinstance(left, Static) and left.type == "str":
+        if isinstance(op, ast.Mod) and isinstance(node, ast.expr):
+            w.emit(Call(node, w.here, w.situation, "builtins.str.__mod__", left, (right,), {}))
         return STR
     if isinstance(left, (Scalar, Static)) and isinstance(right, (Scalar, Static)):
         scalar = left if isinstance(left, Scalar) else right
-        return Scalar(scalar.origin, scalar.type if isinstance(scalar, Scalar) else None)
+        assert isinstance(scalar, Scalar)
+        return scalar.derived(scalar.type)
     return UNKNOWN
 
 
@@ -275,9 +277,8 @@ def _compared(w: Walker, node: ast.Compare, op: ast.cmpop, left: Value, right: V
     if isinstance(left, Container) and isinstance(right, Container):
         w.emit(Contains(node, w.here, w.situation, left, right))
         return BOOL
-    if isinstance(left, Scalar) or isinstance(right, Scalar):
-        return Static("bool")
-    return BOOL
+    scalar = left if isinstance(left, Scalar) else right
+    return scalar.derived("bool") if isinstance(scalar, Scalar) else BOOL
 
 
 def _fold_compare(op: ast.cmpop, left: Any, right: Any) -> Value:
@@ -344,7 +345,7 @@ def item(w: Walker, value: Value, index: Value, node: ast.Subscript) -> Value:
             return Static("size") if isinstance(index, Container) else INT
         return STR if value.type == "str" else STATIC
     if isinstance(value, Scalar):
-        return Scalar(value.origin)
+        return value.derived(None)
     if isinstance(value, Instance):
         return call_method(w, value, "__getitem__", (index,), {}, node)
     if isinstance(value, Ref) and value.name in ("os.environ",):
@@ -382,7 +383,7 @@ def element_of(w: Walker, value: Value, node: ast.AST) -> Value:
     if isinstance(value, Static):
         return INT if value.type in ("range", "size") else STR if value.type == "str" else STATIC
     if isinstance(value, Scalar):
-        return Scalar(value.origin)
+        return value.derived(None)
     if isinstance(value, Instance):
         if value.info.methods.get("__iter__") is not None:
             return element_of(w, call_method(w, value, "__iter__", (), {}, node), node)

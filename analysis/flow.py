@@ -229,7 +229,7 @@ class Walker:
     def _raise(self, node: ast.Raise) -> bool:
         if node.exc is not None:
             self.eval(node.exc)
-        if not self.situation.conditional and not self.situation.blocks:
+        if not self.depth and not self.situation.conditional and not self.situation.blocks and self.session.region.kind == "compiled":
             self.emit(Raise(node, node, self.situation))
         return False
 
@@ -286,14 +286,13 @@ class Walker:
 
     def _match(self, node: ast.Match) -> bool:
         subject = self.eval(node.subject)
-        by_value = any(isinstance(c.pattern, (ast.MatchValue, ast.MatchSingleton, ast.MatchOr, ast.MatchSequence)) for c in node.cases)
-        if tensor_in(subject) is not None and by_value:
-            self.emit(Branch(node.subject, node, self.situation, subject, "match"))
         before, ends, exhaustive = self.env, [], False
         self.situation.conditional += 1
         for case in node.cases:
             self.env = dict(before)
             for inner in ast.walk(case.pattern):
+                if isinstance(inner, ast.MatchValue) and tensor_in(subject) is not None:
+                    self.emit(Branch(inner.value, node, self.situation, subject, "match"))
                 name = getattr(inner, "name", None) or getattr(inner, "rest", None)
                 if isinstance(name, str):
                     self.env[name] = subject if isinstance(case.pattern, ast.MatchAs) else element_of(self, subject, node.subject)

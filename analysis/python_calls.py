@@ -49,7 +49,7 @@ def builtin(w: Walker, name: str, args: Arguments, keywords: Keywords, node: ast
     return STATIC if all(isinstance(a, Static) for a in args) else UNKNOWN
 
 
-def _element(w: Walker, value: Value, node: ast.AST) -> Value:
+def element(w: Walker, value: Value, node: ast.AST) -> Value:
     from graphmend.analysis.expressions import element_of
 
     return element_of(w, value, node)
@@ -59,9 +59,9 @@ def _scalar(kind: str) -> _Builtin:
     def convert(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
         tensor = tensor_in(args[0]) if args else None
         if tensor is not None:
-            return Scalar(Origin("takes a Python value out of a Tensor", node, tensor.origin), kind)
+            return Scalar(Origin("takes a Python value out of a Tensor", node, tensor.origin), kind, symbolic=w.session.region.capture)
         if args and isinstance(args[0], Scalar):
-            return Scalar(args[0].origin, kind)
+            return args[0].derived(kind)
         if args and isinstance(args[0], Const) and isinstance(args[0].value, (int, float, bool)):
             try:
                 return Const({"int": int, "float": float, "bool": bool}[kind](args[0].value))
@@ -85,31 +85,31 @@ def _sequence(kind: str) -> _Builtin:
         value = args[0]
         if isinstance(value, Container) and value.items is not None and value.kind in ("list", "tuple", "modules"):
             return Container(kind, value.items)
-        return Container(kind, of=_element(w, value, node))
+        return Container(kind, of=element(w, value, node))
 
     return make
 
 
 def _sorted(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("list", of=_element(w, args[0], node) if args else UNKNOWN)
+    return Container("list", of=element(w, args[0], node) if args else UNKNOWN)
 
 
 def _enumerate(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("generator", of=Container("tuple", (INT, _element(w, args[0], node) if args else UNKNOWN)))
+    return Container("generator", of=Container("tuple", (INT, element(w, args[0], node) if args else UNKNOWN)))
 
 
 def _zip(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("generator", of=Container("tuple", tuple(_element(w, a, node) for a in args)))
+    return Container("generator", of=Container("tuple", tuple(element(w, a, node) for a in args)))
 
 
 def _extreme(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """`max` and `min`: Dynamo turns those of tensors into torch.maximum (torch 2.13)."""
-    values = args if len(args) > 1 else (_element(w, args[0], node),) if args else ()
+    values = args if len(args) > 1 else (element(w, args[0], node),) if args else ()
     tensor = next((t for t in map(tensor_in, values) if t is not None), None)
     if tensor is not None:
         return result(tensor, node, "is a Tensor, as an argument is", rank=tensor.rank)
     scalar = next((v for v in values if isinstance(v, Scalar)), None)
-    return Scalar(scalar.origin, scalar.type) if scalar is not None else join_all(_widened(v) for v in values)
+    return scalar.derived(scalar.type) if scalar is not None else join_all(_widened(v) for v in values)
 
 
 def _widened(value: Value) -> Value:
@@ -117,9 +117,9 @@ def _widened(value: Value) -> Value:
 
 
 def _sum(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    element = _element(w, args[0], node) if args else UNKNOWN
-    tensor = tensor_in(element)
-    return result(tensor, node, "adds Tensors", rank=tensor.rank) if tensor is not None else _widened(element)
+    added = element(w, args[0], node) if args else UNKNOWN
+    tensor = tensor_in(added)
+    return result(tensor, node, "adds Tensors", rank=tensor.rank) if tensor is not None else _widened(added)
 
 
 def _truths(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -142,21 +142,21 @@ def _map(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value
 
     if len(args) < 2:
         return UNKNOWN
-    return Container("generator", of=apply(w, args[0], tuple(_element(w, a, node) for a in args[1:]), {}, node))
+    return Container("generator", of=apply(w, args[0], tuple(element(w, a, node) for a in args[1:]), {}, node))
 
 
 def _filter(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("generator", of=_element(w, args[1], node) if len(args) > 1 else UNKNOWN)
+    return Container("generator", of=element(w, args[1], node) if len(args) > 1 else UNKNOWN)
 
 
 def _next(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return _element(w, args[0], node) if args else UNKNOWN
+    return element(w, args[0], node) if args else UNKNOWN
 
 
 def _iterator(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     if args and isinstance(args[0], Container):
         return Container("generator", args[0].items, args[0].of) if args[0].kind != "dict" else UNKNOWN
-    return Container("generator", of=_element(w, args[0], node)) if args else UNKNOWN
+    return Container("generator", of=element(w, args[0], node)) if args else UNKNOWN
 
 
 def _dict(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -323,18 +323,25 @@ _PURE = frozenset(
 )
 
 
+#: random numbers that Dynamo keeps in the graph as symbols (torch 2.13); the others break it
+_RANDOM = {"random.uniform": "float", "random.randint": "int", "random.random": "float", "random.randrange": "int"}
+
+
 def library(w: Walker, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """A callable outside torch, NumPy and the builtins."""
     if name == "functools.partial" and args:
         return _partial(w, args, keywords, node)
     if name in ("copy.copy", "copy.deepcopy", "typing.cast", "functools.wraps"):
         return args[-1] if args else UNKNOWN
+    if name in _RANDOM:
+        origin = Origin("is drawn while the program runs: a symbol of the graph", node)
+        return Scalar(origin, _RANDOM[name], symbolic=True)
     if name == "logging.getLogger":
         return Object("logging.Logger")
     if name == "contextlib.nullcontext":
         return Object(name)
     if name in ("itertools.chain", "itertools.product", "itertools.zip_longest"):
-        elements = tuple(_element(w, a, node) for a in args)
+        elements = tuple(element(w, a, node) for a in args)
         return Container("generator", of=join_all(elements) if name == "itertools.chain" else Container("tuple", elements))
     if name.startswith("math.") and any_of(args) is not None:
         tensor = any_of(args)

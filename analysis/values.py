@@ -138,18 +138,27 @@ class Tensor(Value):
 
 
 class Scalar(Value):
-    """A Python value taken out of a tensor; `type` is "int", "float", "bool", "str", "list" or None."""
+    """A Python value taken out of a tensor; `type` is "int", "float", "bool", "str", "list" or None.
 
-    __slots__ = ("likely", "origin", "type")
+    Taking it out broke the graph, and behind the break it is a plain number. With `symbolic` it did not: the number is a symbol of
+    the graph (capture flags, Python's random numbers), and a branch on it breaks.
+    """
 
-    def __init__(self, origin: Origin | None = None, type: str | None = None, *, likely: bool = False) -> None:
+    __slots__ = ("likely", "origin", "symbolic", "type")
+
+    def __init__(self, origin: Origin | None = None, type: str | None = None, *, likely: bool = False, symbolic: bool = False) -> None:
         self.origin = origin
         self.type = type
         self.likely = likely
+        self.symbolic = symbolic
 
     @property
     def key(self) -> Hashable:  # type: ignore[override]
-        return ("scalar", self.type, self.likely)
+        return ("scalar", self.type, self.likely, self.symbolic)
+
+    def derived(self, type: str | None) -> Scalar:
+        """A number computed from this one."""
+        return Scalar(self.origin, type, likely=self.likely, symbolic=self.symbolic)
 
     def __repr__(self) -> str:
         return f"Scalar({self.type})"
@@ -388,7 +397,8 @@ def _join_alike(a: Value, b: Value) -> Value | None:
     if isinstance(a, Scalar):
         if not isinstance(b, Scalar):
             return None
-        return Scalar(a.origin, a.type if a.type == b.type else None, likely=a.likely and b.likely)
+        same = a.type if a.type == b.type else None
+        return Scalar(a.origin, same, likely=a.likely and b.likely, symbolic=a.symbolic and b.symbolic)
     if isinstance(a, Container):
         if not isinstance(b, Container) or a.kind != b.kind:
             return None

@@ -75,9 +75,9 @@ def evidence(value: Value) -> tuple[Origin | None, bool] | None:
 
 
 def scalar_evidence(value: Value) -> tuple[Origin | None, bool] | None:
-    """As `evidence`, for a Python value that was taken out of a tensor."""
+    """As `evidence`, for a Python number that is a symbol of the graph."""
     for option in options(value):
-        if isinstance(option, Scalar):
+        if isinstance(option, Scalar) and option.symbolic:
             return option.origin, option.likely or option is not value
     return None
 

@@ -97,9 +97,7 @@ def example_inputs():
         assert isinstance(event, Branch)
         if event.kind == "raise" or isinstance(event.statement, ast.Assert):
             return None
-        why = evidence(event.value)
-        if why is None and context.capture:
-            why = scalar_evidence(event.value)  # a captured scalar is symbolic, and so is a branch on it
+        why = evidence(event.value) or scalar_evidence(event.value)
         if why is None:
             return None
         return Break("GB0170", *why, fill={"what": _WORDS.get(event.kind, "the branch")})

@@ -68,7 +68,5 @@ def example_inputs():
         assert isinstance(event, Branch)
         if event.kind != "raise":
             return None
-        why = evidence(event.value)
-        if why is None and context.capture:
-            why = scalar_evidence(event.value)
+        why = evidence(event.value) or scalar_evidence(event.value)
         return Break("GB0170", *why) if why is not None else None
