@@ -1,0 +1,247 @@
+"""Mends modules while they are imported: which ones, when, and what happens if a mend does not hold. Published as
+`graphmend.importer`, which says how a text is mended and where results are kept.
+
+Never makes a program fail that would run without it: a file that cannot be mended runs as it is, and a module that does
+not import mended is imported as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any, NamedTuple, Protocol
+
+from graphmend.transforms import relocate
+
+#: torch's own top-level packages, and ours
+UNTOUCHED = frozenset({"torch", "torchgen", "functorch", "graphmend"})
+_PACKAGES = ("site-packages", "dist-packages")
+
+Note = dict[str, Any]
+"""What happened to one finding, as JSON."""
+
+
+class Outcome(NamedTuple):
+    """What mending a text gave. `text` is None where nothing was changed."""
+
+    text: str | None = None
+    mends: Sequence[Note] = ()
+    left: Sequence[Note] = ()
+    problem: str | None = None
+    """Why the text could not be looked at."""
+
+
+class Mender(Protocol):
+    """Mends texts."""
+
+    def mend(self, text: str, path: str) -> Outcome:
+        """Mends the text of the file at `path`. Lines end in LF."""
+
+    def load(self, text: str, path: str) -> tuple[CodeType | None, Outcome] | None:
+        """What an earlier run made of the same text; None where nothing is known."""
+
+    def store(self, text: str, path: str, code: CodeType | None, outcome: Outcome) -> None:
+        """Keeps it for a later run, if that is possible."""
+
+
+class Targets:
+    """The modules to mend: packages by name, and folders without what is installed in them."""
+
+    def __init__(self, names: Iterable[str] = (), folders: Iterable[Path] = ()) -> None:
+        self._names = tuple(names)
+        for name in self._names:
+            if _top(name) in UNTOUCHED or _top(name) in sys.stdlib_module_names:
+                raise ValueError(f"{name} is never mended")
+        self._folders = tuple(os.path.realpath(folder) for folder in folders)
+
+    def may_hold(self, name: str) -> bool:
+        """Could a module of this name be one of them? In folders only the file decides."""
+        return _top(name) not in UNTOUCHED and (bool(self._folders) or self._names_hold(name))
+
+    def hold(self, name: str, path: str) -> bool:
+        """Is the module of this name, whose file is `path`, one of them?"""
+        real = os.path.realpath(path)
+        if _top(name) in UNTOUCHED or any(_inside(real, folder) for folder in self._untouched):
+            return False
+        return (
+            self._names_hold(name)
+            or any(_inside(real, folder, installed=True) for folder in self._package_folders)
+            or any(_inside(real, folder) for folder in self._folders)
+        )
+
+    def _names_hold(self, name: str) -> bool:
+        return any(name == target or name.startswith(f"{target}.") for target in self._names)
+
+    @functools.cached_property
+    def _package_folders(self) -> list[str]:
+        """Where the named packages lie: code is loaded from there under other names too."""
+        return [folder for name in self._names for folder in _folders_of(name)]
+
+    @functools.cached_property
+    def _untouched(self) -> list[str]:
+        """Where torch, GraphMend and the standard library lie."""
+        paths = [os.path.realpath(sysconfig.get_path(key)) for key in ("stdlib", "platstdlib")]
+        return [*paths, *(folder for name in sorted(UNTOUCHED) for folder in _folders_of(name))]
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _folders_of(name: str) -> list[str]:
+    """The folders of a package, found without importing it."""
+    top, *rest = name.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # ValueError: it is loaded and has no spec
+        return []
+    locations = spec.submodule_search_locations if spec else None
+    return [os.path.realpath(os.path.join(folder, *rest)) for folder in locations or ()]
+
+
+def _inside(path: str, folder: str, *, installed: bool = False) -> bool:
+    """Is a file below a folder? What is installed below it counts only if asked for."""
+    below = path.startswith(folder.rstrip(os.sep) + os.sep)
+    return below and (installed or not any(part in _PACKAGES for part in path[len(folder) :].split(os.sep)))
+
+
+@dataclass
+class Report:
+    """What was done to the modules of a program, by path."""
+
+    mended: dict[str, Outcome] = field(default_factory=dict)
+    left: dict[str, Sequence[Note]] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    """Files that ran as they are, and why."""
+
+    def add(self, path: str, outcome: Outcome) -> None:
+        if outcome.problem is not None:
+            self.problems[path] = outcome.problem
+        if outcome.text is not None:
+            self.mended[path] = outcome
+        if outcome.left:
+            self.left[path] = outcome.left
+
+    def fell_back(self, path: str, error: BaseException) -> None:
+        self.mended.pop(path, None)
+        self.problems[path] = (
+            f"it does not import when mended ({type(error).__name__}: {error}), so it was imported as it is"
+        )
+
+
+class Importer(MetaPathFinder):
+    """Finds the modules to mend, wherever the other finders find them, and gives them a loader that mends."""
+
+    def __init__(self, targets: Targets, mender: Mender) -> None:
+        self.targets = targets
+        self.report = Report()
+        self._mender = mender
+        self._codes: dict[tuple[str, str], CodeType | None] = {}
+
+    # Finding
+
+    def install(self) -> None:
+        """From now on modules are mended while they are imported, those loaded from a file by its path too."""
+        sys.meta_path.insert(0, self)
+        self._spec_from_file_location = importlib.util.spec_from_file_location
+        importlib.util.spec_from_file_location = self._from_file(importlib.util.spec_from_file_location)
+
+    def uninstall(self) -> None:
+        """Undoes `install`; modules that were mended stay so."""
+        sys.meta_path.remove(self)
+        importlib.util.spec_from_file_location = self._spec_from_file_location
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if not self.targets.may_hold(name):
+            return None
+        for finder in sys.meta_path:
+            if finder is not self and (find := getattr(finder, "find_spec", None)) is not None:
+                spec: ModuleSpec | None = find(name, path, target)
+                if spec is not None:
+                    return self._taken(spec)
+        return None
+
+    def _from_file(self, original: Callable[..., ModuleSpec | None]) -> Callable[..., ModuleSpec | None]:
+        @functools.wraps(original)
+        def spec_from_file_location(name: str, *args: Any, **kwargs: Any) -> ModuleSpec | None:
+            spec = original(name, *args, **kwargs)
+            return self._taken(spec) if spec is not None else None
+
+        return spec_from_file_location
+
+    def _taken(self, spec: ModuleSpec) -> ModuleSpec:
+        """The spec, with our loader where it is a source file to mend. Others' loaders (pytest's) are left alone."""
+        if type(spec.loader) is SourceFileLoader and self.targets.hold(spec.name, spec.loader.path):
+            spec.loader = MendingLoader(spec.loader.name, spec.loader.path, self)
+        return spec
+
+    # Mending
+
+    def code(self, data: bytes, path: str) -> CodeType | None:
+        """The mended code of a file; None where it is to run as it is."""
+        try:
+            text = importlib.util.decode_source(data)
+        except (SyntaxError, UnicodeDecodeError):
+            return None  # importing it says so
+        key = path, text
+        if key not in self._codes:
+            self._codes = {key: self._code(text, path)}  # a loader is asked twice in a row at most
+        return self._codes[key]
+
+    def _code(self, text: str, path: str) -> CodeType | None:
+        known = self._mender.load(text, path)
+        if known is None:
+            known = self._mend(text, path)
+            self._mender.store(text, path, *known)
+        code, outcome = known
+        self.report.add(path, outcome)
+        return code
+
+    def _mend(self, text: str, path: str) -> tuple[CodeType | None, Outcome]:
+        try:
+            outcome = self._mender.mend(text, path)
+            if outcome.text is None:
+                return None, outcome
+            tree = relocate.parse(text, outcome.text)
+            return compile(tree, path, "exec", dont_inherit=True), outcome
+        except Exception as error:
+            return None, Outcome(problem=f"it could not be mended ({type(error).__name__}: {error})")
+
+
+class MendingLoader(SourceFileLoader):
+    """Loads a source file, mended. Its source, as far as anybody asks, is the file."""
+
+    def __init__(self, name: str, path: str, importer: Importer) -> None:
+        super().__init__(name, path)
+        self._importer = importer
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        path = self.get_filename(fullname)
+        code = self._importer.code(self.get_data(path), path)
+        return super().get_code(fullname) if code is None else code
+
+    def exec_module(self, module: ModuleType) -> None:
+        try:
+            super().exec_module(module)
+        except Exception as error:
+            path = self.get_filename(module.__name__)
+            if path not in self._importer.report.mended or not _may_be_ours(error):
+                raise
+            original = super().get_code(module.__name__)
+            assert original is not None
+            exec(original, module.__dict__)
+            self._importer.report.fell_back(path, error)
+
+
+def _may_be_ours(error: Exception) -> bool:
+    """Could mending be the cause? An import of something else that fails would fail without us too."""
+    return not isinstance(error, ImportError) or (error.name or "").partition(".")[0] in ("", "graphmend")
