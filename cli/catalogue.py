@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -65,7 +66,7 @@ def _documented(rule: Any) -> Documented:
 
 
 def sections(docstring: str) -> dict[str, str]:
-    """The text under each heading of a rule's or rewrite's docstring; a heading ends with a colon and is not indented."""
+    """The text under each heading of a docstring. A heading ends with a colon and is not indented."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in docstring.splitlines():
@@ -73,4 +74,4 @@ def sections(docstring: str) -> dict[str, str]:
             lines = found.setdefault(line.rstrip().removesuffix(":"), [])
         else:
             lines.append(line)
-    return {heading: inspect.cleandoc("\n" + "\n".join(text)).strip("\n") for heading, text in found.items()}
+    return {heading: textwrap.dedent("\n".join(text)).strip("\n") for heading, text in found.items()}

@@ -24,6 +24,7 @@ from graphmend.workspace import files, interpreter
 from graphmend.workspace.config import Configurations, absolute, parse_override
 from graphmend.workspace.discovery import Discovery, discover
 from graphmend.workspace.options import ConfigurationError
+from graphmend.workspace.selectors import unknown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +79,7 @@ def _run(args: argparse.Namespace) -> int:
             raise UsageError("- is standard input, and stands alone")
         return _standard_input(args, plan, configurations)
     found = discover(paths, configurations, force_exclude=args.force_exclude)
+    _reject_unknown_codes(plan, configurations, found.files)
     if args.show_files or args.show_settings:
         return _show(args, found, configurations)
     plan = _with_known(args, plan, configurations, found.files)
@@ -120,6 +122,13 @@ def _plan(args: argparse.Namespace) -> Plan:
     )
 
 
+def _reject_unknown_codes(plan: Plan, configurations: Configurations, paths: list[Path]) -> None:
+    seen = {configuration.file: configuration for configuration in map(configurations.of_file, paths)}
+    for configuration in seen.values():
+        if wrong := unknown(configuration, plan.overrides):
+            raise ConfigurationError(wrong[0])
+
+
 def _with_known(args: argparse.Namespace, plan: Plan, configurations: Configurations, paths: list[Path]) -> Plan:
     """The plan with the baseline and the changed lines, which the check of each file needs where it mends."""
     known = None
@@ -156,6 +165,7 @@ def _standard_input(args: argparse.Namespace, plan: Plan, configurations: Config
         raise UsageError(f"standard input {problem}") from None
     if args.show_files or args.show_settings:
         return _show(args, Discovery([path]), configurations)
+    _reject_unknown_codes(plan, configurations, [path])
     plan = _with_known(args, plan, configurations, [path])
     report = Checker(plan).check_text(text, path)
     if args.diff:
@@ -190,7 +200,7 @@ def _conclude(
     if args.add_ignores is not None:
         items, more = _add_ignores(items, args.add_ignores)
         problems += more
-    result = Run(items, problems, [r.path for r in reports], sum(r.mended for r in reports), texts or {})
+    result = Run(items, problems, [r.path for r in reports if r.checked], sum(r.mended for r in reports), texts or {})
     for problem in problems:
         complain(problem)
     with _output(args, out) as stream:

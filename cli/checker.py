@@ -124,7 +124,8 @@ class Checker:
         from graphmend.transforms.mend import mend_all
 
         wanted = Wanted(self.plan, settings, configuration, Path(source.path))
-        mended: Mended = mend_all(source, project, settings, unsafe=self.plan.unsafe, wanted=wanted)
+        only: dict[str, Any] = {"wanted": wanted} if wanted.restricts(source) else {}
+        mended: Mended = mend_all(source, project, settings, unsafe=self.plan.unsafe, **only)
         if not mended.changed:
             return source
         report.mended = len(mended.applied)

@@ -54,6 +54,11 @@ class FileReport:
     text: str | None = None
     """The mended text."""
 
+    @property
+    def checked(self) -> bool:
+        """Whether the file was looked at, and not given up."""
+        return bool(self.items) or not self.problems
+
 
 @dataclass
 class Run:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis import suppress
 from graphmend.analysis.finding import Finding
+from graphmend.analysis.rules import RULES
 from graphmend.analysis.settings import Settings
+from graphmend.analysis.source import Source
 from graphmend.cli.plan import Plan
 from graphmend.cli.report import FileReport, Item
 from graphmend.workspace.config import Configuration, Configurations
+from graphmend.workspace.selectors import is_tried_out
 
 if TYPE_CHECKING:
     from graphmend.analysis.check import Result
@@ -53,7 +56,7 @@ def _of_file(
     kept = suppress.take_back(report.comments, report.path, findings, configuration.settings())
     known = Counter(plan.known.get(report.path, ()))
     for finding in kept:
-        if configuration.hides(finding.code, path) or _take(known, finding.key):
+        if _hidden(finding, configuration, path) or _take(known, finding.key):
             continue
         if plan.changed is None or touches(finding, plan.changed.get(report.path, ())):
             yield by_finding.get(id(finding)) or Item(finding, severity_of(finding, configuration))
@@ -72,13 +75,20 @@ class Wanted:
         self._path = path
         self._first: set[str] | None = None
 
+    def restricts(self, source: Source) -> bool:
+        """Whether anything may be unwanted at all."""
+        values = self._configuration.values
+        narrowed = values.get("severity") or values.get("per-file-ignores") or self._plan.known
+        previews = any(rule.preview for rule in RULES)
+        return bool(narrowed or previews or self._plan.changed is not None or suppress.suppressions(source))
+
     def __call__(self, result: Result) -> list[Finding]:
         known = Counter(self._plan.known.get(str(self._path), ()))
         findings = [
             finding
             for finding in suppress.apply(result.source, result.findings, self._settings)
             if finding.code != suppress.UnusedSuppression.code
-            and not self._configuration.hides(finding.code, self._path)
+            and not _hidden(finding, self._configuration, self._path)
             and not _take(known, finding.key)
         ]
         if self._plan.changed is None:
@@ -87,6 +97,10 @@ class Wanted:
             lines = self._plan.changed.get(str(self._path), ())
             self._first = {finding.key for finding in findings if touches(finding, lines)}
         return [finding for finding in findings if finding.key in self._first]
+
+
+def _hidden(finding: Finding, configuration: Configuration, path: Path) -> bool:
+    return configuration.hides(finding.code, path) or is_tried_out(finding.code, configuration)
 
 
 def severity_of(finding: Finding, configuration: Configuration) -> str:

@@ -1,5 +1,5 @@
-"""Results of earlier checks, in the user's cache folder. Concurrent runs share it; whatever is wrong with it, it is then
-as if it were empty.
+"""Results of earlier checks, in the user's cache folder. Concurrent runs share it; with anything wrong it counts as
+empty.
 
 One entry for each file and set of options, replaced when its stamp is out of date: the folder stays as small as the
 projects are. A stamp covers the file, every Python file that its analysis may have read, and GraphMend itself.

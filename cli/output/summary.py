@@ -14,6 +14,8 @@ def summary(run: Run) -> str:
     """What was found in how many files, and what `--fix` can do about it."""
     mended = f"Mended {count(run.mended, 'finding')}. " if run.mended else ""
     checked = f"{count(len(run.files), 'file')} checked"
+    if run.problems:
+        checked += f", {count(len(run.problems), 'problem')}"
     if not run.items:
         return f"{mended}No graph breaks found, {checked}."
     files = len({item.finding.path for item in run.items})

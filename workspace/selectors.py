@@ -1,0 +1,48 @@
+"""Rule codes in settings: whether they name rules that exist, and which rules are only tried out yet."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from functools import lru_cache
+
+from graphmend.analysis.rules import RULES
+from graphmend.analysis.suppress import UnusedSuppression
+from graphmend.workspace.config import Configuration
+from graphmend.workspace.options import did_you_mean
+
+#: findings of TorchDynamo; their codes are made while it runs
+_DYNAMO = "GM9"
+
+
+@lru_cache(maxsize=1)
+def codes() -> tuple[str, ...]:
+    """The codes of every rule."""
+    return tuple(sorted({UnusedSuppression.code, *(rule.code for rule in RULES)}))
+
+
+def unknown(configuration: Configuration, overridden: Container[str] = ()) -> list[str]:
+    """One line for every code in a configuration that is neither a rule nor the beginning of one.
+
+    `overridden` are the options that do not come from the configuration's file.
+    """
+    used = {
+        "select": configuration["select"],
+        "extend-select": configuration["extend-select"],
+        "ignore": configuration["ignore"],
+        "severity": configuration["severity"],
+        "per-file-ignores": [code for ignored in configuration["per-file-ignores"].values() for code in ignored],
+    }
+    return [
+        f"{'command line' if name in overridden else configuration.file}: `{name}` names no rule: "
+        f"`{code}`{did_you_mean(code, codes())}"
+        for name, selectors in used.items()
+        for code in selectors
+        if not any(known.startswith(code) for known in codes()) and not code.startswith(_DYNAMO)
+    ]
+
+
+def is_tried_out(code: str, configuration: Configuration) -> bool:
+    """Whether a rule is a preview that nobody asked for, by the option or by its whole code."""
+    if configuration["preview"] or code in configuration["select"] or code in configuration["extend-select"]:
+        return False
+    return any(rule.code == code and rule.preview for rule in RULES)
