@@ -49,8 +49,17 @@ _SEQUENCES = {
     "typing.Deque": "list", "builtins.frozenset": "set", "typing.FrozenSet": "set",
 }  # fmt: skip
 _MAPPINGS = frozenset(
-    "builtins.dict typing.Dict typing.Mapping typing.MutableMapping collections.abc.Mapping collections.OrderedDict typing.OrderedDict "
-    "collections.defaultdict typing.DefaultDict".split()
+    [
+        "builtins.dict",
+        "typing.Dict",
+        "typing.Mapping",
+        "typing.MutableMapping",
+        "collections.abc.Mapping",
+        "collections.OrderedDict",
+        "typing.OrderedDict",
+        "collections.defaultdict",
+        "typing.DefaultDict",
+    ]
 )
 _JAXTYPING = {
     "Float": "float", "Float16": "float16", "Float32": "float32", "Float64": "float64", "BFloat16": "bfloat16", "Int": "int",
@@ -103,7 +112,13 @@ class _Reader:
     def tensor(self, dtype: str | None, rank: int | None = None) -> Tensor:
         says = f"is annotated as a Tensor in {self.where}"
         token = (self.name, self.where)
-        return Tensor(Origin(says, self.name), rank, dtype or ("dtype", *token), () if rank == 0 else ("shape", *token), graph_input=True)
+        return Tensor(
+            Origin(says, self.name),
+            rank,
+            dtype or ("dtype", *token),
+            () if rank == 0 else ("shape", *token),
+            graph_input=True,
+        )
 
     def _plain(self, node: ast.expr) -> Value:
         from graphmend.analysis.attributes import is_config, named
@@ -160,7 +175,9 @@ class _Reader:
             return self._jaxtyping(last, arguments)
         if base in _SEQUENCES:
             kind = _SEQUENCES[base]
-            if kind == "tuple" and not (len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...):
+            if kind == "tuple" and not (
+                len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is ...
+            ):
                 return Container("tuple", tuple(self.read(a) for a in arguments))
             return Container(kind, of=self.read(arguments[0]))
         if base in _MAPPINGS:

@@ -41,9 +41,20 @@ if TYPE_CHECKING:
 MODULE_ROOTS = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module"})
 #: libraries' own base classes, known to derive from torch.nn.Module, for when their source is out of reach
 LIBRARY_MODULES = frozenset(
-    "PreTrainedModel LightningModule ModelMixin TransformersKwargsModel MessagePassing BaseModule TimmModule GenerationMixinModule".split()
+    [
+        "PreTrainedModel",
+        "LightningModule",
+        "ModelMixin",
+        "TransformersKwargsModel",
+        "MessagePassing",
+        "BaseModule",
+        "TimmModule",
+        "GenerationMixinModule",
+    ]
 )
 _INFINITE = 30
+#: a module that re-exports more modules than this by `*` is a library's front door; looking behind all of them costs too much
+_MOST_STARS = 12
 
 
 def named(session: Session, module: ModuleInfo, node: ast.expr) -> Value:
@@ -84,7 +95,7 @@ def _global(session: Session, module: ModuleInfo, name: str) -> Value:
         return _global_variable(session, module, name)
     if name in module.annotations:
         return annotated(session, module, module.annotations[name], name, module.name)
-    for star in module.stars:
+    for star in module.stars if len(module.stars) <= _MOST_STARS else ():
         other = session.project.module(star)
         if other is not None and other is not module:
             value = global_name(session, other, name)
@@ -103,7 +114,11 @@ def _global_variable(session: Session, module: ModuleInfo, name: str) -> Value:
     if isinstance(value, Const) and (len(expressions) > 1 or session.is_rebound(module, name)):
         return Static(value.type) if value.value is not None else UNKNOWN
     if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
-        return Container(value.kind, None, value.element if value.items else value.of, value.fields) if value.items != () else Container(value.kind)
+        return (
+            Container(value.kind, None, value.element if value.items else value.of, value.fields)
+            if value.items != ()
+            else Container(value.kind)
+        )
     return _from_outside(value, name)
 
 
@@ -111,7 +126,9 @@ def _from_outside(value: Value, name: str) -> Value:
     """A global tensor enters the graph as an input."""
     if isinstance(value, Tensor):
         origin = Origin("is a Tensor at module level", name, value.origin)
-        return Tensor(origin, value.rank, value.dtype, value.shape, likely=value.likely, graph_input=True, ndarray=value.ndarray)
+        return Tensor(
+            origin, value.rank, value.dtype, value.shape, likely=value.likely, graph_input=True, ndarray=value.ndarray
+        )
     return value
 
 
@@ -152,7 +169,8 @@ def is_module_class(session: Session, info: ClassInfo) -> bool:
     if known is None:
         session.module_classes[info] = False
         known = session.module_classes[info] = any(
-            b in MODULE_ROOTS or b.startswith("torch.nn.") or b.rpartition(".")[2] in LIBRARY_MODULES for b in outside_bases(session, info)
+            b in MODULE_ROOTS or b.startswith("torch.nn.") or b.rpartition(".")[2] in LIBRARY_MODULES
+            for b in outside_bases(session, info)
         )
     return known
 
@@ -170,7 +188,9 @@ def record_fields(session: Session, info: ClassInfo) -> Mapping[Any, Value] | No
     """Of a dataclass or named tuple (a model's output, mostly): its fields; None for any other class."""
     chain = mro(info, session)
     outside = outside_bases(session, info)
-    is_record = any(c.is_dataclass() for c in chain) or any(b in ("typing.NamedTuple", "typing.TypedDict") for b in outside)
+    is_record = any(c.is_dataclass() for c in chain) or any(
+        b in ("typing.NamedTuple", "typing.TypedDict") for b in outside
+    )
     if not is_record or is_module_class(session, info):
         return None
     fields: dict[Any, Value] = {}
@@ -224,14 +244,20 @@ def _settled(value: Value, name: str) -> Value:
     if isinstance(value, Const):
         return UNKNOWN if value.value is None else Static(value.type)
     if isinstance(value, Choice) and NONE in value.options:
-        return join_all([*(o if not isinstance(o, Const) else Static(o.type) for o in value.options if o is not NONE), NONE])
+        return join_all(
+            [*(o if not isinstance(o, Const) else Static(o.type) for o in value.options if o is not NONE), NONE]
+        )
     if isinstance(value, Tensor):
         origin = Origin("is a Tensor attribute", f"self.{name}", value.origin)
         shape = value.shape if value.shape is not None else ("shape", name)
         dtype = value.dtype if value.dtype is not None else ("dtype", name)
         return Tensor(origin, value.rank, dtype, shape, likely=value.likely, graph_input=True, ndarray=value.ndarray)
     if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
-        return Container(value.kind, None, value.element if value.items else value.of, value.fields) if value.items != () else Container(value.kind)
+        return (
+            Container(value.kind, None, value.element if value.items else value.of, value.fields)
+            if value.items != ()
+            else Container(value.kind)
+        )
     return value
 
 
@@ -239,7 +265,11 @@ def _registered(session: Session, cls: ClassInfo, name: str) -> Value:
     how, method, call = cls.registered[name]
     if how in ("add_module", "register_module"):
         return _assigned(session, cls, method, call.args[1]) if len(call.args) > 1 else UNKNOWN
-    given = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg in ("tensor", "param")), None)
+    given = (
+        call.args[1]
+        if len(call.args) > 1
+        else next((k.value for k in call.keywords if k.arg in ("tensor", "param")), None)
+    )
     value = _assigned(session, cls, method, given) if given is not None else UNKNOWN
     says = "is a buffer, so a Tensor" if how == "register_buffer" else "is a parameter, so a Tensor"
     known = value if isinstance(value, Tensor) else None
@@ -263,7 +293,11 @@ def _assigned(session: Session, info: ClassInfo, method: FunctionInfo, expressio
     w = session.walker(method, session.parameters(method, Instance(info)))
     w.silent = 1
     for statement in statements_of(method.node.body):
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+        if (
+            isinstance(statement, ast.Assign)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ast.Name)
+        ):
             w.lazy.setdefault(statement.targets[0].id, statement.value)
     session.depth += 1
     try:
@@ -304,7 +338,11 @@ def attribute(w: Walker, value: Value, name: str, node: ast.AST) -> Value:
         return _class_member(w, value, name)
     if isinstance(value, Super):
         found = find_method(w.session, value.info, name, after=value.after)
-        return Function(found, bound=None if found.is_static else value.receiver) if found is not None else Method(value, name)
+        return (
+            Function(found, bound=None if found.is_static else value.receiver)
+            if found is not None
+            else Method(value, name)
+        )
     if isinstance(value, Scalar):
         return Method(value, name)
     return UNKNOWN
@@ -389,13 +427,19 @@ def _class_member(w: Walker, value: Class, name: str) -> Value:
         if base.startswith("torch.autograd.") and name == "apply":
             forward = find_method(w.session, value.info, "forward")
             takes_context = find_method(w.session, value.info, "setup_context") is None
-            return Function(forward, bound=Object("torch.autograd.function.FunctionCtx") if takes_context else None) if forward else UNKNOWN
+            return (
+                Function(forward, bound=Object("torch.autograd.function.FunctionCtx") if takes_context else None)
+                if forward
+                else UNKNOWN
+            )
         if base.startswith("enum."):
             return STATIC
     return UNKNOWN
 
 
-def call_method(w: Walker, value: Instance, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Value:
+def call_method(
+    w: Walker, value: Instance, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
+) -> Value:
     """`value.name(...)` for a method in reach; UNKNOWN where there is none."""
     method = find_method(w.session, value.info, name)
     if method is None:

@@ -71,7 +71,9 @@ RESUMABLE = frozenset({
     "torch.profiler.record_function", "torch.autograd.profiler.record_function", "torch.profiler.profile", "torch.cuda.stream",
     "torch.autograd.no_grad", "torch.autograd.enable_grad",
 })  # fmt: skip
-_STOPS_GRADIENTS = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"})
+_STOPS_GRADIENTS = frozenset(
+    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"}
+)
 
 
 def call(w: Walker, node: ast.Call) -> Value:
@@ -104,7 +106,14 @@ def apply(w: Walker, callee: Value, args: Arguments, keywords: Keywords, node: a
     if isinstance(callee, Instance):
         return _instance(w, callee, args, keywords, node)
     if isinstance(callee, Object):
-        return external(w, f"{callee.cls}.forward" if callee.cls.startswith("torch.nn.") else f"{callee.cls}.__call__", callee, args, keywords, node)
+        return external(
+            w,
+            f"{callee.cls}.forward" if callee.cls.startswith("torch.nn.") else f"{callee.cls}.__call__",
+            callee,
+            args,
+            keywords,
+            node,
+        )
     if isinstance(callee, Class):
         return _construct(w, callee, args, keywords, node)
     if isinstance(callee, Choice):
@@ -135,7 +144,9 @@ def _instance(w: Walker, callee: Instance, args: Arguments, keywords: Keywords, 
     method = find_method(w.session, callee.info, name)
     if method is not None:
         return w.session.enter(Function(method, bound=callee), args, keywords, w, node)
-    base = next((b for b in outside_bases(w.session, callee.info) if b.startswith("torch.nn.") and b not in MODULE_ROOTS), None)
+    base = next(
+        (b for b in outside_bases(w.session, callee.info) if b.startswith("torch.nn.") and b not in MODULE_ROOTS), None
+    )
     return external(w, f"{base}.forward", callee, args, keywords, node) if base is not None else UNKNOWN
 
 
@@ -144,7 +155,9 @@ def _construct(w: Walker, callee: Class, args: Arguments, keywords: Keywords, no
     fields = record_fields(session, info)
     if fields is not None:
         given = dict(zip(fields, args, strict=False)) | {k: v for k, v in keywords.items() if k in fields}
-        rest = {k: NONE if k in _defaulted(info) and _is_none(info, k) else v for k, v in fields.items() if k not in given}
+        rest = {
+            k: NONE if k in _defaulted(info) and _is_none(info, k) else v for k, v in fields.items() if k not in given
+        }
         return Container("record", fields={**fields, **rest, **given})
     for base in outside_bases(session, info):
         if base.startswith("enum."):
@@ -222,7 +235,7 @@ _PYTHON_KINDS: dict[str, Value] = {
 def _torch(w: Walker, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     facts = w.session.torch
     last = name.rpartition(".")[2]
-    tensors = {i: True for i, a in enumerate(args) if isinstance(a, Tensor)}
+    tensors: dict[int | str, bool] = {i: True for i, a in enumerate(args) if isinstance(a, Tensor)}
     tensors.update({i: False for i, a in enumerate(args) if isinstance(a, (Static, Scalar, Container))})
     chosen = frozenset(k for k, v in keywords.items() if not (isinstance(v, Const) and v.value in (False, None)))
     returns = facts.returns(name, len(args), chosen, tensors)
@@ -230,7 +243,10 @@ def _torch(w: Walker, name: str, receiver: Value | None, args: Arguments, keywor
     if returns is None:
         return _torch_object(w, name, args, keywords, node)
     first = self_ or tensor_ops.any_of((*args, *keywords.values()))
-    if facts.is_data_dependent(name, len(args), chosen, tensors) or name in ("torch.Tensor.tolist", "torch.Tensor.item"):
+    if facts.is_data_dependent(name, len(args), chosen, tensors) or name in (
+        "torch.Tensor.tolist",
+        "torch.Tensor.item",
+    ):
         kind = {"bool": "bool", "int": "int", "list": "list"}.get(returns.kind)
         origin = Origin("takes a Python value out of a Tensor", node, first.origin if first else None)
         scalar = Scalar(origin, kind, symbolic=w.session.region.capture)
@@ -239,29 +255,49 @@ def _torch(w: Walker, name: str, receiver: Value | None, args: Arguments, keywor
 
 
 def _returned(
-    returns: Returns, last: str, self_: Tensor | None, first: Tensor | None, args: Arguments, keywords: Keywords, node: ast.AST
+    returns: Returns,
+    last: str,
+    self_: Tensor | None,
+    first: Tensor | None,
+    args: Arguments,
+    keywords: Keywords,
+    node: ast.AST,
 ) -> Value:
     if returns.kind in ("T", "self"):
-        inputs = args if last not in ("cat", "stack", "concat", "vstack", "hstack") or not args else (_spread(args[0]), *args[1:])
+        inputs = (
+            args
+            if last not in ("cat", "stack", "concat", "vstack", "hstack") or not args
+            else (_spread(args[0]), *args[1:])
+        )
         return tensor_ops.operation(last, self_, inputs, keywords, node)
     if returns.kind == "tuple":
         if last in ("max", "min", "median", "mode") and first is not None:
             return tensor_ops.pair(first, args[0 if self_ is not None else 1 :], keywords, node)
         items = tuple(
-            _returned(r, "", None, first, args, keywords, node) if r.kind != "T" else tensor_ops.result(first, node, "returns Tensors")
+            _returned(r, "", None, first, args, keywords, node)
+            if r.kind != "T"
+            else tensor_ops.result(first, node, "returns Tensors")
             for r in returns.items
         )
         fields = dict(zip(returns.fields, items, strict=True)) if returns.fields else None
         return Container("tuple", items, fields=fields)
     if returns.kind == "L":
-        element = tensor_ops.result(first, node, "returns Tensors", rank=first.rank, dtype=first.dtype) if first else None
+        element = (
+            tensor_ops.result(first, node, "returns Tensors", rank=first.rank, dtype=first.dtype) if first else None
+        )
         if last in ("unbind",) and first is not None and first.rank:
             element = tensor_ops.unbound(first, node)
         return Container("tuple", of=element or tensor_ops.result(None, node, "returns Tensors"))
     if returns.kind == "union":
         return join_all(_returned(r, last, self_, first, args, keywords, node) for r in returns.items)
     if returns.kind == "ndarray":
-        value = tensor_ops.result(first, node, "is traced as an array", dtype=first.dtype if first else None, shape=first.shape if first else None)
+        value = tensor_ops.result(
+            first,
+            node,
+            "is traced as an array",
+            dtype=first.dtype if first else None,
+            shape=first.shape if first else None,
+        )
         return Tensor(value.origin, first.rank if first else None, value.dtype, value.shape, ndarray=True)
     return _PYTHON_KINDS.get(returns.kind, UNKNOWN)
 
@@ -313,7 +349,24 @@ def _torch_object(w: Walker, name: str, args: Arguments, keywords: Keywords, nod
 
 # -- numpy ------------------------------------------------------------------------------------------------------------------------
 
-_ARRAYS = frozenset("zeros ones empty full array asarray arange linspace eye zeros_like ones_like full_like empty_like meshgrid".split())
+_ARRAYS = frozenset(
+    [
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "array",
+        "asarray",
+        "arange",
+        "linspace",
+        "eye",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "empty_like",
+        "meshgrid",
+    ]
+)
 
 
 def _numpy(name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -324,7 +377,15 @@ def _numpy(name: str, receiver: Value | None, args: Arguments, keywords: Keyword
         return STATIC if first is None else tensor_ops.result(first, node)
     if last in ("tolist", "item"):
         return Scalar(Origin("takes a Python value out of an array", node, first.origin if first else None))
-    if name.startswith("numpy.random.") and last in ("uniform", "randint", "rand", "random", "randn", "normal", "random_sample"):
+    if name.startswith("numpy.random.") and last in (
+        "uniform",
+        "randint",
+        "rand",
+        "random",
+        "randn",
+        "normal",
+        "random_sample",
+    ):
         if "size" not in keywords and not (last in ("rand", "randn") and args):
             origin = Origin("is drawn while the program runs: a 0-d Tensor of the graph", node)
             return Tensor(origin, 0, "int64" if last == "randint" else "float", (), ndarray=True)

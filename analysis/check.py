@@ -64,7 +64,9 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
     found = session.report.of(source.path)
     places = {finding.key: (node, info) for finding, node, info in found}
     elsewhere = session.report.elsewhere(source.path)
-    return Result(source, tuple(f for f, _, _ in found), elsewhere, tuple(session.report.notes), places, (project, settings))
+    return Result(
+        source, tuple(f for f, _, _ in found), elsewhere, tuple(session.report.notes), places, (project, settings)
+    )
 
 
 def _walk(session: Session) -> None:
@@ -78,7 +80,9 @@ def _definition(source: Source, node: ast.expr | ast.stmt) -> ast.FunctionDef | 
     assert source.tree is not None
     best: ast.FunctionDef | ast.AsyncFunctionDef | None = None
     for candidate in ast.walk(source.tree):
-        if isinstance(candidate, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(n is node for n in ast.walk(candidate)):
+        if isinstance(candidate, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
+            n is node for n in ast.walk(candidate)
+        ):
             best = candidate  # ast.walk goes outside in, so the last one is the innermost
     if best is None:
         raise LookupError("the finding stands in no function")

@@ -16,7 +16,6 @@ from graphmend.analysis.values import (
     Container,
     Function,
     Instance,
-    Object,
     Ref,
     Scalar,
     Static,
@@ -63,7 +62,9 @@ def truth_of(value: Value) -> bool | None:
     """The truth of a value that is the same on every run; None where it is not known."""
     if isinstance(value, Const):
         return bool(value.value)
-    if isinstance(value, (Function, Class, Ref)) or (isinstance(value, Container) and value.kind == "tuple" and value.items):
+    if isinstance(value, (Function, Class, Ref)) or (
+        isinstance(value, Container) and value.kind == "tuple" and value.items
+    ):
         return True
     return None
 
@@ -101,7 +102,11 @@ def _connective(w: Walker, test: ast.BoolOp, kind: BranchKind) -> Outcome:
 def _none_test(w: Walker, test: ast.Compare) -> Outcome | None:
     """`x is None`, `x is not None`, and the same with `==`, which Dynamo answers for tensors too (torch 2.13)."""
     op, right = test.ops[0], test.comparators[0]
-    if not (isinstance(right, ast.Constant) and right.value is None and isinstance(op, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq))):
+    if not (
+        isinstance(right, ast.Constant)
+        and right.value is None
+        and isinstance(op, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq))
+    ):
         return None
     left = test.left
     value = w.eval(left)
@@ -126,7 +131,9 @@ def _may_be_none(value: Value) -> bool:
     return (isinstance(value, Const) and value.value is None) or (isinstance(value, Static) and value.type is None)
 
 
-_TENSOR_CLASSES = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.nn.Parameter", "numpy.ndarray"})
+_TENSOR_CLASSES = frozenset(
+    {"torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.nn.Parameter", "numpy.ndarray"}
+)
 _NUMBERS = {"builtins.int": "int", "builtins.float": "float", "builtins.bool": "bool", "builtins.str": "str"}
 _CONTAINERS = {"builtins.list": "list", "builtins.tuple": "tuple", "builtins.dict": "dict", "builtins.set": "set"}
 
@@ -181,12 +188,20 @@ def _fits_one(value: Value, cls: Value) -> bool | None:
             from graphmend.analysis.attributes import mro
 
             return any(c is cls.info for c in mro(value.info))
-        return False if isinstance(value, (Tensor, Static)) and not (isinstance(value, Static) and value.type is None) else None
+        return (
+            False
+            if isinstance(value, (Tensor, Static)) and not (isinstance(value, Static) and value.type is None)
+            else None
+        )
     if not isinstance(cls, Ref):
         return None
     if isinstance(value, Tensor):
         if cls.name in _TENSOR_CLASSES:
-            return True if (cls.name in ("torch.Tensor", "numpy.ndarray")) and value.ndarray == (cls.name == "numpy.ndarray") else None
+            return (
+                True
+                if (cls.name in ("torch.Tensor", "numpy.ndarray")) and value.ndarray == (cls.name == "numpy.ndarray")
+                else None
+            )
         return False if cls.name.startswith("builtins.") else None
     if isinstance(value, Static) and value.type is not None:
         wanted = _NUMBERS.get(cls.name)
@@ -197,5 +212,9 @@ def _fits_one(value: Value, cls: Value) -> bool | None:
         wanted = _CONTAINERS.get(cls.name)
         if value.kind not in _CONTAINERS.values():
             return None
-        return value.kind == wanted if wanted is not None else (False if cls.name in _TENSOR_CLASSES or cls.name in _NUMBERS else None)
+        return (
+            value.kind == wanted
+            if wanted is not None
+            else (False if cls.name in _TENSOR_CLASSES or cls.name in _NUMBERS else None)
+        )
     return None

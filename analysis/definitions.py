@@ -64,7 +64,9 @@ class FunctionInfo:
         arguments = self.node.args
         late = self.parameters[len(self.parameters) - len(arguments.defaults) :]
         found = {p.arg: d for p, d in zip(late, arguments.defaults, strict=True)}
-        found.update({p.arg: d for p, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None})
+        found.update(
+            {p.arg: d for p, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+        )
         return found
 
     @property
@@ -96,7 +98,9 @@ class FunctionInfo:
 
     @cached_property
     def is_property(self) -> bool:
-        return self.decorated_with("builtins.property", "functools.cached_property", "torch.jit.unused", "abc.abstractproperty")
+        return self.decorated_with(
+            "builtins.property", "functools.cached_property", "torch.jit.unused", "abc.abstractproperty"
+        )
 
     @cached_property
     def is_abstract(self) -> bool:
@@ -104,7 +108,8 @@ class FunctionInfo:
         if isinstance(self.node, ast.Lambda):
             return False
         return all(
-            isinstance(s, (ast.Pass, ast.Raise)) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) for s in self.node.body
+            isinstance(s, (ast.Pass, ast.Raise)) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+            for s in self.node.body
         )
 
 
@@ -135,7 +140,9 @@ class ClassInfo:
         self.attribute_cache: dict[str, Value | None] = {}
         for statement in statements_of(node.body):
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                if any(isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in statement.decorator_list):
+                if any(
+                    isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in statement.decorator_list
+                ):
                     self.setters.add(statement.name)
                 else:
                     self.methods[statement.name] = FunctionInfo(statement, module, self)
@@ -164,14 +171,18 @@ class ClassInfo:
                     targets = statement.targets
                 elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
                     targets = [statement.target]
-                value = getattr(statement, "value", None)
+                value: ast.expr | None = getattr(statement, "value", None)
                 for target in targets:
-                    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+                    if (
+                        isinstance(target, ast.Tuple)
+                        and isinstance(value, ast.Tuple)
+                        and len(target.elts) == len(value.elts)
+                    ):
                         pairs = list(zip(target.elts, value.elts, strict=True))
                     else:
-                        pairs = [(target, value)]
+                        pairs = [(target, value)] if value is not None else []
                     for one, its in pairs:
-                        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == me and its is not None:
+                        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == me:
                             found.setdefault(one.attr, []).append((method, statement, its))
         return found
 
@@ -197,7 +208,9 @@ class ClassInfo:
 
     def is_dataclass(self) -> bool:
         names = ("dataclasses.dataclass", "flax.struct.dataclass", "attr.s", "attrs.define")
-        return any(self.module.qualified(d.func if isinstance(d, ast.Call) else d) in names for d in self.node.decorator_list)
+        return any(
+            self.module.qualified(d.func if isinstance(d, ast.Call) else d) in names for d in self.node.decorator_list
+        )
 
 
 class ModuleInfo:
@@ -249,7 +262,10 @@ class ModuleInfo:
     def imported(self, statement: ast.Import | ast.ImportFrom) -> dict[str, str]:
         """The local names that an import binds, with their qualified names."""
         if isinstance(statement, ast.Import):
-            return {a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0] for a in statement.names}
+            return {
+                a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
+                for a in statement.names
+            }
         base = self._absolute(statement)
         return {a.asname or a.name: f"{base}.{a.name}" for a in statement.names if a.name != "*"}
 

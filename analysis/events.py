@@ -106,7 +106,9 @@ class Contains(Event):
 
     __slots__ = ("container", "item")
 
-    def __init__(self, node: ast.expr, statement: ast.stmt, situation: Situation, item: Value, container: Value) -> None:
+    def __init__(
+        self, node: ast.expr, statement: ast.stmt, situation: Situation, item: Value, container: Value
+    ) -> None:
         super().__init__(node, statement, situation)
         self.item = item
         self.container = container
@@ -118,7 +120,14 @@ class SetAttribute(Event):
     __slots__ = ("augmented", "name", "owner", "value")
 
     def __init__(
-        self, node: ast.expr, statement: ast.stmt, situation: Situation, owner: Value, name: str, value: Value, augmented: bool
+        self,
+        node: ast.expr,
+        statement: ast.stmt,
+        situation: Situation,
+        owner: Value,
+        name: str,
+        value: Value,
+        augmented: bool,
     ) -> None:
         super().__init__(node, statement, situation)
         self.owner = owner
@@ -132,7 +141,9 @@ class With(Event):
 
     __slots__ = ("callee", "value")
 
-    def __init__(self, node: ast.expr, statement: ast.stmt, situation: Situation, callee: str | None, value: Value) -> None:
+    def __init__(
+        self, node: ast.expr, statement: ast.stmt, situation: Situation, callee: str | None, value: Value
+    ) -> None:
         super().__init__(node, statement, situation)
         self.callee = callee
         self.value = value

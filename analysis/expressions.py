@@ -10,7 +10,6 @@ from graphmend.analysis import tensor_ops
 from graphmend.analysis.attributes import attribute, call_method, global_name
 from graphmend.analysis.calls import call
 from graphmend.analysis.conditions import condition
-from graphmend.analysis.definitions import FunctionInfo
 from graphmend.analysis.events import Branch, Call, Contains, Subscript
 from graphmend.analysis.values import (
     BOOL,
@@ -26,8 +25,6 @@ from graphmend.analysis.values import (
     Container,
     Function,
     Instance,
-    Object,
-    Origin,
     Ref,
     Scalar,
     Static,
@@ -165,7 +162,13 @@ def _unary(w: Walker, node: ast.UnaryOp) -> Value:
     value = w.eval(node.operand)
     if isinstance(value, Const) and not isinstance(value.value, str) and value.value is not None:
         try:
-            return Const(-value.value if isinstance(node.op, ast.USub) else ~value.value if isinstance(node.op, ast.Invert) else value.value)
+            return Const(
+                -value.value
+                if isinstance(node.op, ast.USub)
+                else ~value.value
+                if isinstance(node.op, ast.Invert)
+                else value.value
+            )
         except TypeError:
             return STATIC
     if isinstance(value, Tensor):
@@ -207,9 +210,20 @@ def binary(w: Walker, node: ast.BinOp | ast.AugAssign, op: ast.operator, left: V
     if isinstance(left, Container) and isinstance(right, Container) and isinstance(op, ast.Add):
         if left.items is not None and right.items is not None:
             return Container(left.kind, left.items + right.items)
-        return Container(left.kind, of=join(left.element, right.element) if left.items != () else right.element)
+        return Container(
+            left.kind,
+            of=join(left.element, right.element) if left.items != () else right.element,
+            fields=_beginning(left),
+        )
+    if isinstance(left, Container) and isinstance(op, ast.Add):
+        return Container(left.kind, of=UNKNOWN, fields=_beginning(left))
     if isinstance(left, Container) and isinstance(op, ast.Mult):
-        if isinstance(right, Const) and isinstance(right.value, int) and left.items is not None and 0 <= right.value * len(left.items) <= 16:
+        if (
+            isinstance(right, Const)
+            and isinstance(right.value, int)
+            and left.items is not None
+            and 0 <= right.value * len(left.items) <= 16
+        ):
             return Container(left.kind, left.items * right.value)
         return Container(left.kind, of=left.element)
     if isinstance(left, Static) and left.type == "str":
@@ -223,10 +237,19 @@ def binary(w: Walker, node: ast.BinOp | ast.AugAssign, op: ast.operator, left: V
     return UNKNOWN
 
 
+def _beginning(value: Container) -> dict[Any, Value] | None:
+    """Of a sequence whose end is not known: the elements that it begins with, by index."""
+    return dict(enumerate(value.items)) if value.items else None
+
+
 def _fold(op: ast.operator, left: Any, right: Any) -> Value:
-    folds = isinstance(left, (int, float)) and isinstance(right, (int, float)) and abs(left) < 2**64 and abs(right) < 2**64
+    folds = (
+        isinstance(left, (int, float)) and isinstance(right, (int, float)) and abs(left) < 2**64 and abs(right) < 2**64
+    )
     operation = _FOLD.get(op.__class__)
-    if operation is None or not (folds or (isinstance(left, str) and isinstance(right, str) and isinstance(op, ast.Add))):
+    if operation is None or not (
+        folds or (isinstance(left, str) and isinstance(right, str) and isinstance(op, ast.Add))
+    ):
         return STR if isinstance(left, str) else _number(op, Static(type(left).__name__), Static(type(right).__name__))
     try:
         return Const(operation(left, right))
@@ -263,7 +286,13 @@ def _compared(w: Walker, node: ast.Compare, op: ast.cmpop, left: Value, right: V
         return BOOL
     if isinstance(op, (ast.In, ast.NotIn)):
         w.emit(Contains(node, w.here, w.situation, left, right))
-        if isinstance(left, Const) and isinstance(right, Container) and right.kind == "dict" and right.of is None and not right.fields:
+        if (
+            isinstance(left, Const)
+            and isinstance(right, Container)
+            and right.kind == "dict"
+            and right.of is None
+            and not right.fields
+        ):
             return Const(isinstance(op, ast.NotIn))  # an empty **kwargs
         return BOOL
     a, b = tensor_in(left), tensor_in(right)
@@ -326,7 +355,9 @@ def _subscript(w: Walker, node: ast.Subscript) -> Value:
 def index_of(w: Walker, node: ast.expr) -> Value:
     """The value of what stands between the brackets; a slice is a Container of its bounds."""
     if isinstance(node, ast.Slice):
-        return Container("slice", tuple(w.eval(b) if b is not None else NONE for b in (node.lower, node.upper, node.step)))
+        return Container(
+            "slice", tuple(w.eval(b) if b is not None else NONE for b in (node.lower, node.upper, node.step))
+        )
     if isinstance(node, ast.Tuple):
         return Container("tuple", tuple(index_of(w, e) for e in node.elts))
     return w.eval(node)
@@ -357,9 +388,10 @@ def _element(w: Walker, value: Container, index: Value) -> Value:
     if isinstance(index, Const) and value.fields is not None and index.value in value.fields:
         return value.fields[index.value]
     if isinstance(index, Container) and index.kind == "slice":
-        bounds = [b.value if isinstance(b, Const) else ... for b in index.items or ()]
-        if value.items is not None and ... not in bounds and all(b is None or isinstance(b, int) for b in bounds):
-            return Container(value.kind, value.items[slice(*bounds)])
+        bounds: list[Any] = [b.value if isinstance(b, Const) else ... for b in index.items or ()]
+        if value.items is not None and all(b is None or isinstance(b, int) for b in bounds):
+            lower, upper, step = bounds
+            return Container(value.kind, value.items[lower:upper:step]) if step != 0 else UNKNOWN
         return Container(value.kind, of=value.element)
     if isinstance(index, Const) and isinstance(index.value, int) and value.items is not None:
         if -len(value.items) <= index.value < len(value.items):
@@ -376,7 +408,13 @@ def element_of(w: Walker, value: Value, node: ast.AST) -> Value:
         return tensor_ops.unbound(value, node)
     if isinstance(value, Container):
         if value.kind == "dict":
-            return join_all(Const(k) for k in value.fields) if value.fields and value.of is None else UNKNOWN if value.of is UNKNOWN else STATIC
+            return (
+                join_all(Const(k) for k in value.fields)
+                if value.fields and value.of is None
+                else UNKNOWN
+                if value.of is UNKNOWN
+                else STATIC
+            )
         return value.element
     if isinstance(value, Choice):
         return join_all(element_of(w, o, node) for o in options(without_none(value)))
@@ -403,7 +441,12 @@ def _comprehension(w: Walker, node: ast.ListComp | ast.SetComp | ast.GeneratorEx
     known: tuple[Value, ...] | None = None
     for generator in node.generators:
         over = w.eval(generator.iter)
-        if isinstance(over, Container) and over.items is not None and len(node.generators) == 1 and len(over.items) <= 8:
+        if (
+            isinstance(over, Container)
+            and over.items is not None
+            and len(node.generators) == 1
+            and len(over.items) <= 8
+        ):
             known = over.items
         w.assign(generator.target, element_of(w, over, generator.iter))
         for test in generator.ifs:

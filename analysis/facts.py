@@ -90,18 +90,24 @@ class Recording:
         self.environments: dict[ast.stmt, Environment] = {}
         self.gradients_on: set[ast.stmt] = set()
         self.gradients_off: set[ast.stmt] = set()
-        self._inner = {n for n in ast.walk(function) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))}
+        self._inner = {
+            n for n in ast.walk(function) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        }
 
     def wants(self, info: FunctionInfo) -> bool:
         """Whether a function is the one asked about, or stands inside it."""
         return info.node in self._inner
 
-    def walker(self, session: Session, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int) -> Walker:
+    def walker(
+        self, session: Session, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int
+    ) -> Walker:
         walker = _RecordingWalker(session, info, env, closure, depth)
         walker.recording = self
         return walker
 
-    def facts(self, source: Source, node: ast.expr | ast.stmt, names: Mapping[str, str], torch_version: str) -> FunctionFacts:
+    def facts(
+        self, source: Source, node: ast.expr | ast.stmt, names: Mapping[str, str], torch_version: str
+    ) -> FunctionFacts:
         off = frozenset(self.gradients_off - self.gradients_on)
         return FunctionFacts(source, self.function, node, names, self.values, self.environments, off, torch_version)
 

@@ -17,7 +17,6 @@ from graphmend.analysis.definitions import ClassInfo, FunctionInfo, dotted
 from graphmend.analysis.events import Branch, Define, Event, Raise, SetAttribute, Situation, Subscript
 from graphmend.analysis.expressions import EVALUATE, binary, element_of, index_of
 from graphmend.analysis.values import (
-    STATIC,
     UNKNOWN,
     Class,
     Const,
@@ -25,7 +24,6 @@ from graphmend.analysis.values import (
     Function,
     Instance,
     Object,
-    Static,
     Tensor,
     Value,
     join,
@@ -45,7 +43,9 @@ _ROUNDS = 3
 class Walker:
     """The walk of one activation of `info`. `env` maps local names, and dotted paths such as `self.x`, to values."""
 
-    def __init__(self, session: Session, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int) -> None:
+    def __init__(
+        self, session: Session, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int
+    ) -> None:
         self.session = session
         self.info = info
         self.module = info.module
@@ -229,7 +229,12 @@ class Walker:
     def _raise(self, node: ast.Raise) -> bool:
         if node.exc is not None:
             self.eval(node.exc)
-        if not self.depth and not self.situation.conditional and not self.situation.blocks and self.session.region.kind == "compiled":
+        if (
+            not self.depth
+            and not self.situation.conditional
+            and not self.situation.blocks
+            and self.session.region.kind == "compiled"
+        ):
             self.emit(Raise(node, node, self.situation))
         return False
 
@@ -295,7 +300,9 @@ class Walker:
                     self.emit(Branch(inner.value, node, self.situation, subject, "match"))
                 name = getattr(inner, "name", None) or getattr(inner, "rest", None)
                 if isinstance(name, str):
-                    self.env[name] = subject if isinstance(case.pattern, ast.MatchAs) else element_of(self, subject, node.subject)
+                    self.env[name] = (
+                        subject if isinstance(case.pattern, ast.MatchAs) else element_of(self, subject, node.subject)
+                    )
             if case.guard is not None:
                 condition(self, case.guard, "if")
             elif isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None:
@@ -368,7 +375,9 @@ class Walker:
             fields = dict(owner.fields or {})
             if isinstance(target.slice, ast.Constant):
                 fields[target.slice.value] = value
-            self.env[path] = Container("dict", None, value if owner.of is None and not owner.fields else join(owner.of or value, value), fields)
+            self.env[path] = Container(
+                "dict", None, value if owner.of is None and not owner.fields else join(owner.of or value, value), fields
+            )
         else:
             self.env[path] = Container(owner.kind, None, value if owner.items == () else join(owner.element, value))
 

@@ -59,7 +59,11 @@ def _scalar(kind: str) -> _Builtin:
     def convert(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
         tensor = tensor_in(args[0]) if args else None
         if tensor is not None:
-            return Scalar(Origin("takes a Python value out of a Tensor", node, tensor.origin), kind, symbolic=w.session.region.capture)
+            return Scalar(
+                Origin("takes a Python value out of a Tensor", node, tensor.origin),
+                kind,
+                symbolic=w.session.region.capture,
+            )
         if args and isinstance(args[0], Scalar):
             return args[0].derived(kind)
         if args and isinstance(args[0], Const) and isinstance(args[0].value, (int, float, bool)):
@@ -247,7 +251,9 @@ _BUILTINS: dict[str, _Builtin] = {
 # -- methods of containers ----------------------------------------------------------------------------------------------------------
 
 
-def container_method(w: Walker, value: Container, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def container_method(
+    w: Walker, value: Container, name: str, args: Arguments, keywords: Keywords, node: ast.AST
+) -> Value:
     """A method of a list, tuple, dict or set. What adds an element rebinds the name that holds the container."""
     if name in ("append", "add", "appendleft", "insert", "extend", "update", "setdefault"):
         _add(w, value, name, args, node)
@@ -307,7 +313,11 @@ def _add(w: Walker, value: Container, name: str, args: Arguments, node: ast.AST)
     else:
         new = args[-1]
     if value.kind == "dict":
-        fields = {**(value.fields or {}), **(args[0].fields or {})} if isinstance(args[0], Container) else dict(value.fields or {})
+        fields = (
+            {**(value.fields or {}), **(args[0].fields or {})}
+            if isinstance(args[0], Container)
+            else dict(value.fields or {})
+        )
         w.env[path] = Container("dict", None, new if value.of is None else join(value.of, new), fields)
     elif value.items is not None and name == "append" and len(value.items) < 8 and not w.situation.blocks:
         w.env[path] = Container(value.kind, (*value.items, new))
@@ -318,8 +328,32 @@ def _add(w: Walker, value: Container, name: str, args: Arguments, node: ast.AST)
 # -- the standard library and the rest ------------------------------------------------------------------------------------------------
 
 _PURE = frozenset(
-    "math os operator itertools functools collections inspect types typing re string copy platform sys enum dataclasses packaging "
-    "importlib struct textwrap abc numbers pathlib warnings".split()
+    [
+        "math",
+        "os",
+        "operator",
+        "itertools",
+        "functools",
+        "collections",
+        "inspect",
+        "types",
+        "typing",
+        "re",
+        "string",
+        "copy",
+        "platform",
+        "sys",
+        "enum",
+        "dataclasses",
+        "packaging",
+        "importlib",
+        "struct",
+        "textwrap",
+        "abc",
+        "numbers",
+        "pathlib",
+        "warnings",
+    ]
 )
 
 
@@ -342,7 +376,9 @@ def library(w: Walker, name: str, receiver: Value | None, args: Arguments, keywo
         return Object(name)
     if name in ("itertools.chain", "itertools.product", "itertools.zip_longest"):
         elements = tuple(element(w, a, node) for a in args)
-        return Container("generator", of=join_all(elements) if name == "itertools.chain" else Container("tuple", elements))
+        return Container(
+            "generator", of=join_all(elements) if name == "itertools.chain" else Container("tuple", elements)
+        )
     if name.startswith("math.") and any_of(args) is not None:
         tensor = any_of(args)
         return Scalar(Origin("takes a Python value out of a Tensor", node, tensor.origin if tensor else None), "float")

@@ -56,7 +56,9 @@ def _forwards(session: Session, module: ModuleInfo) -> Iterator[Root]:
 
 
 def _untraced(info: FunctionInfo) -> bool:
-    return info.decorated_with("torch.compiler.disable", "torch._dynamo.disable", "torch.jit.unused", "torch.jit.ignore")
+    return info.decorated_with(
+        "torch.compiler.disable", "torch._dynamo.disable", "torch.jit.unused", "torch.jit.ignore"
+    )
 
 
 def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
@@ -74,22 +76,32 @@ def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
         yield from _called(session, module, scope, call, capture)
 
 
-def _called(session: Session, module: ModuleInfo, scope: FunctionInfo | None, call: ast.Call, capture: bool) -> Iterator[Root]:
+def _called(
+    session: Session, module: ModuleInfo, scope: FunctionInfo | None, call: ast.Call, capture: bool
+) -> Iterator[Root]:
     """`torch.compile(X)`, `X.compile()` and `torch.export.export(X, ...)`."""
     name = module.qualified(call.func)
     target: ast.expr | None = None
     if name in COMPILE or name in EXPORT:
-        target = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg in ("model", "mod", "f")), None)
+        target = (
+            call.args[0]
+            if call.args
+            else next((k.value for k in call.keywords if k.arg in ("model", "mod", "f")), None)
+        )
     elif isinstance(call.func, ast.Call) and _compile_call(session, module, call.func) is not None and call.args:
         target = call.args[0]
         call = call.func
     elif isinstance(call.func, ast.Attribute) and call.func.attr == "compile":
         value = session.evaluate_in(module, scope, call.func.value)
-        if isinstance(value, (Instance, Container)) or (isinstance(value, Object) and value.cls.startswith("torch.nn.")):
+        if isinstance(value, (Instance, Container)) or (
+            isinstance(value, Object) and value.cls.startswith("torch.nn.")
+        ):
             target = call.func.value
     if target is None:
         return
-    strict = name not in EXPORT or any(k.arg == "strict" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords)
+    strict = name not in EXPORT or any(
+        k.arg == "strict" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords
+    )
     if not strict:
         return
     for function in _targets(session, session.evaluate_in(module, scope, target)):
@@ -115,10 +127,14 @@ def _targets(session: Session, value: Value) -> Iterator[Function]:
             yield from _targets(session, item)
 
 
-def _root(session: Session, module: ModuleInfo, function: Function, node: ast.expr, site: ast.Call | None, capture: bool) -> Root:
+def _root(
+    session: Session, module: ModuleInfo, function: Function, node: ast.expr, site: ast.Call | None, capture: bool
+) -> Root:
     fullgraph = site is not None and _constant_keyword(site, "fullgraph") is True
     evidence = f"{function.info.qualname} is compiled at line {node.lineno}: {_short(node)}"
-    region = Region("compiled", evidence, (module.source.path, module.source.span(node)), fullgraph, fullgraph or capture)
+    region = Region(
+        "compiled", evidence, (module.source.path, module.source.span(node)), fullgraph, fullgraph or capture
+    )
     return Root(function, region, session.examples(function))
 
 
@@ -156,7 +172,11 @@ def _flags_switched_on(module: ModuleInfo) -> bool:
         return False
     on = set()
     for statement in statements_of(module.source.tree.body):
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant) and statement.value.value is True:
+        if (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.value, ast.Constant)
+            and statement.value.value is True
+        ):
             for target in statement.targets:
                 name = module.qualified(target) or ""
                 if name.startswith("torch._dynamo.config."):
@@ -180,9 +200,9 @@ def _calls(module: ModuleInfo) -> Iterator[tuple[FunctionInfo | None, ast.Call]]
         scope = scopes.get(node, scope)
         if isinstance(node, ast.Call):
             text = dotted(node.func)
-            if (text is not None and text.rpartition(".")[2] in ("compile", "optimize", "export")) or isinstance(node.func, ast.Call):
+            if (text is not None and text.rpartition(".")[2] in ("compile", "optimize", "export")) or isinstance(
+                node.func, ast.Call
+            ):
                 yield scope, node
         decorators = getattr(node, "decorator_list", ())
         stack.extend((c, scope) for c in ast.iter_child_nodes(node) if c not in decorators)
-
-

@@ -24,13 +24,11 @@ from graphmend.analysis.report import Report
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.rule import Context, Rule
 from graphmend.analysis.settings import Settings
-from graphmend.analysis.tensor_ops import result
 from graphmend.analysis.torch_facts import load
 from graphmend.analysis.usage import inferred
 from graphmend.analysis.values import (
     NONE,
     UNKNOWN,
-    Class,
     Const,
     Container,
     Function,
@@ -57,14 +55,19 @@ OPAQUE = frozenset({
     "numba.jit", "numba.njit", "torch.compiler.assume_constant_result", "torch._dynamo.assume_constant_result",
     "torch._dynamo.nonstrict_trace", "torch.library.triton_op",
 })  # fmt: skip
-DISABLED = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo", "torch.jit.ignore"} - {"torch.jit.ignore"})
+DISABLED = frozenset(
+    {"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo", "torch.jit.ignore"}
+    - {"torch.jit.ignore"}
+)
 _GRADIENTS_OFF = ("torch.no_grad", "torch.inference_mode")
 
 
 class Session:
     """The walks of one check."""
 
-    def __init__(self, module: ModuleInfo | None, project: Project, settings: Settings, rules: tuple[Rule, ...] = RULES) -> None:
+    def __init__(
+        self, module: ModuleInfo | None, project: Project, settings: Settings, rules: tuple[Rule, ...] = RULES
+    ) -> None:
         self.module = module
         self.project = project
         self.settings = settings
@@ -93,7 +96,9 @@ class Session:
         found = self._by_callee.get(callee)
         if found is None:
             ignored = callee in self.settings.ignore_calls
-            found = () if ignored else tuple(r for r in self._rules if Call in r.events and r.concerns(callee, self.torch))
+            found = (
+                () if ignored else tuple(r for r in self._rules if Call in r.events and r.concerns(callee, self.torch))
+            )
             self._by_callee[callee] = found
         return found
 
@@ -135,7 +140,9 @@ class Session:
             self.depth = 0
             self._active.clear()
 
-    def parameters(self, info: FunctionInfo, receiver: Value | None, given: tuple[Value, ...] | None = None) -> Environment:
+    def parameters(
+        self, info: FunctionInfo, receiver: Value | None, given: tuple[Value, ...] | None = None
+    ) -> Environment:
         """What the parameters of a function are, as far as its own text says."""
         env: Environment = {}
         arguments = info.node.args
@@ -155,8 +162,8 @@ class Session:
             extra = given[len(positional) :] if given is not None else ()
             env[arguments.vararg.arg] = Container("tuple", extra) if extra else Container("tuple", of=of)
         if arguments.kwarg is not None:
-            fields: dict[str, Value] = {}
-            env[arguments.kwarg.arg] = Container("dict", None if given is not None else UNKNOWN and None, None if given is not None else UNKNOWN, fields)
+            # an example that passes no keywords shows that there are none; otherwise anything may be among them
+            env[arguments.kwarg.arg] = Container("dict", None, None if given is not None else UNKNOWN, {})
         return env
 
     def _parameter(self, info: FunctionInfo, parameter: ast.arg, where: str) -> Value:
@@ -199,7 +206,9 @@ class Session:
         """What a definition's name stands for. Decorators that keep the function's meaning, which most do, are looked through."""
         return Function(info, bound=bound)
 
-    def enter(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST) -> Value:
+    def enter(
+        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST
+    ) -> Value:
         """The value of a call of a function in reach. Walks its body unless that was done for such arguments."""
         info = function.info
         if info.decorators and self.within_region and not w.silent and isinstance(node, ast.expr):
@@ -226,7 +235,13 @@ class Session:
         return value
 
     def _walk(
-        self, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, silent: int, conditional: int, caller: ast.stmt | None
+        self,
+        info: FunctionInfo,
+        env: Environment,
+        closure: Mapping[str, Value] | None,
+        silent: int,
+        conditional: int,
+        caller: ast.stmt | None,
     ) -> Value:
         walker = self.walker(info, env, closure)
         walker.silent = silent
@@ -249,15 +264,25 @@ class Session:
             value = _made_here(value)
         return value
 
-    def _silently(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST) -> Value:
+    def _silently(
+        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST
+    ) -> Value:
         w.silent += 1
         try:
             return self.enter(function, args, keywords, w, node)
         finally:
             w.silent -= 1
 
-    def _opaque(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST) -> Value:
-        promised = annotated(self, function.info.module, getattr(function.info.node, "returns", None), function.info.name, function.info.qualname)
+    def _opaque(
+        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST
+    ) -> Value:
+        promised = annotated(
+            self,
+            function.info.module,
+            getattr(function.info.node, "returns", None),
+            function.info.name,
+            function.info.qualname,
+        )
         return _made_here(promised) if promised is not UNKNOWN else self._silently(function, args, keywords, w, node)
 
     def _bind(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value]) -> Environment:
@@ -280,7 +305,11 @@ class Session:
             name = parameter.arg
             if name not in env:
                 default = info.defaults.get(name)
-                env[name] = self.evaluate(info.module, default) if default is not None else self._parameter(info, parameter, info.qualname)
+                env[name] = (
+                    self.evaluate(info.module, default)
+                    if default is not None
+                    else self._parameter(info, parameter, info.qualname)
+                )
             elif env[name] is UNKNOWN:
                 env[name] = annotated(self, info.module, parameter.annotation, name, info.qualname)
         if arguments.vararg is not None:
@@ -318,7 +347,11 @@ class Session:
         w = Walker(self, scope, self.parameters(scope, receiver), None, self.depth)
         w.silent = 1
         for statement in statements_of(scope.node.body):
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+            if (
+                isinstance(statement, ast.Assign)
+                and len(statement.targets) == 1
+                and isinstance(statement.targets[0], ast.Name)
+            ):
                 w.lazy.setdefault(statement.targets[0].id, statement.value)
             elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 w.env[statement.name] = Function(self.inner_function(statement, scope), closure=w.env)
@@ -370,7 +403,9 @@ class Session:
 
     def is_rebound(self, module: ModuleInfo, name: str) -> bool:
         """Whether a function may assign the global `name`."""
-        return f"global {name}" in module.source.text or f", {name}" in module.source.text and "global " in module.source.text
+        return f"global {name}" in module.source.text or (
+            f", {name}" in module.source.text and "global " in module.source.text
+        )
 
     def object_attribute(self, value: Object, name: str, node: ast.AST) -> Value:
         """An attribute of an instance of an outside class."""
@@ -381,7 +416,16 @@ class Session:
                 return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
             if name == "training":
                 return Static("bool")
-            if cls != "torch.nn.Module" and name in ("in_features", "out_features", "padding", "stride", "kernel_size", "p", "eps", "padding_idx"):
+            if cls != "torch.nn.Module" and name in (
+                "in_features",
+                "out_features",
+                "padding",
+                "stride",
+                "kernel_size",
+                "p",
+                "eps",
+                "padding_idx",
+            ):
                 return Static()
             if cls == "torch.nn.Module" and name not in MODULE_METHODS:
                 return UNKNOWN
@@ -394,20 +438,66 @@ class Session:
 
 
 MODULE_METHODS = frozenset(
-    "parameters named_parameters buffers named_buffers children named_children modules named_modules apply to cuda cpu float half double "
-    "bfloat16 train eval requires_grad_ zero_grad state_dict load_state_dict register_buffer register_parameter register_forward_hook "
-    "register_forward_pre_hook register_full_backward_hook register_backward_hook add_module register_module get_submodule get_parameter "
-    "get_buffer type share_memory compile extra_repr".split()
+    [
+        "parameters",
+        "named_parameters",
+        "buffers",
+        "named_buffers",
+        "children",
+        "named_children",
+        "modules",
+        "named_modules",
+        "apply",
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "half",
+        "double",
+        "bfloat16",
+        "train",
+        "eval",
+        "requires_grad_",
+        "zero_grad",
+        "state_dict",
+        "load_state_dict",
+        "register_buffer",
+        "register_parameter",
+        "register_forward_hook",
+        "register_forward_pre_hook",
+        "register_full_backward_hook",
+        "register_backward_hook",
+        "add_module",
+        "register_module",
+        "get_submodule",
+        "get_parameter",
+        "get_buffer",
+        "type",
+        "share_memory",
+        "compile",
+        "extra_repr",
+    ]
 )
-_MODULE_SCOPE = ast.parse("def module(): pass").body[0]
-assert isinstance(_MODULE_SCOPE, ast.FunctionDef)
+_MODULE_SCOPE = ast.Lambda(ast.parse("lambda: 0", mode="eval").body.args, ast.Constant(0))  # type: ignore[attr-defined]
 
 
 def _passed(value: Value, name: str, info: FunctionInfo) -> Value:
     """An argument as the callee sees it: its evidence goes on with the parameter's name."""
     if isinstance(value, Tensor) and value.origin is not None:
-        origin = Origin(f"is passed to {info.qualname} as {name}" if not _same_link(value.origin, name) else value.origin.says, value.origin.node, value.origin)
-        return Tensor(origin, value.rank, value.dtype, value.shape, likely=value.likely, graph_input=value.graph_input, ndarray=value.ndarray)
+        origin = Origin(
+            f"is passed to {info.qualname} as {name}" if not _same_link(value.origin, name) else value.origin.says,
+            value.origin.node,
+            value.origin,
+        )
+        return Tensor(
+            origin,
+            value.rank,
+            value.dtype,
+            value.shape,
+            likely=value.likely,
+            graph_input=value.graph_input,
+            ndarray=value.ndarray,
+        )
     return value
 
 
@@ -416,7 +506,14 @@ def _example(value: Value, name: str) -> Value:
     if isinstance(value, Tensor):
         origin = Origin("is a Tensor, as example_inputs() shows", name)
         dtype = value.dtype if value.dtype is not None else ("dtype", name)
-        return Tensor(origin, value.rank, dtype, () if value.rank == 0 else ("shape", name), graph_input=True, ndarray=value.ndarray)
+        return Tensor(
+            origin,
+            value.rank,
+            dtype,
+            () if value.rank == 0 else ("shape", name),
+            graph_input=True,
+            ndarray=value.ndarray,
+        )
     if isinstance(value, Const):
         return value if value.value is None else Static(value.type)
     if isinstance(value, Container):
@@ -438,5 +535,3 @@ def _made_here(value: Value) -> Value:
     if isinstance(value, Tensor) and value.graph_input:
         return Tensor(value.origin, value.rank, None, None, likely=value.likely, ndarray=value.ndarray)
     return value
-
-

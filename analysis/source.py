@@ -123,7 +123,9 @@ class Source:
             return utf8
         return self.lines.from_units(line - 1, utf8 + 3 * bom, "utf-8")
 
-    def span(self, node: ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias | ast.pattern) -> Span:
+    def span(
+        self, node: ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias | ast.pattern
+    ) -> Span:
         """Where a node stands."""
         end_line, end = node.end_lineno or node.lineno, node.end_col_offset
         return Span(
@@ -135,4 +137,6 @@ class Source:
 
     def segment(self, span: Span) -> str:
         """The text of a range."""
-        return self.text[self.lines.offset(span.line - 1, span.column) : self.lines.offset(span.end_line - 1, span.end_column)]
+        return self.text[
+            self.lines.offset(span.line - 1, span.column) : self.lines.offset(span.end_line - 1, span.end_column)
+        ]

@@ -61,7 +61,11 @@ def promote_scalar(dtype: Hashable, kind: str | None) -> Hashable:
 
 def promote(a: Tensor, b: Tensor) -> Hashable:
     """The dtype of arithmetic between two tensors."""
-    if a.dtype is not None and a.dtype == b.dtype and not (isinstance(a.dtype, str) and a.dtype in ("int", "float", "complex")):
+    if (
+        a.dtype is not None
+        and a.dtype == b.dtype
+        and not (isinstance(a.dtype, str) and a.dtype in ("int", "float", "complex"))
+    ):
         return a.dtype
     one, two = dtype_kind(a.dtype), dtype_kind(b.dtype)
     if one is not None and two is not None:
@@ -100,7 +104,9 @@ def binary(node: ast.BinOp | ast.AugAssign, op: ast.operator, left: Value, right
         rank, shape = broadcast(a, b)
         dtype = promote(a, b)
         if isinstance(op, ast.MatMult):
-            rank = max(a.rank, b.rank) if a.rank is not None and b.rank is not None and min(a.rank, b.rank) >= 2 else None
+            rank = (
+                max(a.rank, b.rank) if a.rank is not None and b.rank is not None and min(a.rank, b.rank) >= 2 else None
+            )
             shape = None
     else:
         other = right if a is not None else left
@@ -110,10 +116,18 @@ def binary(node: ast.BinOp | ast.AugAssign, op: ast.operator, left: Value, right
             rank = shape = dtype = None  # an unknown operand may be a tensor of any shape
     if isinstance(op, ast.Div):
         kind = dtype_kind(dtype)
-        dtype = dtype if kind in ("float", "complex") else "float" if kind in ("int", "bool") else promote_scalar(dtype, "float")
+        dtype = (
+            dtype
+            if kind in ("float", "complex")
+            else "float"
+            if kind in ("int", "bool")
+            else promote_scalar(dtype, "float")
+        )
     if isinstance(node, ast.AugAssign) and a is not None:
         rank, shape, dtype = a.rank, a.shape, a.dtype  # in place: the target keeps what it is
-    if any(not isinstance(o, (Tensor, Static, Scalar)) for o in (*options(left), *options(right))) and (a is None or b is None):
+    if any(not isinstance(o, (Tensor, Static, Scalar)) for o in (*options(left), *options(right))) and (
+        a is None or b is None
+    ):
         rank = shape = None
     return result(base, node, "is a Tensor, as an operand is", rank=rank, dtype=dtype, shape=shape)
 
@@ -134,7 +148,9 @@ def compare(node: ast.Compare, left: Value, right: Value) -> Value:
 
 def subscript(value: Tensor, index: Value, node: ast.AST) -> Value:
     """`value[index]`."""
-    parts = index.items if isinstance(index, Container) and index.kind == "tuple" and index.items is not None else (index,)
+    parts = (
+        index.items if isinstance(index, Container) and index.kind == "tuple" and index.items is not None else (index,)
+    )
     rank = value.rank
     for part in parts:
         if rank is None:
@@ -143,13 +159,15 @@ def subscript(value: Tensor, index: Value, node: ast.AST) -> Value:
             rank += 1
         elif isinstance(part, Const) and part.value is Ellipsis:
             continue
-        elif isinstance(part, Static) and part.type in ("int",) or isinstance(part, Scalar):
+        elif (isinstance(part, Static) and part.type in ("int",)) or isinstance(part, Scalar):
             rank -= 1
         elif isinstance(part, Container) and part.kind == "slice":
             continue
         elif isinstance(part, Tensor) and len(parts) == 1 and part.rank is not None and dtype_kind(part.dtype) == "int":
             rank += part.rank - 1
-        elif isinstance(part, Tensor) and len(parts) == 1 and part.rank is not None and dtype_kind(part.dtype) == "bool":
+        elif (
+            isinstance(part, Tensor) and len(parts) == 1 and part.rank is not None and dtype_kind(part.dtype) == "bool"
+        ):
             rank += 1 - part.rank
         else:
             rank = None
@@ -170,7 +188,23 @@ _TORCH_DTYPES = {
     "cdouble": "complex128",
 }  # fmt: skip
 _DTYPE_NAMES = frozenset(
-    "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128".split()
+    [
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ]
 )
 
 
@@ -187,37 +221,230 @@ def dtype_of(value: Value | None) -> Hashable:
 
 #: elementwise, of one tensor: same shape, same dtype
 _SAME = frozenset(
-    "abs absolute neg negative positive clamp clamp_min clamp_max clip relu relu6 leaky_relu square sign sgn ceil floor round trunc fix "
-    "clone contiguous detach detach_ cpu cuda zeros_like ones_like empty_like rand_like randn_like full_like dropout triu tril flip roll "
-    "requires_grad_ hardtanh threshold nan_to_num alpha_dropout feature_dropout masked_fill fill relu_ clamp_ bitwise_not "
-    "cumsum cumprod sort_ where_ masked_fill_ fill_ zero_ add_ sub_ mul_ div_ copy_ neg_ abs_ exp_ sqrt_ normal_ uniform_ exponential_ "
-    "bernoulli_ random_ log_ sigmoid_ tanh_ floor_ ceil_ round_ pow_ masked_scatter masked_scatter_ scatter scatter_ scatter_add "
-    "scatter_add_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ glu_ rsqrt_ reciprocal_ dropout_ apply_ map_".split()
+    [
+        "abs",
+        "absolute",
+        "neg",
+        "negative",
+        "positive",
+        "clamp",
+        "clamp_min",
+        "clamp_max",
+        "clip",
+        "relu",
+        "relu6",
+        "leaky_relu",
+        "square",
+        "sign",
+        "sgn",
+        "ceil",
+        "floor",
+        "round",
+        "trunc",
+        "fix",
+        "clone",
+        "contiguous",
+        "detach",
+        "detach_",
+        "cpu",
+        "cuda",
+        "zeros_like",
+        "ones_like",
+        "empty_like",
+        "rand_like",
+        "randn_like",
+        "full_like",
+        "dropout",
+        "triu",
+        "tril",
+        "flip",
+        "roll",
+        "requires_grad_",
+        "hardtanh",
+        "threshold",
+        "nan_to_num",
+        "alpha_dropout",
+        "feature_dropout",
+        "masked_fill",
+        "fill",
+        "relu_",
+        "clamp_",
+        "bitwise_not",
+        "cumsum",
+        "cumprod",
+        "sort_",
+        "where_",
+        "masked_fill_",
+        "fill_",
+        "zero_",
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "copy_",
+        "neg_",
+        "abs_",
+        "exp_",
+        "sqrt_",
+        "normal_",
+        "uniform_",
+        "exponential_",
+        "bernoulli_",
+        "random_",
+        "log_",
+        "sigmoid_",
+        "tanh_",
+        "floor_",
+        "ceil_",
+        "round_",
+        "pow_",
+        "masked_scatter",
+        "masked_scatter_",
+        "scatter",
+        "scatter_",
+        "scatter_add",
+        "scatter_add_",
+        "index_add",
+        "index_add_",
+        "index_copy",
+        "index_copy_",
+        "index_fill",
+        "index_fill_",
+        "glu_",
+        "rsqrt_",
+        "reciprocal_",
+        "dropout_",
+        "apply_",
+        "map_",
+    ]
 )
 #: elementwise, of one tensor: same shape, floating result
 _FLOATING = frozenset(
-    "sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv "
-    "lgamma digamma reciprocal softmax log_softmax gelu silu mish softplus elu selu celu logsigmoid hardswish hardsigmoid logit "
-    "softsign tanhshrink normalize layer_norm rms_norm".split()
+    [
+        "sqrt",
+        "rsqrt",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "sigmoid",
+        "erf",
+        "erfc",
+        "erfinv",
+        "lgamma",
+        "digamma",
+        "reciprocal",
+        "softmax",
+        "log_softmax",
+        "gelu",
+        "silu",
+        "mish",
+        "softplus",
+        "elu",
+        "selu",
+        "celu",
+        "logsigmoid",
+        "hardswish",
+        "hardsigmoid",
+        "logit",
+        "softsign",
+        "tanhshrink",
+        "normalize",
+        "layer_norm",
+        "rms_norm",
+    ]
 )
-_BOOLEAN = frozenset("isnan isinf isfinite isposinf isneginf logical_not signbit isreal".split())
+_BOOLEAN = frozenset(["isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not", "signbit", "isreal"])
 _BINARY = frozenset(
-    "add sub subtract mul multiply minimum maximum fmin fmax remainder fmod bitwise_and bitwise_or bitwise_xor logaddexp hypot "
-    "floor_divide pow lerp addcmul addcdiv".split()
+    [
+        "add",
+        "sub",
+        "subtract",
+        "mul",
+        "multiply",
+        "minimum",
+        "maximum",
+        "fmin",
+        "fmax",
+        "remainder",
+        "fmod",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "logaddexp",
+        "hypot",
+        "floor_divide",
+        "pow",
+        "lerp",
+        "addcmul",
+        "addcdiv",
+    ]
 )
-_BINARY_FLOAT = frozenset("div divide true_divide atan2 xlogy".split())
-_BINARY_BOOL = frozenset("eq ne lt le gt ge greater greater_equal less less_equal not_equal logical_and logical_or logical_xor isclose".split())
+_BINARY_FLOAT = frozenset(["div", "divide", "true_divide", "atan2", "xlogy"])
+_BINARY_BOOL = frozenset(
+    [
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "greater",
+        "greater_equal",
+        "less",
+        "less_equal",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "isclose",
+    ]
+)
 #: over all dimensions without `dim`, else over some: dtype of the result by kind of the operand's
 _REDUCTIONS = {
     "sum": "sum", "prod": "sum", "mean": "float", "std": "float", "var": "float", "norm": "float", "logsumexp": "float",
     "amax": "same", "amin": "same", "max": "same", "min": "same", "median": "same", "nansum": "sum", "nanmean": "float", "quantile": "float",
     "any": "bool", "all": "bool", "argmax": "int64", "argmin": "int64", "count_nonzero": "int64",
 }  # fmt: skip
-_FACTORIES = frozenset("zeros ones empty rand randn full eye arange linspace randint randperm tensor as_tensor scalar_tensor".split())
-_RESHAPES = frozenset("view reshape expand permute repeat".split())
+_FACTORIES = frozenset(
+    [
+        "zeros",
+        "ones",
+        "empty",
+        "rand",
+        "randn",
+        "full",
+        "eye",
+        "arange",
+        "linspace",
+        "randint",
+        "randperm",
+        "tensor",
+        "as_tensor",
+        "scalar_tensor",
+    ]
+)
+_RESHAPES = frozenset(["view", "reshape", "expand", "permute", "repeat"])
 
 
-def operation(name: str, self_: Tensor | None, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+def operation(
+    name: str, self_: Tensor | None, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
+) -> Tensor:
     """The tensor that `torch.name(...)` or `self_.name(...)` gives, for an operation that gives one tensor."""
     operands = (self_, *args) if self_ is not None else args
     first = next((t for t in map(tensor_in, operands) if t is not None), None)
@@ -228,14 +455,16 @@ def operation(name: str, self_: Tensor | None, args: tuple[Value, ...], keywords
     if name in ("to", "type", "type_as", "astype"):
         return _converted(name, first, rest, keywords, node)
     if name in _TORCH_DTYPES or name in ("bool", "bfloat16", "byte", "char"):
-        dtype = {"byte": "uint8", "char": "int8"}.get(name, _TORCH_DTYPES.get(name, name))
-        return result(first, node, said, rank=first.rank, dtype=dtype, shape=first.shape)
+        named = {"byte": "uint8", "char": "int8"}.get(name, _TORCH_DTYPES.get(name, name))
+        return result(first, node, said, rank=first.rank, dtype=named, shape=first.shape)
     if name in _SAME:
         dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else first.dtype
         return result(first, node, said, rank=first.rank, dtype=dtype, shape=first.shape)
     if name in _FLOATING:
         kind = dtype_kind(first.dtype)
-        floating = first.dtype if kind in ("float", "complex") else "float" if kind else promote_scalar(first.dtype, "float")
+        floating = (
+            first.dtype if kind in ("float", "complex") else "float" if kind else promote_scalar(first.dtype, "float")
+        )
         if "dtype" in keywords:
             floating = dtype_of(keywords["dtype"])
         return result(first, node, said, rank=first.rank, dtype=floating, shape=first.shape)
@@ -254,15 +483,28 @@ def operation(name: str, self_: Tensor | None, args: tuple[Value, ...], keywords
         dims = rest[0].items if len(rest) == 1 and isinstance(rest[0], Container) else rest
         known = dims is not None and all(isinstance(d, Static) and d.type == "int" for d in dims)
         return result(first, node, said, rank=len(dims) if known and dims is not None else None, dtype=first.dtype)
-    if name in ("transpose", "cat", "flip", "t", "expand_as", "view_as", "chunk", "swapaxes", "movedim", "mT", "T", "index_select"):
+    if name in (
+        "transpose",
+        "cat",
+        "flip",
+        "t",
+        "expand_as",
+        "view_as",
+        "chunk",
+        "swapaxes",
+        "movedim",
+        "mT",
+        "T",
+        "index_select",
+    ):
         return result(first, node, said, rank=first.rank, dtype=first.dtype)
     if name in ("linear", "conv1d", "conv2d", "conv3d", "bmm", "baddbmm"):
         return result(first, node, said, rank=first.rank, dtype=first.dtype)
     if name == "flatten" and not rest and not keywords:
         return result(first, node, said, rank=1, dtype=first.dtype)
     if name in ("take", "gather", "squeeze", "select", "narrow", "masked_select", "nonzero"):
-        dtype = "int64" if name == "nonzero" else first.dtype
-        return result(first, node, said, rank=1 if name == "masked_select" else None, dtype=dtype)
+        picked = "int64" if name == "nonzero" else first.dtype
+        return result(first, node, said, rank=1 if name == "masked_select" else None, dtype=picked)
     return result(first, node, said)
 
 
@@ -275,7 +517,9 @@ def _factory(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], 
         if name in ("full", "randint"):
             container = next((a for a in args if isinstance(a, Container)), None)
             sizes = container.items if container is not None else None
-        if sizes is not None and all(isinstance(s, Static) and not isinstance(s, Const) or isinstance(s, Const) for s in sizes):
+        if sizes is not None and all(
+            (isinstance(s, Static) and not isinstance(s, Const)) or isinstance(s, Const) for s in sizes
+        ):
             rank = len(sizes)
             if all(isinstance(s, Const) and isinstance(s.value, int) for s in sizes):
                 shape = tuple(s.value for s in sizes if isinstance(s, Const))
@@ -284,7 +528,9 @@ def _factory(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], 
     elif name in ("arange", "linspace", "randperm"):
         rank = 1
         if "dtype" not in keywords:
-            integral = name == "randperm" or (name == "arange" and all(isinstance(a, Static) and a.type == "int" for a in args))
+            integral = name == "randperm" or (
+                name == "arange" and all(isinstance(a, Static) and a.type == "int" for a in args)
+            )
             dtype = "int64" if integral else "float" if name == "linspace" else None
     elif name in ("tensor", "as_tensor", "scalar_tensor", "array", "asarray"):
         rank, kind = _literal(args[0]) if args else (None, None)
@@ -307,7 +553,9 @@ def _literal(value: Value) -> tuple[int | None, str | None]:
     return None, None
 
 
-def _converted(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+def _converted(
+    name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
+) -> Tensor:
     dtype: Hashable = first.dtype
     for argument in (*rest, *(v for k, v in keywords.items() if k in ("dtype", "other"))):
         other = tensor_in(argument)
@@ -315,9 +563,9 @@ def _converted(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mapp
             dtype = other.dtype
         elif (named := dtype_of(argument)) is not None:
             dtype = named
-        elif isinstance(argument, Static) and argument.type in ("device", "str", "bool"):
-            continue
-        elif isinstance(argument, Ref) and argument.name.startswith("torch.device"):
+        elif (isinstance(argument, Static) and argument.type in ("device", "str", "bool")) or (
+            isinstance(argument, Ref) and argument.name.startswith("torch.device")
+        ):
             continue
         else:
             dtype = None
@@ -352,7 +600,14 @@ def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mappin
     over_some = bool(rest) or any(k in keywords for k in ("dim", "axis"))
     if not over_some:
         keep = keywords.get("keepdim")
-        return result(first, node, "returns a Tensor", rank=0 if keep is None else first.rank, dtype=dtype, shape=() if keep is None else None)
+        return result(
+            first,
+            node,
+            "returns a Tensor",
+            rank=0 if keep is None else first.rank,
+            dtype=dtype,
+            shape=() if keep is None else None,
+        )
     keep = keywords.get("keepdim") or keywords.get("keepdims") or (rest[1] if len(rest) > 1 else None)
     axis = keywords.get("dim") or keywords.get("axis") or (rest[0] if rest else None)
     kept = keep is not None and not (isinstance(keep, Const) and keep.value is False)
@@ -389,7 +644,13 @@ def any_of(values: tuple[Value, ...]) -> Tensor | None:
     for value in values:
         found = tensor_in(value)
         if found is None and isinstance(value, Container):
-            found = tensor_in(join_all(value.items)) if value.items else tensor_in(value.of) if value.of is not None else None
+            found = (
+                tensor_in(join_all(value.items))
+                if value.items
+                else tensor_in(value.of)
+                if value.of is not None
+                else None
+            )
         if found is not None:
             return found
     return None

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 #: attributes that tensors share with what else gets passed to a model: modules, configuration, containers, strings, dates
 _SHARED = frozenset(dir(list)) | frozenset(dir(dict)) | frozenset(dir(str)) | frozenset(dir(set)) | frozenset(dir(int)) | frozenset(
-    "to cuda cpu float half double bfloat16 type apply share_memory requires_grad_ train eval name data grad names T H real imag copy "
-    "device dtype layout is_cuda register_hook parameters mode values indices size map_ record_stream".split()
+    ["to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "apply", "share_memory", "requires_grad_", "train", "eval", "name", "data", "grad", "names", "T", "H", "real", "imag", "copy", "device", "dtype", "layout", "is_cuda", "register_hook", "parameters", "mode", "values", "indices", "size", "map_", "record_stream"]
 )  # fmt: skip
 _TELLING = frozenset({"shape", "ndim"})
 
@@ -25,7 +24,9 @@ def inferred(session: Session, info: FunctionInfo, name: str) -> Tensor | None:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
             if node.attr in _TELLING or (node.attr not in _SHARED and _is_tensor_member(session, node.attr)):
                 return _tensor(name, f"is used as a Tensor in {info.qualname}: {name}.{node.attr}")
-        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name) and node.args[0].id == name:
+        elif (
+            isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name) and node.args[0].id == name
+        ):
             callee = info.module.qualified(node.func)
             if callee is not None and callee.startswith("torch.") and _takes_tensor(session, callee):
                 return _tensor(name, f"is used as a Tensor in {info.qualname}: {callee}({name})")
@@ -37,7 +38,9 @@ def _tensor(name: str, says: str) -> Tensor:
 
 
 def _is_tensor_member(session: Session, attr: str) -> bool:
-    return session.torch.knows(f"torch.Tensor.{attr}") or (attr.startswith("is_") and session.torch.attribute(attr) is not None)
+    return session.torch.knows(f"torch.Tensor.{attr}") or (
+        attr.startswith("is_") and session.torch.attribute(attr) is not None
+    )
 
 
 def _takes_tensor(session: Session, callee: str) -> bool:

@@ -52,6 +52,7 @@ class Value:
 
     __slots__ = ()
     key: Hashable = None
+    """What a summary is looked up by: equal keys, equal values but for their evidence."""
     origin: Origin | None = None
 
 
@@ -146,7 +147,9 @@ class Scalar(Value):
 
     __slots__ = ("likely", "origin", "symbolic", "type")
 
-    def __init__(self, origin: Origin | None = None, type: str | None = None, *, likely: bool = False, symbolic: bool = False) -> None:
+    def __init__(
+        self, origin: Origin | None = None, type: str | None = None, *, likely: bool = False, symbolic: bool = False
+    ) -> None:
         self.origin = origin
         self.type = type
         self.likely = likely
@@ -237,7 +240,9 @@ class Function(Value):
 
     __slots__ = ("bound", "closure", "info")
 
-    def __init__(self, info: FunctionInfo, bound: Value | None = None, closure: Mapping[str, Value] | None = None) -> None:
+    def __init__(
+        self, info: FunctionInfo, bound: Value | None = None, closure: Mapping[str, Value] | None = None
+    ) -> None:
         self.info = info
         self.bound = bound
         self.closure = closure
@@ -330,7 +335,7 @@ _KINDS = {"bool": "bool", "complex64": "complex", "complex128": "complex", "comp
 
 
 def dtype_kind(dtype: Hashable) -> str | None:
-    """"bool", "int", "float" or "complex" of a dtype as a Tensor carries it; None where it is not known."""
+    """ "bool", "int", "float" or "complex" of a dtype as a Tensor carries it; None where it is not known."""
     if isinstance(dtype, tuple):  # a token ("float", token): a promotion that has happened for certain
         return dtype[0] if dtype and dtype[0] in ("float", "complex") else None
     if not isinstance(dtype, str):
@@ -372,7 +377,13 @@ def _join_alike(a: Value, b: Value) -> Value | None:
     if isinstance(a, Tensor):
         if not isinstance(b, Tensor) or a.ndarray != b.ndarray:
             return None
-        if a.rank == b.rank and a.dtype == b.dtype and a.shape == b.shape and a.likely == b.likely and a.graph_input == b.graph_input:
+        if (
+            a.rank == b.rank
+            and a.dtype == b.dtype
+            and a.shape == b.shape
+            and a.likely == b.likely
+            and a.graph_input == b.graph_input
+        ):
             return a
         dtype: Hashable = a.dtype if a.dtype == b.dtype else None
         if dtype is None and dtype_kind(a.dtype) == dtype_kind(b.dtype):

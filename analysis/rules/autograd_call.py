@@ -14,8 +14,24 @@ _CALLS = {
     "torch.Tensor.retain_grad": "GB0108", "torch.Tensor.requires_grad_": "GB0125", "torch.nn.Module.requires_grad_": "GB0125",
 }  # fmt: skip
 _FACTORIES = frozenset(
-    "torch.zeros torch.ones torch.empty torch.rand torch.randn torch.full torch.tensor torch.arange torch.eye torch.linspace "
-    "torch.zeros_like torch.ones_like torch.rand_like torch.randn_like torch.empty_like torch.full_like".split()
+    [
+        "torch.zeros",
+        "torch.ones",
+        "torch.empty",
+        "torch.rand",
+        "torch.randn",
+        "torch.full",
+        "torch.tensor",
+        "torch.arange",
+        "torch.eye",
+        "torch.linspace",
+        "torch.zeros_like",
+        "torch.ones_like",
+        "torch.rand_like",
+        "torch.randn_like",
+        "torch.empty_like",
+        "torch.full_like",
+    ]
 )
 
 

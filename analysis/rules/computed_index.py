@@ -65,7 +65,12 @@ def example_inputs():
         assert isinstance(event, Subscript)
         if isinstance(event.value, Tensor):
             for part in _parts(event.index):
-                if isinstance(part, Tensor) and part.rank == 0 and not part.graph_input and dtype_kind(part.dtype) == "int":
+                if (
+                    isinstance(part, Tensor)
+                    and part.rank == 0
+                    and not part.graph_input
+                    and dtype_kind(part.dtype) == "int"
+                ):
                     return Break("GB0033", part.origin, part.likely)
             return None
         indexed = isinstance(event.value, Container) and event.value.kind in ("list", "tuple", "modules")

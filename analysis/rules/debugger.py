@@ -8,7 +8,12 @@ from graphmend.analysis.events import Call, Event
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
 
-_CALLS = {"builtins.breakpoint": "GB0059", "pdb.set_trace": "GB0007", "ipdb.set_trace": "GB0007", "pdb.post_mortem": "GB0007"}
+_CALLS = {
+    "builtins.breakpoint": "GB0059",
+    "pdb.set_trace": "GB0007",
+    "ipdb.set_trace": "GB0007",
+    "pdb.post_mortem": "GB0007",
+}
 
 
 class Debugger(Rule):

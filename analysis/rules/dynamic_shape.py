@@ -93,7 +93,9 @@ def example_inputs():
 
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Call)
-        values = ((event.receiver,) if event.receiver is not None else ()) + event.arguments + tuple(event.keywords.values())
+        values = (
+            ((event.receiver,) if event.receiver is not None else ()) + event.arguments + tuple(event.keywords.values())
+        )
         why = next((e for e in map(evidence, map(_looked_into, values)) if e is not None), None)
         if why is None or not _dynamic(event, context.torch):
             return None

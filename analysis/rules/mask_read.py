@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from graphmend.analysis.events import Event, Subscript
 from graphmend.analysis.rules.rule import Break, Context, Rule
-from graphmend.analysis.values import Container, Tensor, Value, dtype_kind, tensor_in
+from graphmend.analysis.values import UNKNOWN, Container, Value, dtype_kind, tensor_in
 
 
 class MaskRead(Rule):
@@ -67,12 +67,17 @@ def example_inputs():
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Subscript)
         read = tensor_in(event.value)
-        if event.store or context.capture or read is None:
+        if event.store or context.capture or (read is None and event.value is not UNKNOWN):
             return None
         for part in _parts(event.index):
             mask = tensor_in(part)
             if mask is not None and dtype_kind(mask.dtype) == "bool" and mask.rank != 0:
-                return Break("GB0036", mask.origin, mask.likely or read.likely or part is not mask, default_only=True)
+                return Break(
+                    "GB0036",
+                    mask.origin,
+                    mask.likely or part is not mask or (read is not None and read.likely),
+                    default_only=True,
+                )
         return None
 
 

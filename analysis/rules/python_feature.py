@@ -92,7 +92,9 @@ def example_inputs():
         root = callee.partition(".")[0]
         if callee in _COPIES or callee == _POWER:
             return True
-        return (root in PYTHON or (root == "builtins" and callee not in _JUDGED_ELSEWHERE)) and torch.refusal(callee) is not None
+        return (root in PYTHON or (root == "builtins" and callee not in _JUDGED_ELSEWHERE)) and torch.refusal(
+            callee
+        ) is not None
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, Define):
@@ -109,8 +111,24 @@ def example_inputs():
 
 
 _JUDGED_ELSEWHERE = frozenset(
-    "builtins.print builtins.input builtins.breakpoint builtins.str builtins.repr builtins.range builtins.int builtins.float "
-    "builtins.bool builtins.any builtins.all builtins.sorted builtins.max builtins.min builtins.complex builtins.ascii".split()
+    [
+        "builtins.print",
+        "builtins.input",
+        "builtins.breakpoint",
+        "builtins.str",
+        "builtins.repr",
+        "builtins.range",
+        "builtins.int",
+        "builtins.float",
+        "builtins.bool",
+        "builtins.any",
+        "builtins.all",
+        "builtins.sorted",
+        "builtins.max",
+        "builtins.min",
+        "builtins.complex",
+        "builtins.ascii",
+    ]
 )
 
 
@@ -120,6 +138,10 @@ def _copied(value: Value) -> str | None:
         return "a Tensor"
     if isinstance(value, Instance) or (isinstance(value, Object) and value.cls.startswith("torch.nn.")):
         return "a module" if isinstance(value, Object) or not value.made_inside else None
-    if isinstance(value, Container) and value.kind in ("list", "tuple", "dict") and tensor_in(value.element) is not None:
+    if (
+        isinstance(value, Container)
+        and value.kind in ("list", "tuple", "dict")
+        and tensor_in(value.element) is not None
+    ):
         return "Tensors"
     return None

@@ -97,7 +97,9 @@ def example_inputs():
 
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Call)
-        value: Value | None = event.receiver if event.callee in _METHODS else event.arguments[0] if event.arguments else None
+        value: Value | None = (
+            event.receiver if event.callee in _METHODS else event.arguments[0] if event.arguments else None
+        )
         if event.callee.startswith("math.") and value is not None and tensor_in(value) is None:
             value = next((a for a in event.arguments if tensor_in(a) is not None), value)
         why = evidence(value) if value is not None else None

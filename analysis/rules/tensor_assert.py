@@ -35,7 +35,9 @@ class TensorAssert(Rule):
     code = "GM103"
     name = "tensor-assert"
     message = "this form of assert on a Tensor breaks the graph"
-    advice = 'Dynamo keeps `assert tensor, "literal"` in the graph: use ~, & and | for not, and, or, and a plain string.'
+    advice = (
+        'Dynamo keeps `assert tensor, "literal"` in the graph: use ~, & and | for not, and, or, and a plain string.'
+    )
     events = (Branch,)
     valid: ClassVar = (
         """
@@ -95,4 +97,8 @@ def _literal(event: Branch) -> bool:
     message = event.statement.msg
     if message is None:
         return True
-    return isinstance(message, ast.Constant) and isinstance(message.value, str) and (event.message is None or isinstance(event.message, Const))
+    return (
+        isinstance(message, ast.Constant)
+        and isinstance(message.value, str)
+        and (event.message is None or isinstance(event.message, Const))
+    )

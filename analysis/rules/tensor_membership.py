@@ -89,7 +89,11 @@ def example_inputs():
             why = evidence(event.container)
             return Break("GB0124", *why, default_only=False, fill={"what": "`in`"}) if why is not None else None
         why = evidence(_of(event.container)) or (evidence(event.item) if _may_hold(event.container) else None)
-        return Break("GB0170", *why, fill={"what": "the comparison with the container's elements"}) if why is not None else None
+        return (
+            Break("GB0170", *why, fill={"what": "the comparison with the container's elements"})
+            if why is not None
+            else None
+        )
 
 
 def _of(value: Value) -> Value:

@@ -91,7 +91,10 @@ def example_inputs():
         if isinstance(event, Subscript):
             return _bounds(event)
         assert isinstance(event, Call)
-        for value in (*event.arguments[_SIZES[event.callee] :], *(v for k, v in event.keywords.items() if k in ("size", "end", "pad"))):
+        for value in (
+            *event.arguments[_SIZES[event.callee] :],
+            *(v for k, v in event.keywords.items() if k in ("size", "end", "pad")),
+        ):
             tensor = _computed(value)
             if tensor is not None:
                 return Break("GB0033", tensor.origin, tensor.likely)
@@ -101,7 +104,10 @@ def example_inputs():
 def _computed(value: Value) -> Tensor | None:
     """A tensor made inside the graph, in a value or a list of sizes."""
     if isinstance(value, Container):
-        return next((t for t in map(_computed, value.items or ((value.of,) if value.of is not None else ())) if t is not None), None)
+        return next(
+            (t for t in map(_computed, value.items or ((value.of,) if value.of is not None else ())) if t is not None),
+            None,
+        )
     tensor = value if isinstance(value, Tensor) else None
     return tensor if tensor is not None and not tensor.graph_input and tensor.rank in (0, None) else None
 

@@ -9,7 +9,12 @@ from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import Container, Value
 
-_CALLS = {"builtins.str": "GB0059", "builtins.repr": "GB0569", "builtins.str.__mod__": "GB0208", "builtins.ascii": "GB0059"}
+_CALLS = {
+    "builtins.str": "GB0059",
+    "builtins.repr": "GB0569",
+    "builtins.str.__mod__": "GB0208",
+    "builtins.ascii": "GB0059",
+}
 
 
 class TensorText(Rule):
@@ -72,7 +77,9 @@ def example_inputs():
         assert isinstance(event, Call)
         values: list[Value] = []
         for argument in event.arguments:
-            values.append(argument.element if isinstance(argument, Container) and argument.kind in ("list", "tuple") else argument)
+            values.append(
+                argument.element if isinstance(argument, Container) and argument.kind in ("list", "tuple") else argument
+            )
         why = next((e for e in map(evidence, values) if e is not None), None)
         word = "%" if event.callee.endswith("__mod__") else event.callee.removeprefix("builtins.") + "()"
         return Break(_CALLS[event.callee], *why, fill={"call": word}) if why is not None else None
