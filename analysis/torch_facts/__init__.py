@@ -15,7 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from graphmend.analysis.torch_facts.measured import DEFAULT_ONLY, SCALAR_UNLESS_SIZED, UNKNOWN_NUMBERS
 from graphmend.analysis.torch_facts.overloads import Overload, Returns, join, parse
+from graphmend.analysis.torch_facts.refusals import Refusals
 from graphmend.analysis.torch_facts.signatures import SIGNATURES
 
 __all__ = ["BreakReason", "Returns", "TorchFacts", "load", "versions"]
@@ -71,6 +73,7 @@ class TorchFacts:
         self._functions: Mapping[str, Mapping[str, str]] = data["functions"]
         self._attributes: Mapping[str, str] = data["attributes"]
         self._parsed: dict[str, tuple[Overload, ...]] = {}
+        self._refusals = Refusals(data["dynamo"])
         self._breaks: dict[str, BreakReason] | None = None
 
     def knows(self, name: str) -> bool:
@@ -178,6 +181,38 @@ class TorchFacts:
     def _all(self, flag: str, overloads: tuple[Overload, ...]) -> bool:
         return bool(overloads) and all(flag in o.flags for o in overloads)
 
+    def refusal(self, name: str, argument: str | None = None) -> str | None:
+        """The id of the break that calling an external function makes; None where it traces, or nothing is known.
+
+        `argument` is the kind of the first argument where known: "tensor", "module", "container", "class", "str" or
+        "alone" (it is the only one). Methods stand under their class: `logging.Logger.info`, `torch.Tensor.item`.
+        Functions are meant, not what a class's `__init__` does, unless the class was measured.
+        """
+        return self._refusals.of(_measured_name(name), argument)[0]
+
+    def refusal_reason(self, name: str, argument: str | None = None) -> str | None:
+        """Why calling an external function ends the graph, in half a sentence."""
+        return self._refusals.of(_measured_name(name), argument)[1]
+
+    def default_only(self, name: str) -> bool:
+        """Whether the break of a call is gone under `fullgraph=True`, which switches the capture flags on."""
+        return _measured_name(name) in _words(DEFAULT_ONLY)
+
+    def unknown_number(self, name: str) -> str | None:
+        """The type of a Python number that a call gives while tracing without its value: `random.uniform` is a "float".
+
+        The call traces; a branch on the number does not.
+        """
+        return UNKNOWN_NUMBERS.get(name)
+
+    def scalar_unless_sized(self, name: str) -> bool:
+        """Whether a NumPy function called without a size breaks (GB0033): it hands out one Python number."""
+        return name in _words(SCALAR_UNLESS_SIZED)
+
+    def numpy_traces(self, name: str) -> bool:
+        """Whether Dynamo traces a NumPy function as an operation on tensors; its arrays are tensors while tracing."""
+        return self._refusals.has_numpy(name)
+
     def break_reason(self, gb_id: str) -> BreakReason | None:
         """Dynamo's own words about a break, by id: `GB0007`."""
         if self._breaks is None:
@@ -194,6 +229,16 @@ def canonical(name: str) -> str:
     elif _LEGACY_TENSOR.fullmatch(owner):
         owner = "torch.Tensor"
     return owner + dot + last
+
+
+@lru_cache(maxsize=4)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _measured_name(name: str) -> str:
+    """The user's spelling: measured entries and trace rules know `torch.random.manual_seed` and the like by it."""
+    return canonical(name) if name.startswith("torch.") and not name.startswith("torch.random.") else name
 
 
 @lru_cache(maxsize=1)

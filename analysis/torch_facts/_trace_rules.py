@@ -67,6 +67,15 @@ class Rules:
         names |= {f"torch.Generator#{m}" for m in self.lists.get("_GENERATOR_METHODS_THAT_GRAPH_BREAK", ())}
         return sorted(n.replace("#", ".") for n in names)
 
+    def skips(self, path: str) -> bool:
+        """Whether functions defined in a file of torch are skipped, by the precedence that `check_file` states."""
+        file = path.removesuffix(".py").removesuffix("/__init__") + ("/__init__" if path == "torch/__init__.py" else "")
+
+        def listed(name: str) -> bool:
+            return any(file.startswith(module.replace(".", "/")) for module in self.lists.get(name, ()))
+
+        return listed("MOD_SKIPLIST") and not listed("MOD_INLINELIST") and not listed("LEGACY_MOD_INLINELIST")
+
     @property
     def traced(self) -> set[str]:
         """Callables that a rule of their own lets into the graph, or folds, or inlines."""
@@ -83,6 +92,36 @@ def _names(elements: Iterable[ast.expr]) -> list[str]:
         elif isinstance(e, (ast.Name, ast.Attribute)):
             found.append(ast.unparse(e))
     return found
+
+
+def folded(module: ast.Module) -> set[str]:
+    """What `variables/torch.py` computes while tracing: its lists of functions to fold, and those with a handler."""
+    found: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and last_name(node.func) == "register":
+            found.update(_names(node.args))
+        elif isinstance(node, ast.Assign) and last_name(node.targets[0]).startswith("constant_fold_functions"):
+            lists = [n for n in ast.walk(node.value) if isinstance(n, ast.List)]
+            found.update(name for part in lists for name in _names(part.elts))
+        elif isinstance(node, ast.FunctionDef) and node.name == "tracing_state_functions":
+            found.update(ast.unparse(k) for d in ast.walk(node) if isinstance(d, ast.Dict) for k in d.keys if k)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "constant_fold_functions.extend":
+            found.update(name for arg in node.args if isinstance(arg, ast.List) for name in _names(arg.elts))
+    return {name for name in found if name.startswith("torch.")}
+
+
+def public_names(modules: Iterable[ast.Module]) -> list[str]:
+    """The public functions and classes that modules define, and the names that they bind or import by name."""
+    found: set[str] = set()
+    for module in modules:
+        for node in module.body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                found.add(node.name)
+            elif isinstance(node, ast.Assign):
+                found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+            elif isinstance(node, ast.ImportFrom):
+                found |= {a.asname or a.name for a in node.names}
+    return sorted(n for n in found if not n.startswith(("_", "*")))
 
 
 def polyfilled(modules: Iterable[ast.Module]) -> list[str]:

@@ -40,7 +40,6 @@ MODULES = {
     "torch/distributed/distributed_c10d.py": "torch.distributed",
     "torch/jit/__init__.py": "torch.jit",
     "torch/jit/_trace.py": "torch.jit",
-    "torch/_jit_internal.py": "torch.jit",
     "torch/nn/init.py": "torch.nn.init",
     "torch/nn/utils/clip_grad.py": "torch.nn.utils",
     "torch/nn/utils/convert_parameters.py": "torch.nn.utils",
@@ -49,6 +48,22 @@ MODULES = {
     "torch/signal/windows/windows.py": "torch.signal.windows",
     "torch/sparse/__init__.py": "torch.sparse",
     "torch/utils/checkpoint.py": "torch.utils.checkpoint",
+}
+#: NumPy's modules and the files of torch._numpy that stand in for them while tracing
+_NUMPY = {
+    "numpy": (
+        "__init__",
+        "_binary_ufuncs_impl",
+        "_dtypes",
+        "_funcs_impl",
+        "_getlimits",
+        "_reductions_impl",
+        "_ufuncs",
+        "_unary_ufuncs_impl",
+    ),
+    "numpy.fft": ("fft",),
+    "numpy.linalg": ("linalg",),
+    "numpy.random": ("random",),
 }
 _NATIVE_MODULES = ("fft", "linalg", "special")
 
@@ -175,6 +190,12 @@ def rules(tree: Tree, functions: dict[str, dict[str, list[str]]]) -> dict[str, A
     refused = [
         f"torch.{n}" for n in bindings if not n.startswith("_") and not traced & {s.format(n) for s in spellings}
     ]
+    for path, public in MODULES.items():
+        if table.skips(path):
+            own = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            names = {n for n in _stubs.functions(tree.module(path).body, {}) if not n.startswith("_")}
+            refused += [f"{public}.{n}" for n in names if not traced & {f"{public}.{n}", f"{own}.{n}"}]
+    handled = _trace_rules.folded(tree.module("torch/_dynamo/variables/torch.py"))
     python: dict[str, list[str]] = {}
     for name in sorted(n for n in traced if not n.startswith(("torch._C.", "torch._VF.", "math."))):
         owner, _, last = name.rpartition(".")
@@ -187,9 +208,25 @@ def rules(tree: Tree, functions: dict[str, dict[str, list[str]]]) -> dict[str, A
         "inlined_when_called": table.table("BUILTIN_INLINE_WHEN_CALLED"),
         "refused": sorted({*refused, *table.refused} - {n for n in traced if n in table.refused}),
         "traced": {owner: " ".join(names) for owner, names in python.items()},
+        "unfolded": [
+            f"{module}.{name}"
+            for module, names in functions.items()
+            for name, texts in names.items()
+            if f"{module}.{name}" in traced - handled and all(_is_python_value(t) for t in texts)
+        ],
         "folded": [n for n in sorted(traced) if n.startswith("math.")],
+        "numpy": {
+            module: " ".join(_trace_rules.public_names(tree.module(f"torch/_numpy/{f}.py") for f in files))
+            for module, files in _NUMPY.items()
+        },
         "polyfilled": _trace_rules.polyfilled(tree.modules("torch/_dynamo/polyfills")),
     }
+
+
+def _is_python_value(overload: str) -> bool:
+    """Whether an overload gives a number, a text or the like, and not one that is made from a tensor's values."""
+    returns, _, flags = overload.rpartition(">")[2].partition("#")
+    return returns in ("int", "float", "bool", "str", "dtype", "device", "size", "layout") and "x" not in flags
 
 
 def breaks(tree: Tree) -> dict[str, list[Any]]:

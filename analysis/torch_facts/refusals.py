@@ -1,0 +1,78 @@
+"""Which calls end the graph: what was measured first, then what Dynamo's trace rules say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from graphmend.analysis.torch_facts import measured
+
+_NOTHING: tuple[None, None] = (None, None)
+_SKIPPED = ("GB0007", "a function that Dynamo's trace rules skip")
+_UNFOLDED = ("GB0208", "an operation whose Python result can neither be computed while tracing nor stand in a graph")
+_NO_COUNTERPART = ("GB0294", "a NumPy function that torch._numpy has no counterpart of")
+#: in the tables of the trace rules, but what a call of them does was not measured
+_UNSURE = ("torch.compiler.", "torch.jit.")
+
+
+@lru_cache(maxsize=1)
+def _breaks() -> dict[str, tuple[str, str]]:
+    return {name: (gb_id, reason) for gb_id, reason, names in measured.BREAKS for name in names.split()}
+
+
+@lru_cache(maxsize=1)
+def _traced() -> frozenset[str]:
+    return frozenset(measured.TRACED.split())
+
+
+@lru_cache(maxsize=1)
+def _numpy_only() -> frozenset[str]:
+    return frozenset(f"numpy.{name}" for name in measured.NUMPY_ONLY.split())
+
+
+class Refusals:
+    """The refusals of one torch version; `rules` is the `dynamo` section of its data file."""
+
+    def __init__(self, rules: Mapping[str, Any]) -> None:
+        self._refused = frozenset(rules["refused"])
+        self._unfolded = frozenset(rules["unfolded"])
+        self._folded = frozenset(rules["folded"]) | frozenset(rules["polyfilled"])
+        self._skipped = frozenset(rules["skipped"]) - frozenset(rules["inlined_when_called"])
+        self._in_graph: Mapping[str, str] = rules["traced"]
+        self._numpy: Mapping[str, str] = rules["numpy"]
+
+    def of(self, name: str, argument: str | None) -> tuple[str, str] | tuple[None, None]:
+        """Break id and reason of a call; twice None where it traces, or nothing is known."""
+        by_argument = None if argument is None else measured.BY_ARGUMENT.get((name, argument))
+        if by_argument is not None:
+            return by_argument if by_argument[0] else _NOTHING
+        found = _breaks().get(name)
+        if found is not None:
+            return found
+        if name in _traced():
+            return _NOTHING
+        if name.startswith("numpy."):
+            return self._of_numpy(name)
+        if name in self._unfolded:
+            return _UNFOLDED
+        owner, _, last = name.rpartition(".")
+        by_module = measured.MODULES.get(owner)
+        if by_module is not None and last[:1].islower():
+            return by_module
+        return _SKIPPED if self._is_skipped(name, owner, last) else _NOTHING
+
+    def has_numpy(self, name: str) -> bool:
+        """Whether torch._numpy has a counterpart of a NumPy function."""
+        owner, _, last = name.rpartition(".")
+        return last in self._numpy.get(owner, "").split()
+
+    def _of_numpy(self, name: str) -> tuple[str, str] | tuple[None, None]:
+        return _NO_COUNTERPART if name in _numpy_only() and not self.has_numpy(name) else _NOTHING
+
+    def _is_skipped(self, name: str, owner: str, last: str) -> bool:
+        if name in self._folded or last in self._in_graph.get(owner, "").split():
+            return False
+        if name in self._refused:
+            return not name.startswith(_UNSURE)
+        return name.partition(".")[0] in self._skipped and last[:1].islower() and not name.startswith(("abc.", "re."))
