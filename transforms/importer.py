@@ -201,7 +201,8 @@ class Importer(MetaPathFinder):
         known = self._mender.load(text, path)
         if known is None:
             known = self._mend(text, path)
-            self._mender.store(text, path, *known)
+            if known[1].problem is None:
+                self._mender.store(text, path, *known)
         code, outcome = known
         self.report.add(path, outcome)
         return code

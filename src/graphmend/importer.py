@@ -74,7 +74,7 @@ class Mender:
             if data is None or data["digest"] != digest(data["code"]):
                 return None
             code = marshal.loads(base64.b64decode(data["code"])) if data["code"] else None
-            return code, Outcome("" if code else None, data["mends"], data["left"], data["problem"])
+            return code, Outcome("" if code else None, data["mends"], data["left"])
         except (KeyError, TypeError, ValueError, EOFError):
             return None
 
@@ -84,7 +84,7 @@ class Mender:
         if (stamp := self._stamp(text, path)) is None:
             return
         packed = base64.b64encode(marshal.dumps(code)).decode() if code is not None else ""
-        data = {"code": packed, "digest": digest(packed), "problem": outcome.problem}
+        data = {"code": packed, "digest": digest(packed)}
         self._cache.store(self._name(path), stamp, data | {"mends": list(outcome.mends), "left": list(outcome.left)})
 
     # What a result depends on
