@@ -63,6 +63,15 @@ class Protocol(LanguageServerProtocol):
         """The client is gone without saying `exit`."""
         self.ended(0 if self._shutdown else 1)
 
+    @lsp_method(types.SHUTDOWN)
+    def lsp_shutdown(self, *_: Any) -> None:  # type: ignore[override]
+        """As pygls 2.1 has it, but over a copy: a request that is cancelled leaves the dictionary."""
+        current = self.msg_id
+        for number, future in list(self._request_futures.items()):
+            if number != current and not future.done():
+                future.cancel()
+        self._shutdown = True
+
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: Any) -> None:  # type: ignore[override]
         self.ended(0 if self._shutdown else 1)

@@ -1,5 +1,5 @@
-"""A small editor for the tests: it keeps its own copy of each text, applies the edits it is sent, and remembers what it was
-shown. It shares no code with the server."""
+"""A small editor for the tests: it keeps its own copy of each text, applies the edits it is sent, and remembers what it
+was shown. It shares no code with the server."""
 
 from __future__ import annotations
 
