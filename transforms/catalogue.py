@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 from graphmend.transforms import (
     assert_async,
     computed_index,
+    conditional_output,
     emit,
     guard,
     hop_print,
     keep_tensor,
+    match_where,
+    stop_mask,
     where,
     where_expression,
+    while_loop,
 )
 from graphmend.transforms.fix import Fix, Refusal
 
@@ -24,7 +28,14 @@ if TYPE_CHECKING:
 #: None means that the rewrite has nothing to say about code of this form
 Rewrite = Callable[["Finding", "FunctionFacts"], Fix | Refusal | None]
 
-_BRANCHES: tuple[Rewrite, ...] = (where.rewrite, where_expression.rewrite)
+_LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
+_BRANCHES: tuple[Rewrite, ...] = (
+    conditional_output.rewrite,
+    *_LOOPS,
+    where.rewrite,
+    where_expression.rewrite,
+    match_where.rewrite,
+)
 _TESTS: tuple[Rewrite, ...] = (assert_async.rewrite, *_BRANCHES)
 
 CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
@@ -32,11 +43,12 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM102", (assert_async.rewrite,)),
     ("GM103", (assert_async.rewrite,)),
     ("GM104", _TESTS),
+    ("GM105", _LOOPS),
     ("GM201", (emit.rewrite, hop_print.rewrite, guard.rewrite)),
     ("GM202", (emit.rewrite, guard.rewrite)),
     ("GM203", (emit.rewrite, guard.rewrite)),
     ("GM204", (emit.rewrite, guard.rewrite)),
-    ("GM301", (computed_index.rewrite, *_TESTS, keep_tensor.rewrite, emit.rewrite, guard.rewrite)),
+    ("GM301", (computed_index.rewrite, *_TESTS, while_loop.rewrite, keep_tensor.rewrite, emit.rewrite, guard.rewrite)),
     ("GM303", (computed_index.rewrite,)),
 )
 

@@ -229,6 +229,8 @@ def _only_metadata(facts: FunctionFacts, inner: ast.expr, top: ast.expr) -> bool
     child: ast.AST = inner
     above = facts.parent(inner)
     while child is not top and above is not None:
+        if _compares(facts, above):
+            return False
         if isinstance(above, ast.expr) and isinstance(facts.value(above), Static):
             return True
         if isinstance(above, ast.Compare) and all(isinstance(o, (ast.Is, ast.IsNot)) for o in above.ops):
@@ -241,6 +243,16 @@ def _only_metadata(facts: FunctionFacts, inner: ast.expr, top: ast.expr) -> bool
     return False
 
 
+def _compares(facts: FunctionFacts, node: ast.AST) -> bool:
+    """Does an expression look at elements although its value is a Python bool: membership, `any`, `all`, `torch.equal`?"""
+    if isinstance(node, ast.Compare):
+        return any(isinstance(o, (ast.In, ast.NotIn)) for o in node.ops)
+    return isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING
+
+
+_LOOKING = tuple(f"builtins.{n}" for n in ("any", "all", "bool", "int", "float")) + tuple(
+    f"torch.{folder}{n}" for folder in ("", "Tensor.") for n in ("equal", "allclose", "is_nonzero", "item")
+)
 _ABOUT = (
     "builtins.isinstance",
     "builtins.len",

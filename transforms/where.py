@@ -73,6 +73,8 @@ def branch(facts: FunctionFacts) -> ast.If | None:
     statement: ast.AST | None = facts.statement
     if not isinstance(statement, ast.If) or not _inside(facts, statement.test):
         return None
+    if any(isinstance(s, (ast.Break, ast.Continue)) for s in statement.body):
+        return None
     while isinstance(parent := facts.parent(statement), ast.If) and depends(facts, parent.test):
         statement = parent
     assert isinstance(statement, ast.If)

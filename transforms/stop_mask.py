@@ -1,0 +1,158 @@
+"""Run a loop to its end with a mask instead of leaving it early.
+
+Before:
+    for i in range(5):
+        x = x * 2
+        if x.sum() > 10:
+            break
+
+After:
+    stopped = torch.zeros((), dtype=torch.bool, device=x.device)
+    for i in range(5):
+        x = torch.where(stopped, x, x * 2)
+        stopped = stopped | (x.sum() > 10)
+
+Legal when:
+    the loop runs over something known while tracing and has no `else`; its body only assigns names, besides `if test: break` and
+    `if test: continue`; each name that lives on is a tensor that keeps its shape and dtype; the loop's own variable is not read
+    behind it.
+
+Differs in:
+    the loop does all its iterations; what the skipped ones compute may raise, and its NaN derivatives may reach gradients.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.values import Tensor
+from graphmend.transforms.alike import Metas, compare
+from graphmend.transforms.bindings import alive, fresh, reads, writes
+from graphmend.transforms.branches import NotSelectableError, gradient_differences, incoming
+from graphmend.transforms.code import Code
+from graphmend.transforms.edits import before, begins_line, replace, replaceable, swap
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.imports import Imports
+from graphmend.transforms.legality import speculate
+from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.predicate import NotATensorError, Predicates, split
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "stop_mask"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    leaving = facts.statement
+    if not _leaves(leaving):
+        return None
+    loop = facts.parent(leaving)
+    if not isinstance(loop, ast.For):
+        return refuse(
+            NAME,
+            "the loop has no fixed number of iterations" if isinstance(loop, ast.While) else "the `break` is nested",
+        )
+    imports = Imports(facts)
+    try:
+        masked = _Masked(facts, loop, imports)
+    except (NotSelectableError, NotATensorError) as error:
+        return refuse(NAME, str(error))
+    if not begins_line(facts.source, loop) or not all(replaceable(facts, [s]) for s in loop.body):
+        return refuse(NAME, "the loop shares its lines with other statements")
+    return offer(
+        NAME, "do all iterations under a mask", facts, lambda: [*imports.edits(), *masked.edits()], masked.differences
+    )
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """`if test: break` or `if test: continue`."""
+    only = isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse
+    return only and isinstance(statement, ast.If) and isinstance(statement.body[0], (ast.Break, ast.Continue))
+
+
+class _Masked:
+    """One loop, its statements under a mask."""
+
+    def __init__(self, facts: FunctionFacts, loop: ast.For, imports: Imports) -> None:
+        self.facts, self.loop, self.imports = facts, loop, imports
+        self.predicates = Predicates(facts, imports)
+        self.code = Code(facts.source)
+        self.where = imports.name("torch.where")
+        self.stopped = fresh(facts, "stopped")
+        self.skipped = fresh(facts, "skipped")
+        self._device = ""
+        self._breaks = any(isinstance(s, ast.If) and isinstance(s.body[0], ast.Break) for s in loop.body)
+        if loop.orelse:
+            raise NotSelectableError("the loop has an `else`")
+        if any(alive(facts, n, loop) for n in writes(loop.target)):
+            raise NotSelectableError("the loop's variable is read behind it")
+        self.changes: list[tuple[ast.stmt, str]] = []
+        self.values: list[tuple[ast.expr, str]] = []
+        mask = self.stopped if self._breaks else ""
+        evaluated: list[ast.expr] = []
+        for statement in loop.body:
+            mask = self._take(statement, mask, evaluated)
+        found = speculate(facts, *evaluated)
+        if found.blockers:
+            raise NotSelectableError(found.blockers[0])
+        self.differences = [
+            *self.predicates.differences,
+            *found.differences,
+            *gradient_differences(facts, loop, [evaluated]),
+        ]
+        self.differences.append("all iterations run, the skipped ones in vain")
+
+    def _take(self, statement: ast.stmt, mask: str, evaluated: list[ast.expr]) -> str:
+        """One statement of the body; returns the mask that holds behind it."""
+        if _leaves(statement):
+            assert isinstance(statement, ast.If)
+            return self._leave(statement, mask)
+        match statement:
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                return mask
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                evaluated.append(value)
+                self._assign(name, value, mask)
+                return mask
+        raise NotSelectableError(f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name")
+
+    def _leave(self, statement: ast.If, mask: str) -> str:
+        static, tests = split(self.facts, statement.test)
+        if static or not tests:
+            raise NotATensorError("the test is not about tensors alone")
+        test = " & ".join(self.predicates.operand(t) for t in tests)
+        if not self._device:
+            names = [
+                n for n in sorted(reads(statement.test)) if isinstance(self.facts.before(self.loop).get(n), Tensor)
+            ]
+            if not names and self._breaks:
+                raise NotATensorError("no tensor in the test exists before the loop")
+            self._device = f"{names[0]}.device" if names else ""
+        ends = isinstance(statement.body[0], ast.Break)
+        name = self.stopped if ends else self.skipped
+        self.changes.append((statement, f"{name} = {mask + ' | ' if mask else ''}{test}\n"))
+        return name
+
+    def _assign(self, name: str, value: ast.expr, mask: str) -> None:
+        known = name in self.facts.before(self.loop)
+        if not mask or not (known or alive(self.facts, name, self.loop)):
+            return
+        old = incoming(self.facts, self.loop, name)
+        likeness = compare(name, old.meta, self.code.text(value), Metas(self.facts).of(value))
+        if likeness.blocker:
+            raise NotSelectableError(likeness.blocker)
+        self.predicates.differences += likeness.differences
+        self.values.append((value, f"{self.where}({mask}, {name}, {self.code.argument(value)})"))
+
+    def edits(self) -> list[TextEdit]:
+        source = self.facts.source
+        edits = [replace(source, [s], text) for s, text in self.changes] + [
+            swap(source, v, text) for v, text in self.values
+        ]
+        if self._breaks:
+            made = f"{self.imports.name('torch.zeros')}((), dtype={self.imports.name('torch.bool')}, device={self._device})"
+            edits.append(before(source, self.loop, f"{self.stopped} = {made}\n"))
+        return edits

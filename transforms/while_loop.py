@@ -1,0 +1,189 @@
+"""Loop inside the graph with `torch.while_loop`.
+
+Before:
+    while x.sum() < 10:
+        x = x * 2
+
+After:
+    def loop_test(x):
+        return x.sum() < 10
+
+    def loop_body(x):
+        x = x * 2
+        return (x,)
+
+    (x,) = torch.while_loop(loop_test, loop_body, (x,))
+
+Legal when:
+    the body only assigns names; each name that it carries from one iteration to the next is a tensor that keeps its shape and
+    dtype; what else it reads does not change. The same for `for _ in range(n)` with a tensor `n`, whose variable is not used.
+
+Differs in:
+    plain Python goes through torch's own loop operator too, which is slower there.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.values import Scalar, Tensor, dtype_kind
+from graphmend.transforms.alike import Metas, compare
+from graphmend.transforms.bindings import alive, fresh, reads, writes
+from graphmend.transforms.branches import NotSelectableError, incoming
+from graphmend.transforms.code import Code
+from graphmend.transforms.edits import HOLE, replace, replaceable
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.imports import Imports
+from graphmend.transforms.legality import speculate
+from graphmend.transforms.names import called, is_tensor
+from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.predicate import NotATensorError, Predicates, split
+from graphmend.transforms.scalars import Kept, conversion, tensor_text
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "while_loop"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    loop = facts.statement
+    if not isinstance(loop, (ast.While, ast.For)) or facts.node not in (loop, *ast.walk(_head(loop))):
+        return None
+    imports = Imports(facts)
+    predicates = Predicates(facts, imports)
+    try:
+        carried, temporaries = _carried(facts, loop, predicates)
+        text = (
+            _while(facts, loop, predicates, carried)
+            if isinstance(loop, ast.While)
+            else _count(facts, loop, predicates, carried)
+        )
+    except (NotSelectableError, NotATensorError) as error:
+        return refuse(NAME, str(error))
+    if text is None:
+        return None
+    if temporaries:
+        return refuse(NAME, f"`{temporaries[0]}` is read behind the loop and not bound before it")
+    if not replaceable(facts, [loop]):
+        return refuse(NAME, "the loop shares its lines with other statements")
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace(facts.source, [loop], text, loop.body)]
+
+    differences = [
+        *predicates.differences,
+        "plain Python goes through torch's loop operator too, which is slower there",
+    ]
+    return offer(NAME, "loop inside the graph with torch.while_loop", facts, make, differences)
+
+
+def _head(loop: ast.While | ast.For) -> ast.expr:
+    return loop.test if isinstance(loop, ast.While) else loop.iter
+
+
+def _carried(facts: FunctionFacts, loop: ast.While | ast.For, predicates: Predicates) -> tuple[list[str], list[str]]:
+    """The names that go from one iteration to the next, and those that would only leave the last one."""
+    if loop.orelse:
+        raise NotSelectableError("the loop has an `else`")
+    evaluated: list[ast.expr] = []
+    metas = Metas(facts)
+    for statement in loop.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                evaluated.append(value)
+                if name in facts.before(loop):
+                    old = incoming(facts, loop, name)
+                    likeness = compare(name, old.meta, ast.unparse(value), metas.of(value))
+                    if likeness.blocker:
+                        raise NotSelectableError(likeness.blocker)
+                    predicates.differences += likeness.differences
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                continue
+            case _:
+                raise NotSelectableError(
+                    f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name"
+                )
+    found = speculate(facts, *evaluated)
+    if found.blockers:
+        raise NotSelectableError(found.blockers[0])
+    bound = [n for n in dict.fromkeys(n for s in loop.body for n in sorted(writes(s)))]
+    return [n for n in bound if n in facts.before(loop)], [
+        n for n in bound if n not in facts.before(loop) and alive(facts, n, loop)
+    ]
+
+
+def _while(facts: FunctionFacts, loop: ast.While, predicates: Predicates, carried: list[str]) -> str:
+    static, tests = split(facts, loop.test)
+    if static or not tests:
+        raise NotATensorError("the test is not about tensors alone")
+    if not carried:
+        raise NotSelectableError("nothing changes from one iteration to the next")
+    test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+    return _loop(facts, predicates, carried, [], f"return {test}", [])
+
+
+def _count(facts: FunctionFacts, loop: ast.For, predicates: Predicates, carried: list[str]) -> str | None:
+    """`for _ in range(n)`."""
+    call = called(facts, loop.iter, "builtins.range")
+    if call is None or len(call.args) != 1 or not isinstance(loop.target, ast.Name):
+        return None
+    if loop.target.id in reads(*loop.body) or alive(facts, loop.target.id, loop):
+        raise NotSelectableError("the loop's variable is used, and would be a tensor")
+    count, kept = call.args[0], Kept()
+    if conversion(facts, count) is not None and isinstance(facts.value(count), (Scalar, Tensor)):
+        found = tensor_text(facts, count, kept, detach=False)
+        if found is None:
+            raise NotATensorError(f"`{ast.unparse(count)}` is not known to be a tensor")
+        text = found
+    elif is_tensor(facts, count):
+        text = Code(facts.source).operand(count)
+    else:
+        return None
+    value = facts.value(count)
+    exact = isinstance(value, Tensor) and dtype_kind(value.dtype) == "int" and value.rank == 0
+    if isinstance(value, Tensor) and not exact:
+        predicates.differences.append("a number of iterations that is no whole number raises no more")
+    predicates.differences += kept.differences
+    step, count_name = fresh(facts, "step"), fresh(facts, "count")
+    lines = [f"{count_name} = {text}"]
+    return _loop(
+        facts,
+        predicates,
+        carried,
+        [(step, f"{predicates.imports.name('torch.zeros_like')}({count_name})")],
+        f"return {step} < {count_name}",
+        lines,
+    )
+
+
+def _loop(
+    facts: FunctionFacts,
+    predicates: Predicates,
+    carried: list[str],
+    counters: list[tuple[str, str]],
+    test: str,
+    lines: list[str],
+) -> str:
+    """The two functions and the call."""
+    names = [n for n, _ in counters] + carried
+    test_name, body_name = fresh(facts, "loop_test"), fresh(facts, "loop_body")
+    comma = "," if len(names) == 1 else ""
+    after = [f"{n} + 1" for n, _ in counters] + carried
+    start = [text for _, text in counters] + carried
+    targets = ["_"] * len(counters) + carried
+    return "\n".join(
+        [
+            *lines,
+            f"def {test_name}({', '.join(names)}):",
+            f"    {test}",
+            f"def {body_name}({', '.join(names)}):",
+            f"    {HOLE.format(0)}",
+            f"    return ({', '.join(after)}{comma})",
+            f"({', '.join(targets)}{comma}) = {predicates.imports.name('torch.while_loop')}"
+            f"({test_name}, {body_name}, ({', '.join(start)}{comma}))",
+            "",
+        ]
+    )
