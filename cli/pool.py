@@ -64,9 +64,18 @@ def _start(plan: Plan) -> None:
     """In a worker: an interrupt from the keyboard reaches every process; the first one decides what it means."""
     global _checker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
     _checker = Checker(plan)
+
+
+def _leave(*_: object) -> None:
+    """As an exception, so that a file that is being written is tidied up on the way out."""
+    raise SystemExit(1)
 
 
 def _check_batch(paths: Sequence[Path]) -> list[FileReport]:
     assert _checker is not None
-    return [_checker.check(path) for path in paths]
+    try:
+        return [_checker.check(path) for path in paths]
+    except SystemExit:  # the executor would take it for a result and go on with the next batch
+        os._exit(1)

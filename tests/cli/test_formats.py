@@ -1,0 +1,287 @@
+"""The formats that other programs read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+Run = Callable[..., Any]
+
+pytestmark = pytest.mark.usefixtures("fake")
+
+
+@pytest.fixture
+def output(run: Run, folder: Path) -> Callable[[str], str]:
+    """The output in a format, for three findings in files with awkward names and one that does not parse."""
+    (folder / "a b").mkdir()
+    (folder / "a b/m%,1.py").write_text("y = 'é𝔘', BREAK\n")
+    (folder / "n.py").write_text("BREAK  # SAFE\nASSUMED\n")
+    (folder / "wrong.py").write_text("def\n")
+
+    def output(name: str) -> str:
+        outcome = run("check", "--output-format", name)
+        assert outcome.status == 2
+        return str(outcome.out)
+
+    return output
+
+
+Output = Callable[[str], str]
+
+
+def test_concise_is_a_line_a_finding(output: Output) -> None:
+    lines = output("concise").splitlines()
+    assert lines[:2] == [
+        "a b/m%,1.py:1:11: GM101 [-] BREAK breaks the graph",
+        "n.py:1:1: GM101 [*] BREAK breaks the graph",
+    ]
+    assert all(re.match(r".+:\d+:\d+: GM\d{3} ", line) for line in lines[:-1])
+
+
+def test_github_annotations(output: Output) -> None:
+    first, _, third = output("github").splitlines()
+    place = "file=a b/m%25%2C1.py,line=1,col=11,endLine=1,endColumn=16"
+    assert first == f"::warning title=graphmend (GM101),{place}::GM101 BREAK breaks the graph"
+    assert third.startswith("::notice ")
+
+
+def test_gitlab_fingerprints_do_not_hold_lines(output: Output, folder: Path) -> None:
+    before = json.loads(output("gitlab"))
+    assert {tuple(sorted(issue)) for issue in before} == {
+        ("check_name", "description", "fingerprint", "location", "severity")
+    }
+    assert [issue["severity"] for issue in before] == ["major", "major", "minor"]
+    assert before[0]["location"]["path"] == "a b/m%,1.py"
+    (folder / "n.py").write_text("import torch\n\nBREAK  # SAFE\nASSUMED\n")
+    after = json.loads(output("gitlab"))
+    assert [i["fingerprint"] for i in before] == [i["fingerprint"] for i in after]
+    assert [i["location"]["positions"]["begin"]["line"] for i in after] == [1, 3, 4]
+    assert len({i["fingerprint"] for i in after}) == 3
+
+
+def test_junit_counts_add_up(output: Output) -> None:
+    root = ElementTree.fromstring(output("junit").encode())
+    assert root.attrib == {"name": "graphmend", "tests": "4", "failures": "3", "errors": "1"}
+    assert sum(int(suite.attrib["tests"]) for suite in root) == 4
+    assert len(root.findall(".//failure")) == 3
+    assert "does not parse" in root.findall(".//error")[0].attrib["message"]
+
+
+def test_junit_of_a_clean_file_has_a_test(run: Run, folder: Path) -> None:
+    (folder / "m.py").write_text("x = '\x08'\n")
+    root = ElementTree.fromstring(run("check", "--output-format", "junit").out)
+    assert root.attrib["tests"] == "1"
+
+
+#: the parts of SARIF 2.1.0 that are used, closed: a property that the standard does not know there is an error
+SARIF: dict[str, Any] = {
+    "definitions": {
+        "message": {
+            "required": ["text"],
+            "properties": {"text": {"type": "string", "minLength": 1}, "markdown": {"type": "string"}},
+        },
+        "bag": {
+            "type": "object",
+            "properties": {"tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": True}},
+        },
+        "artifactLocation": {
+            "required": ["uri"],
+            "properties": {"uri": {"type": "string", "format": "uri-reference"}, "uriBaseId": {"type": "string"}},
+            "additionalProperties": False,
+        },
+        "region": {
+            "required": ["startLine"],
+            "properties": {
+                name: {"type": "integer", "minimum": 1} for name in ("startLine", "startColumn", "endLine", "endColumn")
+            },
+            "additionalProperties": False,
+        },
+        "location": {
+            "required": ["physicalLocation"],
+            "properties": {
+                "id": {"type": "integer", "minimum": -1},
+                "message": {"$ref": "#/definitions/message"},
+                "physicalLocation": {
+                    "required": ["artifactLocation"],
+                    "properties": {
+                        "artifactLocation": {"$ref": "#/definitions/artifactLocation"},
+                        "region": {"$ref": "#/definitions/region"},
+                    },
+                    "additionalProperties": False,
+                },
+                "logicalLocations": {
+                    "type": "array",
+                    "items": {
+                        "properties": {"fullyQualifiedName": {"type": "string"}, "kind": {"type": "string"}},
+                        "additionalProperties": False,
+                    },
+                },
+            },
+            "additionalProperties": False,
+        },
+        "fix": {
+            "required": ["artifactChanges"],
+            "properties": {
+                "description": {"$ref": "#/definitions/message"},
+                "artifactChanges": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "required": ["artifactLocation", "replacements"],
+                        "properties": {
+                            "artifactLocation": {"$ref": "#/definitions/artifactLocation"},
+                            "replacements": {
+                                "type": "array",
+                                "minItems": 1,
+                                "items": {
+                                    "required": ["deletedRegion"],
+                                    "properties": {
+                                        "deletedRegion": {"$ref": "#/definitions/region"},
+                                        "insertedContent": {"required": ["text"]},
+                                    },
+                                    "additionalProperties": False,
+                                },
+                            },
+                        },
+                        "additionalProperties": False,
+                    },
+                },
+            },
+            "additionalProperties": False,
+        },
+        "rule": {
+            "required": ["id"],
+            "properties": {
+                "id": {"type": "string"},
+                "name": {"type": "string"},
+                "shortDescription": {"$ref": "#/definitions/message"},
+                "fullDescription": {"$ref": "#/definitions/message"},
+                "help": {"$ref": "#/definitions/message"},
+                "helpUri": {"type": "string", "format": "uri"},
+                "defaultConfiguration": {"properties": {"level": {"enum": ["none", "note", "warning", "error"]}}},
+                "properties": {"$ref": "#/definitions/bag"},
+            },
+            "additionalProperties": False,
+        },
+        "result": {
+            "required": ["message"],
+            "properties": {
+                "ruleId": {"type": "string"},
+                "ruleIndex": {"type": "integer", "minimum": -1},
+                "level": {"enum": ["none", "note", "warning", "error"]},
+                "message": {"$ref": "#/definitions/message"},
+                "locations": {"type": "array", "items": {"$ref": "#/definitions/location"}},
+                "relatedLocations": {"type": "array", "items": {"$ref": "#/definitions/location"}, "uniqueItems": True},
+                "partialFingerprints": {"type": "object", "additionalProperties": {"type": "string"}},
+                "fixes": {"type": "array", "items": {"$ref": "#/definitions/fix"}, "uniqueItems": True},
+                "properties": {"$ref": "#/definitions/bag"},
+            },
+            "additionalProperties": False,
+        },
+    },
+    "required": ["version", "runs"],
+    "properties": {
+        "$schema": {"type": "string", "format": "uri"},
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "items": {
+                "required": ["tool"],
+                "properties": {
+                    "tool": {
+                        "required": ["driver"],
+                        "properties": {
+                            "driver": {
+                                "required": ["name"],
+                                "properties": {
+                                    **{
+                                        n: {"type": "string"}
+                                        for n in ("name", "version", "semanticVersion", "informationUri")
+                                    },
+                                    "rules": {
+                                        "type": "array",
+                                        "items": {"$ref": "#/definitions/rule"},
+                                        "uniqueItems": True,
+                                    },
+                                },
+                                "additionalProperties": False,
+                            }
+                        },
+                        "additionalProperties": False,
+                    },
+                    "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+                    "originalUriBaseIds": {
+                        "type": "object",
+                        "additionalProperties": {"properties": {"uri": {"type": "string", "pattern": "/$"}}},
+                    },
+                    "invocations": {
+                        "type": "array",
+                        "items": {
+                            "required": ["executionSuccessful"],
+                            "properties": {
+                                "executionSuccessful": {"type": "boolean"},
+                                "toolExecutionNotifications": {
+                                    "type": "array",
+                                    "items": {
+                                        "required": ["message"],
+                                        "properties": {"level": {}, "message": {"$ref": "#/definitions/message"}},
+                                        "additionalProperties": False,
+                                    },
+                                },
+                            },
+                            "additionalProperties": False,
+                        },
+                    },
+                    "results": {"type": "array", "items": {"$ref": "#/definitions/result"}},
+                },
+                "additionalProperties": False,
+            },
+        },
+    },
+    "additionalProperties": False,
+}
+
+
+def test_sarif_is_valid(output: Output, folder: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    document = json.loads(output("sarif"))
+    jsonschema.Draft7Validator(SARIF).validate(document)
+    (run,) = document["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        assert rules[result["ruleIndex"]]["help"]["markdown"]
+    first = run["results"][0]
+    place = first["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "a%20b/m%25%2C1.py", "uriBaseId": "SRCROOT"}
+    assert place["region"] == {"startLine": 1, "startColumn": 11, "endLine": 1, "endColumn": 16}
+    assert first["fixes"][0]["artifactChanges"][0]["replacements"][0]["insertedContent"] == {"text": "MENDED"}
+    assert run["invocations"][0]["executionSuccessful"] is False
+
+
+def test_rule_documentation_is_complete(run: Run) -> None:
+    documented = json.loads(run("rule", "--all", "--output-format", "json").out)
+    assert [rule["code"] for rule in documented] == sorted(rule["code"] for rule in documented)
+    for rule in documented:
+        missing = {"What it does", "Why it breaks", "Example", "Use instead", "Mends", "References"} - set(
+            rule["sections"]
+        )
+        assert not missing, f"{rule['code']}: {missing}"
+        assert all(rule["sections"].values()), rule["code"]
+
+
+def test_rule_in_text(run: Run) -> None:
+    outcome = run("rule", "gm101")
+    assert outcome.status == 0
+    assert outcome.out.startswith("GM101 tensor-branch\n")
+    assert run("rule", "tensor-branch").out == outcome.out
+    assert (
+        run("rule", "tensor-brunch").err == "graphmend: unknown rule `tensor-brunch`; did you mean `tensor-branch`?\n"
+    )
+    assert run("rule").status == 2
