@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.annotations import annotated
-from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo, dotted, statements_of
+from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo, dotted
 from graphmend.analysis.tensor_ops import result
 from graphmend.analysis.values import (
     INT,
@@ -289,16 +289,7 @@ def _assigned(session: Session, info: ClassInfo, method: FunctionInfo, expressio
     """The value of an expression in a method, read without walking it: locals are looked up when asked for."""
     if session.depth > 8:
         return UNKNOWN
-    assert not isinstance(method.node, ast.Lambda)
-    w = session.walker(method, session.parameters(method, Instance(info)))
-    w.silent = 1
-    for statement in statements_of(method.node.body):
-        if (
-            isinstance(statement, ast.Assign)
-            and len(statement.targets) == 1
-            and isinstance(statement.targets[0], ast.Name)
-        ):
-            w.lazy.setdefault(statement.targets[0].id, statement.value)
+    w = session.reader(method, Instance(info))
     session.depth += 1
     try:
         return w.eval(expression)

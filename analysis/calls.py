@@ -213,7 +213,7 @@ def external(w: Walker, name: str, receiver: Value | None, args: Arguments, keyw
         element = python_calls.element(w, args[0], node) if len(args) == 1 else args[0]
         keywords = {**keywords, "key()": apply(w, keywords["key"], (element,), {}, node)}
     if not w.silent and isinstance(node, ast.expr) and session.listens(name):
-        w.emit(Call(node, w.here, w.situation, name, receiver, args, keywords))
+        w.emit(Call, node, name, receiver, args, keywords)
     root = name.partition(".")[0]
     if root == "torch":
         return _torch(w, name, receiver, args, keywords, node)
@@ -404,7 +404,7 @@ def enter_context(w: Walker, node: ast.expr) -> tuple[Value, bool, bool]:
     name = value.cls if isinstance(value, Object) else value.name if isinstance(value, Ref) else None
     if isinstance(value, Static) and value.type == "device":
         name = "torch.device"
-    w.emit(With(node, w.here, w.situation, name, value))
+    w.emit(With, node, name, value)
     bound: Value = UNKNOWN
     if isinstance(value, Container) and value.kind == "generator":
         bound = value.element

@@ -30,6 +30,14 @@ from graphmend.analysis.values import (
 if TYPE_CHECKING:
     from graphmend.analysis.flow import Environment, Walker
 
+def _path(w: Walker, node: ast.expr) -> str | None:
+    """The name or dotted path that a condition speaks about."""
+    path = dotted(node.target if isinstance(node, ast.NamedExpr) else node)
+    if path is not None and isinstance(node, ast.Attribute):
+        w.path_ends.add(node.attr)
+    return path
+
+
 Outcome = tuple[bool | None, "Environment", "Environment"]
 
 
@@ -51,8 +59,8 @@ def condition(w: Walker, test: ast.expr, kind: BranchKind, message: Value | None
     value = w.eval(test)
     if tensor_in(value) is not None or (isinstance(value, Scalar) and value.symbolic):
         # a chained comparison asks its first half as soon as it is evaluated, whatever stands around it
-        w.emit(Branch(test, w.here, w.situation, value, kind, message))
-    path = dotted(test.target if isinstance(test, ast.NamedExpr) else test)
+        w.emit(Branch, test, value, kind, message)
+    path = _path(w, test)
     if path is None or not isinstance(value, Choice):
         return truth_of(value), {}, {}
     return None, {path: without_none(value)}, {}
@@ -110,7 +118,7 @@ def _none_test(w: Walker, test: ast.Compare) -> Outcome | None:
         return None
     left = test.left
     value = w.eval(left)
-    path = dotted(left.target if isinstance(left, ast.NamedExpr) else left)
+    path = _path(w, left)
     is_none: bool | None
     if value is NONE or (isinstance(value, Const) and value.value is None):
         is_none = True
@@ -149,7 +157,7 @@ def _isinstance(w: Walker, test: ast.Call) -> Outcome | None:
     else:
         kind = w.eval(test.args[1]) if len(test.args) > 1 else UNKNOWN
         classes = list(kind.items) if isinstance(kind, Container) and kind.items is not None else list(options(kind))
-    path = dotted(test.args[0])
+    path = _path(w, test.args[0])
     fits: list[Value] = []
     others: list[Value] = []
     open_question = False

@@ -53,6 +53,8 @@ class FunctionInfo:
         self.name = getattr(node, "name", "<lambda>")
         prefix = owner.qualname if owner is not None else outer
         self.qualname = f"{prefix}.{self.name}" if prefix else self.name
+        self.uses: dict[str, str] | None = None
+        """Names that the body uses as only a tensor can be used, once that was asked."""
 
     @cached_property
     def parameters(self) -> list[ast.arg]:
@@ -72,17 +74,6 @@ class FunctionInfo:
     @property
     def decorators(self) -> list[ast.expr]:
         return getattr(self.node, "decorator_list", [])
-
-    @cached_property
-    def is_generator(self) -> bool:
-        if isinstance(self.node, ast.Lambda):
-            return False
-        return any(
-            isinstance(n, (ast.Yield, ast.YieldFrom))
-            for s in statements_of(self.node.body)
-            if not isinstance(s, _SCOPES)
-            for n in _expressions(s)
-        )
 
     def decorated_with(self, *names: str) -> bool:
         """Whether a decorator, or what it calls, has one of these qualified names."""
@@ -111,17 +102,6 @@ class FunctionInfo:
             isinstance(s, (ast.Pass, ast.Raise)) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
             for s in self.node.body
         )
-
-
-def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The expressions of one statement, without those of statements inside it or of inner scopes."""
-    stack: list[ast.AST] = [c for c in ast.iter_child_nodes(statement) if not isinstance(c, ast.stmt)]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (*_SCOPES, ast.stmt)):
-            continue
-        yield node
-        stack.extend(ast.iter_child_nodes(node))
 
 
 class ClassInfo:

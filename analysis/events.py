@@ -161,12 +161,7 @@ class Define(Event):
     __slots__ = ()
 
 
-class Root(Event):
-    """Tracing starts at a function; `generator` and `asynchronous` say what kind."""
+class Generator(Event):
+    """Tracing starts at a function that turned out to be a generator."""
 
-    __slots__ = ("asynchronous", "is_generator")
-
-    def __init__(self, node: ast.stmt, situation: Situation, is_generator: bool, asynchronous: bool) -> None:
-        super().__init__(node, node, situation)
-        self.is_generator = is_generator
-        self.asynchronous = asynchronous
+    __slots__ = ()

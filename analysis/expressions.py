@@ -10,6 +10,7 @@ from graphmend.analysis import tensor_ops
 from graphmend.analysis.attributes import attribute, call_method, global_name
 from graphmend.analysis.calls import call
 from graphmend.analysis.conditions import condition
+from graphmend.analysis.definitions import dotted
 from graphmend.analysis.events import Branch, Call, Contains, Subscript
 from graphmend.analysis.values import (
     BOOL,
@@ -58,9 +59,10 @@ def _name(w: Walker, node: ast.Name) -> Value:
     if value is not None:
         return value
     if name in w.lazy:
-        expression = w.lazy.pop(name)
+        expression, is_element = w.lazy.pop(name)
         w.env[name] = UNKNOWN  # a definition in a circle
-        w.env[name] = value = w.eval(expression)
+        value = w.eval(expression)
+        w.env[name] = value = element_of(w, value, expression) if is_element else value
         return value
     if w.closure is not None and name in w.closure:
         return w.closure[name]
@@ -69,24 +71,12 @@ def _name(w: Walker, node: ast.Name) -> Value:
 
 def _attribute(w: Walker, node: ast.Attribute) -> Value:
     base = node.value
-    if w.env and isinstance(base, (ast.Name, ast.Attribute)):
-        known = w.env.get(_path(node)) if _has_paths(w) else None
+    if node.attr in w.path_ends:
+        path = dotted(node)
+        known = w.env.get(path) if path is not None else None
         if known is not None:
             return known
     return attribute(w, w.eval(base), node.attr, node)
-
-
-def _has_paths(w: Walker) -> bool:
-    return any("." in k for k in w.env)
-
-
-def _path(node: ast.expr) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    parts.append(node.id if isinstance(node, ast.Name) else "?")
-    return ".".join(reversed(parts))
 
 
 def _tuple(w: Walker, node: ast.Tuple | ast.List | ast.Set) -> Value:
@@ -228,7 +218,7 @@ def binary(w: Walker, node: ast.BinOp | ast.AugAssign, op: ast.operator, left: V
         return Container(left.kind, of=left.element)
     if isinstance(left, Static) and left.type == "str":
         if isinstance(op, ast.Mod) and isinstance(node, ast.expr):
-            w.emit(Call(node, w.here, w.situation, "builtins.str.__mod__", left, (right,), {}))
+            w.emit(Call, node, "builtins.str.__mod__", left, (right,), {})
         return STR
     if isinstance(left, (Scalar, Static)) and isinstance(right, (Scalar, Static)):
         scalar = left if isinstance(left, Scalar) else right
@@ -272,7 +262,7 @@ def _compare(w: Walker, node: ast.Compare) -> Value:
     for i, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
         right = w.eval(right_node)
         if asked is not None and tensor_in(asked) is not None:
-            w.emit(Branch(node, w.here, w.situation, asked, "and"))
+            w.emit(Branch, node, asked, "and")
         result = _compared(w, node, op, left, right)
         asked = result
         left = right
@@ -285,7 +275,7 @@ def _compared(w: Walker, node: ast.Compare, op: ast.cmpop, left: Value, right: V
     if isinstance(op, (ast.Is, ast.IsNot)):
         return BOOL
     if isinstance(op, (ast.In, ast.NotIn)):
-        w.emit(Contains(node, w.here, w.situation, left, right))
+        w.emit(Contains, node, left, right)
         if (
             isinstance(left, Const)
             and isinstance(right, Container)
@@ -304,7 +294,7 @@ def _compared(w: Walker, node: ast.Compare, op: ast.cmpop, left: Value, right: V
     if isinstance(left, Const) and isinstance(right, Const):
         return _fold_compare(op, left.value, right.value)
     if isinstance(left, Container) and isinstance(right, Container):
-        w.emit(Contains(node, w.here, w.situation, left, right))
+        w.emit(Contains, node, left, right)
         return BOOL
     scalar = left if isinstance(left, Scalar) else right
     return scalar.derived("bool") if isinstance(scalar, Scalar) else BOOL
@@ -348,7 +338,7 @@ def _ternary(w: Walker, node: ast.IfExp) -> Value:
 def _subscript(w: Walker, node: ast.Subscript) -> Value:
     value = w.eval(node.value)
     index = index_of(w, node.slice)
-    w.emit(Subscript(node, w.here, w.situation, value, index, store=False))
+    w.emit(Subscript, node, value, index, False)
     return item(w, value, index, node)
 
 

@@ -57,8 +57,10 @@ class Walker:
         self.returns: list[Value] = []
         self.yields: list[Value] = []
         self.silent = 0
-        self.lazy: dict[str, ast.expr] = {}
-        """Locals that are evaluated when first asked for; used to read `__init__` without walking it."""
+        self.path_ends: set[str] = set()
+        """The last names of all dotted paths that `env` may hold."""
+        self.lazy: dict[str, tuple[ast.expr, bool]] = {}
+        """Locals that are evaluated when first asked for, and whether they are an element of the expression's value."""
         self._loops: list[tuple[list[Environment], list[Environment]]] = []
 
     # -- expressions and events ---------------------------------------------------------------------------------------------------
@@ -66,15 +68,10 @@ class Walker:
     def eval(self, node: ast.expr) -> Value:
         return EVALUATE[node.__class__](self, node)
 
-    def emit(self, event: Event) -> None:
-        if not self.silent:
-            self.session.judge(self, event)
-
-    @property
-    def here(self) -> ast.stmt:
-        """The statement being walked."""
-        assert self.statement is not None
-        return self.statement
+    def emit(self, kind: type[Event], node: ast.expr | ast.stmt, *details: Any) -> None:
+        """Tell the rules of an event at `node`; `details` are what that kind of event has besides a place."""
+        if not self.silent and self.statement is not None:
+            self.session.judge(self, kind, node, details)
 
     # -- statements ---------------------------------------------------------------------------------------------------------------
 
@@ -235,7 +232,7 @@ class Walker:
             and not self.situation.blocks
             and self.session.region.kind == "compiled"
         ):
-            self.emit(Raise(node, node, self.situation))
+            self.emit(Raise, node)
         return False
 
     def _assert(self, node: ast.Assert) -> bool:
@@ -276,7 +273,7 @@ class Walker:
         self.env[node.name] = closure[node.name] = Function(info, closure=closure)
 
     def _class(self, node: ast.ClassDef) -> None:
-        self.emit(Define(node, node, self.situation))
+        self.emit(Define, node)
         self.env[node.name] = Class(ClassInfo(node, self.module, self.info.qualname))
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
@@ -297,7 +294,7 @@ class Walker:
             self.env = dict(before)
             for inner in ast.walk(case.pattern):
                 if isinstance(inner, ast.MatchValue) and tensor_in(subject) is not None:
-                    self.emit(Branch(inner.value, node, self.situation, subject, "match"))
+                    self.emit(Branch, inner.value, subject, "match")
                 name = getattr(inner, "name", None) or getattr(inner, "rest", None)
                 if isinstance(name, str):
                     self.env[name] = (
@@ -328,18 +325,20 @@ class Walker:
             self.assign(target.value, value)
         elif isinstance(target, ast.Attribute):
             owner = self.eval(target.value)
-            self.emit(SetAttribute(target, self.here, self.situation, owner, target.attr, value, augmented))
+            self.emit(SetAttribute, target, owner, target.attr, value, augmented)
             path = dotted(target)
             if path is not None and isinstance(owner, (Instance, Object, Tensor)):
                 self.bind(path, value)
         elif isinstance(target, ast.Subscript):
             owner = self.eval(target.value)
-            self.emit(Subscript(target, self.here, self.situation, owner, index_of(self, target.slice), store=True))
+            self.emit(Subscript, target, owner, index_of(self, target.slice), True)
             self._store_item(target, owner, value)
 
     def bind(self, name: str, value: Value) -> None:
         """Give a name or path a value; what was known about paths through it is forgotten."""
         env = self.env
+        if "." in name:
+            self.path_ends.add(name.rpartition(".")[2])
         if name in env:
             prefix = name + "."
             for path in [p for p in env if p.startswith(prefix)]:
@@ -384,8 +383,8 @@ class Walker:
     @property
     def result(self) -> Value:
         """What the activation gives its caller."""
-        if self.info.is_generator:
-            return Container("generator", of=join_all(self.yields) if self.yields else UNKNOWN)
+        if self.yields:
+            return Container("generator", of=join_all(self.yields))
         return join_all(self.returns) if self.returns else Const(None)
 
 

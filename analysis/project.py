@@ -58,9 +58,17 @@ class Project:
         """The definitions of one source; None where it does not parse."""
         from graphmend.analysis.definitions import ModuleInfo
 
+        if name is None:
+            name = self.loader.module_name(source.path) or ""
+            known = self._modules.get(name) if name else None
+            if known is not None and known.source.path == source.path and known.source.text == source.text:
+                return known
         if source.tree is None:
             return None
-        return ModuleInfo(source, name or self.loader.module_name(source.path) or "", self)
+        module = ModuleInfo(source, name, self)
+        if name and self._modules.get(name) is None:
+            self._modules[name] = module
+        return module
 
     def forget(self, path: str) -> None:
         """Drop what was read from a file that has changed."""

@@ -268,7 +268,7 @@ def container_method(
         if not w.silent and isinstance(node, ast.expr):
             from graphmend.analysis.events import Contains
 
-            w.emit(Contains(node, w.here, w.situation, args[0] if args else UNKNOWN, value))
+            w.emit(Contains, node, args[0] if args else UNKNOWN, value)
         return INT
     if value.kind == "record":
         if name in ("to_tuple", "values"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -13,6 +14,8 @@ from graphmend.analysis.values import Class, Container, Function, Instance, Nati
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
 
+#: what a text must hold to compile anything; saves the look through its syntax tree
+_COMPILING = re.compile(r"(?<!\bre)\.(?:compile|export|optimize)\b|import compile\b|\bcompile\(")
 COMPILE = frozenset({"torch.compile", "torch._dynamo.optimize", "torch.compiler.compile"})
 EXPORT = frozenset({"torch.export.export", "torch.export.export_for_training"})
 
@@ -63,7 +66,7 @@ def _untraced(info: FunctionInfo) -> bool:
 
 def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
     """The functions and modules that the module's own text compiles."""
-    if "compile" not in module.source.text and "torch.export" not in module.source.text:
+    if _COMPILING.search(module.source.text) is None:
         return
     capture = _flags_switched_on(module)
     for info in _functions(module):

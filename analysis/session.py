@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.attributes import Method, find_method, global_name
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
-from graphmend.analysis.events import Call, Event
-from graphmend.analysis.expressions import element_of
+from graphmend.analysis.events import Call, Event, Generator
 from graphmend.analysis.facts import Recording
 from graphmend.analysis.flow import Walker
 from graphmend.analysis.project import NEVER_READ, Project
@@ -85,6 +84,7 @@ class Session:
         self._memo: dict[Hashable, tuple[Value, bool]] = {}
         self._active: list[FunctionInfo] = []
         self._inner: dict[FunctionNode, FunctionInfo] = {}
+        self._readers: dict[Hashable, Walker] = {}
 
     # -- rules --------------------------------------------------------------------------------------------------------------------
 
@@ -102,14 +102,15 @@ class Session:
             self._by_callee[callee] = found
         return found
 
-    def judge(self, w: Walker, event: Event) -> None:
+    def judge(self, w: Walker, kind: type[Event], node: ast.expr | ast.stmt, details: tuple[Any, ...]) -> None:
         """Ask the rules that subscribe to an event, and keep what they find."""
         if not self.within_region:
             return
+        assert w.statement is not None
+        event = kind(node, w.statement, w.situation, *details)
         if isinstance(event, Call):
             rules = self._listeners(event.callee)
         else:
-            kind = type(event)
             found = self._by_event.get(kind)
             if found is None:
                 found = self._by_event[kind] = tuple(r for r in self._rules if kind in r.events)
@@ -213,7 +214,7 @@ class Session:
         info = function.info
         if info.decorators and self.within_region and not w.silent and isinstance(node, ast.expr):
             if any(info.decorated_with(name) for name in DISABLED):
-                w.emit(Call(node, w.here, w.situation, "torch.compiler.disable.<locals>.call", None, args, keywords))
+                w.emit(Call, node, "torch.compiler.disable.<locals>.call", None, args, keywords)
                 return self._silently(function, args, keywords, w, node)
             if any(info.decorated_with(name) for name in OPAQUE):
                 return self._opaque(function, args, keywords, w, node)
@@ -256,6 +257,9 @@ class Session:
                 return walker.eval(info.node.body)
             walker.run(info.node.body)
             value = walker.result
+            if walker.yields and self.depth == 1 and self.region.kind == "compiled":
+                walker.statement = info.node
+                walker.emit(Generator, info.node)
         finally:
             self._active.pop()
             self.depth -= 1
@@ -343,26 +347,32 @@ class Session:
         """The value of an expression that stands in a function, whose locals are looked up when asked for; or at the top level."""
         if scope is None or isinstance(scope.node, ast.Lambda):
             return self.evaluate(module, node)
-        receiver = Instance(scope.owner) if scope.owner is not None and not scope.is_static else None
-        w = Walker(self, scope, self.parameters(scope, receiver), None, self.depth)
-        w.silent = 1
-        for statement in statements_of(scope.node.body):
-            if (
-                isinstance(statement, ast.Assign)
-                and len(statement.targets) == 1
-                and isinstance(statement.targets[0], ast.Name)
-            ):
-                w.lazy.setdefault(statement.targets[0].id, statement.value)
-            elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                w.env[statement.name] = Function(self.inner_function(statement, scope), closure=w.env)
-            elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-                w.step(statement)
-            elif isinstance(statement, ast.For) and isinstance(statement.target, ast.Name):
-                w.assign(statement.target, element_of(w, w.eval(statement.iter), statement.iter))
+        w = self.reader(scope, Instance(scope.owner) if scope.owner is not None and not scope.is_static else None)
         try:
             return w.eval(node)
         except RecursionError:
             return UNKNOWN
+
+    def reader(self, info: FunctionInfo, receiver: Value | None) -> Walker:
+        """A walker that reads single expressions of a function without walking it: locals are evaluated when asked for."""
+        key = (info, None if receiver is None else receiver.key)
+        known = self._readers.get(key)
+        if known is not None:
+            return known
+        assert not isinstance(info.node, ast.Lambda)
+        w = self._readers[key] = Walker(self, info, self.parameters(info, receiver), None, self.depth)
+        w.silent = 1
+        w.statement = info.node
+        for statement in statements_of(info.node.body):
+            if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+                w.lazy.setdefault(statement.targets[0].id, (statement.value, False))
+            elif isinstance(statement, ast.For) and isinstance(statement.target, ast.Name):
+                w.lazy.setdefault(statement.target.id, (statement.iter, True))
+            elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                w.env[statement.name] = Function(self.inner_function(statement, info), closure=w.env)
+            elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+                w.step(statement)
+        return w
 
     def examples(self, function: Function) -> tuple[Value, ...] | None:
         """What a module-level `example_inputs()` says that the arguments are; None without one that fits."""

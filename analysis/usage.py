@@ -20,17 +20,24 @@ _TELLING = frozenset({"shape", "ndim"})
 
 def inferred(session: Session, info: FunctionInfo, name: str) -> Tensor | None:
     """A Tensor, if the function uses parameter `name` as only a tensor can be used."""
+    if info.uses is None:
+        info.uses = _uses(session, info)
+    how = info.uses.get(name)
+    return _tensor(name, f"is used as a Tensor in {info.qualname}: {how}") if how is not None else None
+
+
+def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
+    """For each name that is used as only a tensor can be, the first such use."""
+    found: dict[str, str] = {}
     for node in ast.walk(info.node):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.attr in _TELLING or (node.attr not in _SHARED and _is_tensor_member(session, node.attr)):
-                return _tensor(name, f"is used as a Tensor in {info.qualname}: {name}.{node.attr}")
-        elif (
-            isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name) and node.args[0].id == name
-        ):
+                found.setdefault(node.value.id, f"{node.value.id}.{node.attr}")
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name):
             callee = info.module.qualified(node.func)
             if callee is not None and callee.startswith("torch.") and _takes_tensor(session, callee):
-                return _tensor(name, f"is used as a Tensor in {info.qualname}: {callee}({name})")
-    return None
+                found.setdefault(node.args[0].id, f"{callee}({node.args[0].id})")
+    return found
 
 
 def _tensor(name: str, says: str) -> Tensor:

@@ -6,6 +6,7 @@ from graphmend.analysis.rules.debugger import Debugger
 from graphmend.analysis.rules.disabled_call import DisabledCall
 from graphmend.analysis.rules.dynamic_shape import DynamicShape
 from graphmend.analysis.rules.environment import Environment
+from graphmend.analysis.rules.generator_root import GeneratorRoot
 from graphmend.analysis.rules.mask_read import MaskRead
 from graphmend.analysis.rules.output_logging import Logging
 from graphmend.analysis.rules.output_print import Print
@@ -48,6 +49,7 @@ RULES: tuple[Rule, ...] = (
     PythonFeature(),
     DisabledCall(),
     UncaughtRaise(),
+    GeneratorRoot(),
     AutogradCall(),
     ParameterInForward(),
     RecurrentModule(),
