@@ -77,15 +77,8 @@ class Metas:
     def _operator(self, node: ast.BinOp) -> Meta | None:
         left, right = self.of(node.left), self.of(node.right)
         if left and right:
-            shape = (
-                left.shape
-                if left.shape == right.shape or right.shape == ()
-                else right.shape
-                if left.shape == ()
-                else None
-            )
             dtype = left.dtype if left.dtype == right.dtype else None
-            return Meta(shape, dtype, left.proven and right.proven)
+            return Meta(broadcast(left.shape, right.shape), dtype, left.proven and right.proven)
         tensor, other = (left, node.right) if left else (right, node.left)
         number = _number(self.facts, other)
         if tensor is None or number is None:
@@ -145,9 +138,12 @@ def compare(a: str, one: Meta | None, b: str, two: Meta | None) -> Likeness:
     """The same, for metas that are known already; `a` and `b` say what they are of."""
     if one is None or two is None:
         return Likeness(f"`{a if one is None else b}` is not known to be a tensor")
-    if one.shape != two.shape or one.shape is None:
-        return Likeness(f"the shapes of `{a}` and `{b}` are not known to be equal")
     differences: list[str] = []
+    if one.shape != two.shape or one.shape is None:
+        larger = _larger(a, one.shape, b, two.shape)
+        if larger is None:
+            return Likeness(f"the shapes of `{a}` and `{b}` are not known to be equal")
+        differences.append(larger)
     if one.dtype != two.dtype or one.dtype is None:
         kinds = [token_kind(one.dtype), token_kind(two.dtype)]
         if None not in kinds and kinds[0] != kinds[1]:
@@ -155,6 +151,31 @@ def compare(a: str, one: Meta | None, b: str, two: Meta | None) -> Likeness:
         differences.append(f"if the dtypes of `{a}` and `{b}` differ, the result has the promoted one")
     differences += [f"`{text}` is taken for a tensor" for text, meta in ((a, one), (b, two)) if not meta.proven]
     return Likeness(None, tuple(differences))
+
+
+def broadcast(a: Hashable, b: Hashable) -> Hashable:
+    """The token of two shapes broadcast together."""
+    if a is None or b is None:
+        return None
+    parts = _parts(a) | _parts(b)
+    return next(iter(parts), ()) if len(parts) < 2 else ("broadcast", parts)
+
+
+def _parts(shape: Hashable) -> frozenset[Hashable]:
+    if isinstance(shape, tuple) and shape[:1] == ("broadcast",):
+        return frozenset(shape[1])
+    return frozenset() if shape == () else frozenset({shape})
+
+
+def _larger(a: str, one: Hashable, b: str, two: Hashable) -> str | None:
+    """What differs where one value has the other's shape, broadcast with more."""
+    if one is None or two is None or one == () or two == ():
+        return None
+    if _parts(one) < _parts(two):
+        a, b = b, a
+    elif not _parts(two) < _parts(one):
+        return None
+    return f"if the shape of `{a}` is larger than that of `{b}`, the result always has it"
 
 
 def token_kind(dtype: Hashable) -> str | None:
