@@ -1,0 +1,42 @@
+"""The documentation says what the code does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphmend.workspace.options import OPTIONS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def test_generated_pages_are_fresh(root: Path) -> None:
+    command = [sys.executable, str(root / "docs" / "generate.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stderr}run `python docs/generate.py`"
+
+
+def test_schema_accepts_what_the_reader_accepts(root: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((root / "docs" / "configuration.schema.json").read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+    page = (root / "docs" / "configuration.md").read_text()
+    example = tomllib.loads(page.partition("```toml\n")[2].partition("```")[0])
+    jsonschema.validate(example["tool"]["graphmend"], schema)
+    for wrong in ({"selct": []}, {"select": "GM1"}, {"interpreter": "python"}, {"severity": {"GM1": "loud"}}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_defaults_are_valid_themselves(name: str) -> None:
+    option = OPTIONS[name]
+    if option.default is not None:
+        assert option.kind.read(option.default) == option.default
