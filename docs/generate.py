@@ -1,4 +1,4 @@
-"""Writes the pages of the documentation that are made from the code. `--check` writes nothing and fails on stale ones."""
+"""Writes the pages of the documentation that are made from code. `--check` writes nothing and fails on stale ones."""
 
 from __future__ import annotations
 

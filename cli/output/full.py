@@ -5,6 +5,7 @@ Colour where the output is a terminal, or as `NO_COLOR` and `FORCE_COLOR` say.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from rich.cells import cell_len
@@ -62,7 +63,9 @@ def _block(item: Item, lines: LineIndex) -> Text:
         text.append(f"\n{'':{margin}} | ", "blue").append("...")
     text.append(f"\n{'':{margin}} |", "blue")
     for name, says in _remarks(item):
-        text.append(f"\n{'':{margin}} = ", "blue").append(f"{name}: ", "bold").append(says)
+        text.append(f"\n{'':{margin}} = ", "blue").append(f"{name}: ", "bold").append(says[0])
+        indent = " " * (margin + len(name) + 5)
+        text.append("".join(f"\n{indent}{more}" for more in says[1:]))
     return text
 
 
@@ -72,21 +75,24 @@ def _carets(line: str, start: int, end: int) -> str:
     return " " * cell_len(before) + "^" * max(cell_len(marked), 1)
 
 
-def _remarks(item: Item) -> list[tuple[str, str]]:
+def _remarks(item: Item) -> list[tuple[str, Sequence[str]]]:
+    """What is said below the source: a heading and at least one line."""
     finding = item.finding
-    remarks = [("because", sentence) for sentence in finding.evidence]
+    remarks: list[tuple[str, Sequence[str]]] = []
+    if finding.evidence:
+        remarks.append(("because", finding.evidence))
     if not finding.code.startswith("GM0"):
         likely = " (likely)" if finding.certainty == "likely" else ""
         flags = "; not with fullgraph=True or the capture flags" if finding.default_flags_only else ""
         known = f" [{finding.gb_id}]" if finding.gb_id else ""
-        remarks.append(("effect", f"{_EFFECTS[finding.effect]}{likely}{flags}{known}"))
+        remarks.append(("effect", [f"{_EFFECTS[finding.effect]}{likely}{flags}{known}"]))
     if finding.advice:
-        remarks.append(("advice", finding.advice))
+        remarks.append(("advice", [finding.advice]))
     for place in finding.related:
-        remarks.append(("see", f"{relative(place.path)}:{place.span.line}: {place.message}"))
+        if place.message not in finding.evidence:
+            remarks.append(("see", [f"{relative(place.path)}:{place.span.line}: {place.message}"]))
     for offer in item.offers:
-        reason = f": {offer.reason}" if offer.reason else ""
-        remarks.append((f"mend ({offer.applicability})", offer.message + reason))
+        remarks.append((f"mend ({offer.applicability})", [offer.message, *([offer.reason] if offer.reason else [])]))
     if item.refusal:
-        remarks.append(("no mend", item.refusal))
+        remarks.append(("no mend", [item.refusal]))
     return remarks

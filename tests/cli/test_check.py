@@ -190,7 +190,7 @@ def test_full_shows_source_evidence_and_mends(run: Run, folder: Path) -> None:
     out = run("check").out
     assert "2 |     y = '漢', BREAK\n  |               ^^^^^\n" in out
     assert "because: x is a parameter of f" in out
-    assert "mend (unsafe): use torch.where: both sides run" in out
+    assert "  = mend (unsafe): use torch.where\n                   both sides run\n" in out
     assert "Found 1 finding in 1 file, 1 file checked. 1 can be mended with --fix --unsafe-fixes." in out
 
 
