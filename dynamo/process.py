@@ -11,12 +11,15 @@ import json
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 PROTOCOL = 1
 MAIN = Path(__file__).parent / "worker" / "main.py"
+FORK = sys.platform not in ("win32", "darwin")
+"""Windows has no fork, and frameworks of macOS do not survive one: each check is then a fresh process."""
 START_SECONDS = 120.0
 GRACE_SECONDS = 5.0
 """How much longer than the worker we wait before we end it ourselves."""
@@ -58,17 +61,16 @@ class Worker:
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls, interpreter: str, cwd: str | None = None) -> Worker:
-        """Starts the worker in an interpreter; raises `Unavailable`."""
+    async def start(cls, interpreter: str, cwd: str | None = None, fork: bool = FORK) -> Worker:
+        """Starts the worker in an interpreter; raises `Unavailable`. Without `fork` it takes one check."""
         program = shutil.which(interpreter)
         if program is None:
             raise Unavailable(f"the interpreter {interpreter} does not exist or cannot be run")
-        once = not hasattr(os, "fork")
         try:
             process = await asyncio.create_subprocess_exec(
                 program,
                 str(MAIN),
-                *(["--once"] if once else []),
+                *([] if fork else ["--once"]),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -80,10 +82,9 @@ class Worker:
             raise Unavailable(f"the interpreter {interpreter} cannot be started: {error}") from error
         errors = asyncio.create_task(_tail(process.stderr))
         try:
-            return cls(process, await cls._hello(interpreter, process, errors), errors, once)
+            return cls(process, await cls._hello(interpreter, process, errors), errors, not fork)
         except BaseException:
-            _end(process)
-            errors.cancel()
+            await _bury(process, errors)
             raise
 
     @staticmethod
@@ -110,8 +111,8 @@ class Worker:
         return self._process.returncode is None and not self._reader.done()
 
     def outdated(self) -> bool:
-        """Whether torch was changed on disk since this process imported it, or the process takes no further check."""
-        return (self.once and self._numbers > 0) or self._stamp != _torch_stamp(self.hello.executable)
+        """Whether torch was changed on disk since this process imported it."""
+        return self._stamp != _torch_stamp(self.hello.executable)
 
     def next_number(self) -> int:
         self._numbers += 1
@@ -124,13 +125,18 @@ class Worker:
         self._waiting[number] = (answer, tell)
         try:
             await self._send(job)
-            return await asyncio.wait_for(answer, job["timeout"] + GRACE_SECONDS)
+            found = await asyncio.wait_for(answer, job["timeout"] + (0.0 if self.once else GRACE_SECONDS))
+            return {**found, "output": (await self._errors).decode("utf-8", "replace")} if self.once else found
         except asyncio.TimeoutError:
             self.kill()
             return {"problem": "no answer in the time allowed", "end": "timeout"}
         except asyncio.CancelledError:
             self._cancel(number)
             raise
+        except WorkerDied as error:
+            if not self.once:
+                raise
+            return {"problem": str(error), "end": "died"}  # the process was the check's own
         finally:
             self._waiting.pop(number, None)
 
@@ -189,11 +195,7 @@ class Worker:
             self._process.stdin.close()  # the parent ends its checks, then itself
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._process.wait(), 1.0)
-        self.kill()
-        await self._process.wait()
-        for task in (self._reader, self._errors):
-            with contextlib.suppress(asyncio.CancelledError, WorkerDied):
-                await task
+        await _bury(self._process, self._reader, self._errors)
 
 
 def _line(message: dict[str, Any]) -> bytes:
@@ -208,6 +210,18 @@ def _end(process: asyncio.subprocess.Process) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
+
+
+async def _bury(process: asyncio.subprocess.Process, *readers: asyncio.Task[Any]) -> None:
+    """Ends a process and reads its pipes to the end: asyncio keeps an unread one open beyond the loop's life."""
+    _end(process)
+    if process.stdin is not None:
+        process.stdin.close()
+    with contextlib.suppress(asyncio.TimeoutError, ValueError):
+        await asyncio.wait_for(asyncio.gather(*readers, return_exceptions=True), GRACE_SECONDS)
+        if process.stdout is not None:
+            await asyncio.wait_for(process.stdout.read(), GRACE_SECONDS)
+    await process.wait()
 
 
 async def _tail(stream: asyncio.StreamReader | None) -> bytes:

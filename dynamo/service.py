@@ -11,7 +11,7 @@ import dataclasses
 import tempfile
 from collections.abc import Callable
 
-from graphmend.dynamo.process import Handshake, Unavailable, Worker, WorkerDied
+from graphmend.dynamo.process import FORK, Handshake, Unavailable, Worker, WorkerDied
 from graphmend.dynamo.report import Report, report
 from graphmend.dynamo.targets import Request
 
@@ -23,12 +23,14 @@ IDLE_SECONDS = 600.0
 class Service:
     """The checks of one server or command. Use it within one event loop, and `close` it."""
 
-    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, idle_seconds: float = IDLE_SECONDS, fork: bool = FORK) -> None:
+        self._fork = fork
         self._idle_seconds = idle_seconds
         self._workers: dict[tuple[str, str | None], Worker] = {}
         self._locks: dict[tuple[str, str | None], asyncio.Lock] = {}
         self._busy: dict[tuple[str, str | None], int] = {}
         self._timers: dict[tuple[str, str | None], asyncio.TimerHandle] = {}
+        self._closing: set[asyncio.Future[None]] = set()
 
     async def check(self, request: Request, on_progress: Progress | None = None) -> Report:
         """Runs a check. Cancelling the task ends the check's processes at once."""
@@ -52,7 +54,7 @@ class Service:
         for timer in self._timers.values():
             timer.cancel()
         workers, self._workers = list(self._workers.values()), {}
-        await asyncio.gather(*(worker.close() for worker in workers))
+        await asyncio.gather(*self._closing, *(worker.close() for worker in workers))
 
     async def _checked(self, request: Request, tell: Progress, **more: str) -> Report:
         key = (request.interpreter, request.cwd)
@@ -70,7 +72,7 @@ class Service:
     ) -> Report:
         """A parent that dies is replaced once; a check that dies is the user's to know about."""
         for again in (True, False):
-            worker = await self._worker(key)
+            worker = await self._worker(key) if self._fork else await Worker.start(*key, fork=False)
             try:
                 answer = await worker.check(request.job(worker.next_number(), **more), tell)
                 break
@@ -78,6 +80,9 @@ class Service:
                 if not again:
                     return Report(request.path, problem=str(error))
                 tell(f"starting again: {error}")
+            finally:
+                if worker.once:
+                    await worker.close()
         result = answer.get("result") or {"problem": answer.get("problem") or "the check was cancelled"}
         return report(request.path, result, answer.get("output", ""), worker.hello.python)
 
@@ -90,7 +95,7 @@ class Service:
                 await worker.close()
                 worker = None
             if worker is None:
-                worker = self._workers[key] = await Worker.start(*key)
+                worker = self._workers[key] = await Worker.start(*key, fork=self._fork)
             return worker
 
     def _idle_later(self, key: tuple[str, str | None]) -> None:
@@ -103,7 +108,8 @@ class Service:
     def _idle(self, key: tuple[str, str | None]) -> None:
         worker = None if self._busy.get(key) else self._workers.pop(key, None)
         if worker is not None:
-            worker.kill()
+            self._closing.add(task := asyncio.ensure_future(worker.close()))
+            task.add_done_callback(self._closing.discard)
 
 
 def check(request: Request, on_progress: Progress | None = None) -> Report:

@@ -64,7 +64,7 @@ class Request:
             "module": self.module,
             "import_root": self.import_root,
             "bench": self.bench,
-            "memory": self.memory,
+            "memory": self.memory or _most_memory(),
         }
 
     def concerns(self, declared: Declared) -> bool:
@@ -77,6 +77,14 @@ class Request:
             return ("/" + path.replace(os.sep, "/")).endswith("/" + place.replace(os.sep, "/").removeprefix("./"))
         tail = os.path.join(*place.split("."))
         return path.endswith((os.sep + tail + ".py", os.sep + os.path.join(tail, "__init__.py")))
+
+
+def _most_memory() -> int | None:
+    """Three quarters of the machine's memory: a check must not push the editor out of it."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
+    except (AttributeError, ValueError, OSError):  # Windows
+        return None
 
 
 def package_root(path: str) -> str:

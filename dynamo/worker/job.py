@@ -83,7 +83,7 @@ def _examples(
 
     def each() -> Iterator[examples.Example]:
         if old is not None:
-            yield from _same_again(target, module, job, old["text"])
+            yield from _same_again(target, module, job, old)
             return
         yield from examples.declared(target, module, job["declared"])
         yield from synthesis.candidates(target, module)
@@ -92,11 +92,13 @@ def _examples(
 
 
 def _same_again(
-    target: discover.Target, module: ModuleType, job: dict[str, Any], text: str
+    target: discover.Target, module: ModuleType, job: dict[str, Any], old: dict[str, Any]
 ) -> Iterator[examples.Example]:
     """The example that the original was run with."""
     for example in examples.declared(target, module, job["declared"]):
-        if example.text == text:
+        if example.text == old["text"]:
             yield example
             return
-    yield examples.from_call(target, module, text)
+    example = examples.from_call(target, module, old["text"])
+    example.origin = old["origin"]
+    yield example

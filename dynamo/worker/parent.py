@@ -17,6 +17,11 @@ from typing import Any
 from . import limits
 from .channel import LineBuffer, Message, send
 
+POLL_SECONDS = 0.1
+SHUT_OUT = 113
+"""Exit status of a check that could not give its answer."""
+FIRST_DESCRIPTOR = 900
+"""Where a check's own descriptor goes: out of the way of code that closes all low ones."""
 OUTPUT_KEPT = 64 * 1024
 """Bytes kept of the beginning, and again of the end, of what a check prints."""
 
@@ -53,13 +58,28 @@ class Child:
         self.captured = Capture()
         self.deadline = time.monotonic() + float(job["timeout"])
         self.result: Message | None = None
+        self.status: int | None = None
         self.stage = "starting"
         self.answers_open = self.output_open = True
 
+    def ended(self) -> bool:
+        """Whether the process itself is gone. Its status is collected once."""
+        if self.status is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid:
+                self.status = status
+        return self.status is not None
+
     def kill(self) -> None:
-        for end in (os.killpg, os.kill):
+        """Ends the process and its group; the group may outlive the process."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        if self.status is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                end(self.pid, signal.SIGKILL)
+                os.kill(self.pid, signal.SIGKILL)
 
 
 class Parent:
@@ -91,7 +111,7 @@ class Parent:
     def _wait(self) -> float | None:
         if not self.children:
             return None
-        return max(0.0, min(c.deadline for c in self.children.values()) - time.monotonic())
+        return min(POLL_SECONDS, max(0.0, min(c.deadline for c in self.children.values()) - time.monotonic()))
 
     def _read_requests(self) -> None:
         data = os.read(self.requests, 1 << 16)
@@ -143,6 +163,7 @@ class Parent:
                 for descriptor, is_open in ((other.answers, other.answers_open), (other.output, other.output_open)):
                     if is_open:
                         os.close(descriptor)
+            answers = out_of_the_way(answers)
             os.dup2(output, 1)
             os.dup2(output, 2)
             os.close(output)
@@ -151,6 +172,7 @@ class Parent:
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(BaseException):
                     stream.flush()
+            status = SHUT_OUT
             send(answers, {"result": result})
             status = 0
         finally:
@@ -176,7 +198,9 @@ class Parent:
             for message in child.lines.feed(data):
                 if "result" in message:
                     child.result = message["result"]
-                elif "stage" in message:
+                    self._end(child, "done")  # what it started may hold its descriptors open: no waiting for their end
+                    return
+                if "stage" in message:
                     child.stage = message["stage"]
                     send(self.answers, message)
 
@@ -191,12 +215,9 @@ class Parent:
             os.close(child.output)
 
     def _finish(self, child: Child) -> None:
-        """The child closed its answers: it is done, or something ended it."""
-        if child.result is not None:
-            self._end(child, "done")
-            return
+        """The child gives no further answer: something ended it."""
         status = self._wait_briefly(child)
-        if status is None:
+        if status is None or (os.WIFEXITED(status) and os.WEXITSTATUS(status) == SHUT_OUT):
             problem = f"the checked code closed the check's own files while {child.stage}"
         elif os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
@@ -213,20 +234,20 @@ class Parent:
     def _wait_briefly(self, child: Child) -> int | None:
         """The exit status of a child that is about to end; None where it still runs after a moment."""
         for _ in range(20):
-            try:
-                pid, status = os.waitpid(child.pid, os.WNOHANG)
-            except ChildProcessError:
-                return None
-            if pid:
-                child.pid = -pid  # reaped; its group may still hold processes
-                return status
+            if child.ended():
+                break
             time.sleep(0.005)
-        return None
+        return child.status
 
     def _expire(self) -> None:
+        """Ends what took too long; and what ended by itself while its own children hold its descriptors open."""
         now = time.monotonic()
         for child in list(self.children.values()):
-            if now >= child.deadline:
+            if child.ended():
+                self._read_child(child, "answers")
+                if child.number in self.children:
+                    self._finish(child)
+            elif now >= child.deadline:
                 self._end(child, "timeout", f"no answer in the time allowed, while {child.stage}")
 
     def _end(self, child: Child, how: str, problem: str | None = None) -> None:
@@ -240,9 +261,7 @@ class Parent:
                     child.captured.add(data)
             except OSError:
                 pass
-        group = abs(child.pid)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
+        child.kill()
         self._close(child, "answers")
         self._close(child, "output")
         del self.children[child.number]
@@ -271,6 +290,18 @@ class Parent:
             if not strays:
                 return
             time.sleep(0.002)
+
+
+def out_of_the_way(descriptor: int) -> int:
+    """The same pipe under a high number; as it is where the system allows none."""
+    import fcntl
+
+    try:
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
+    except (OSError, ValueError):
+        return descriptor
+    os.close(descriptor)
+    return moved
 
 
 def own_children() -> set[int]:

@@ -117,7 +117,7 @@ class Session:
                     example.failed(error)
                 else:
                     runs = [self._eager(fit, Run(call, GIVEN)) for call in range(fit.calls)]
-                    if any(r.raised is None or (example.declared and self._raised_on_purpose(r.raised)) for r in runs):
+                    if self.job.get("compare") or any(self._fits(example, run) for run in runs):
                         if device != self.possible_devices[0]:
                             self.answer["notes"].append(f"on {device}: {self.possible_devices[0]} failed")
                         return fit, runs
@@ -131,6 +131,9 @@ class Session:
                 if time.monotonic() > self.until:
                     break
         raise Unusable(self._nothing_fits(tried))
+
+    def _fits(self, example: Example, run: Run) -> bool:
+        return run.raised is None or (example.declared and self._raised_on_purpose(run.raised))
 
     def _nothing_fits(self, tried: list[str]) -> str:
         name = self.target.name
@@ -262,7 +265,11 @@ class Session:
             for run in runs
         ]
         if old is None:
-            compare.keep(self.job["keep"], self.target.name, {"runs": new, "state": state, "text": fit.example.text})
+            compare.keep(
+                self.job["keep"],
+                self.target.name,
+                {"runs": new, "state": state, "text": fit.example.text, "origin": fit.example.origin},
+            )
         else:
             self.answer["comparison"] = compare.differences(old["runs"], new, [variants.label(r.variant) for r in runs])
 

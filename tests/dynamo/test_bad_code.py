@@ -1,0 +1,123 @@
+"""Code that does harm ends its own check with one clear line, and the next check works."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphmend.dynamo.report import Report
+from graphmend.dynamo.service import Service
+from graphmend.dynamo.targets import Request
+
+from .conftest import Checks
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
+
+FINE = "@torch.compile\ndef f(x):\n    if x.sum() > 0:\n        return x\n    return -x\n"
+HEAD = "import os, signal, sys, time\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "ended by SIGKILL"),
+        ("import ctypes; ctypes.string_at(0)", "ended by SIGSEGV"),
+        ("os._exit(3)", "ended the process (exit status 3) while importing model.py"),
+        ("sys.exit(4)", "calls sys.exit(4) at import"),
+        ("raise ValueError('no')", "cannot be imported: ValueError: no (model.py:4)"),
+        ("input()", "cannot be imported: EOFError"),
+        ("import nowhere_to_be_found", "cannot be imported: ModuleNotFoundError"),
+        ("def broken(:", "cannot be imported: SyntaxError"),
+        ("x = [bytearray(10**8) for _ in range(10**4)]", "cannot be imported: MemoryError"),
+        ("open('big', 'wb').truncate(1 << 31)", "File too large"),
+    ],
+)
+def test_ends_with_one_line(checks: Checks, write: Callable[..., Path], code: str, says: str) -> None:
+    report = checks(write(HEAD + code + "\n" + FINE), memory=2 << 30)
+    assert report.problem is not None
+    assert says in report.problem
+    assert "\n" not in report.problem
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(repr(sys.stdin.read()))",
+        "for _ in range(100): sys.stdout.write('x' * 10**6)",
+        "sys.stdout = sys.stderr = None",
+        "os.closerange(0, 300)",
+        "if os.fork() == 0:\n    os.setsid(); time.sleep(60)",
+        "for _ in range(20):\n    if os.fork() == 0: time.sleep(60)",
+    ],
+)
+def test_does_no_harm(checks: Checks, write: Callable[..., Path], code: str) -> None:
+    report = checks(write(HEAD + code + "\n" + FINE))
+    assert report.problem is None
+    assert len(report.breaks) == 1
+    assert len(report.output) < 200_000
+
+
+@pytest.mark.parametrize("code", ["while True: pass", "time.sleep(60)", "os.kill(os.getpid(), signal.SIGSTOP)"])
+def test_takes_too_long(checks: Checks, write: Callable[..., Path], code: str) -> None:
+    report = checks(write(HEAD + code + "\n" + FINE), timeout=0.7)
+    assert report.problem == "no answer in the time allowed, while importing model.py"
+
+
+def test_cancelled_at_once(checks: Checks, write: Callable[..., Path]) -> None:
+    path = write(f"import os, time\nopen({str(write('', 'pid'))!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)\n")
+
+    async def cancel() -> None:
+        task = asyncio.create_task(checks.service.check(Request(str(path))))
+        while not (path.parent / "pid").read_text().isdigit():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    checks.wait(cancel())
+    pid = int((path.parent / "pid").read_text())
+    deadline = time.monotonic() + 5
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_a_dead_parent_is_replaced(checks: Checks, write: Callable[..., Path]) -> None:
+    path = write(FINE)
+    assert checks(path).problem is None
+    (worker,) = checks.service._workers.values()
+    worker.kill()
+    assert len(checks(path).breaks) == 1
+
+
+def test_a_fresh_process_for_each_check(write: Callable[..., Path]) -> None:
+    """As on systems without a sound fork."""
+    pytest.importorskip("torch")
+    fine, ends, hangs = (
+        write(FINE, "fine.py"),
+        write("import os; os._exit(3)", "ends.py"),
+        write("while True: pass", "hangs.py"),
+    )
+
+    async def run() -> list[Report]:
+        service = Service(fork=False)
+        requests = [
+            Request(str(path), interpreter=sys.executable, timeout=t)
+            for path, t in ((fine, 30), (ends, 30), (hangs, 1))
+        ]
+        try:
+            return await asyncio.gather(*(service.check(request) for request in requests))
+        finally:
+            await service.close()
+
+    first, second, third = asyncio.run(run())
+    assert len(first.breaks) == 1
+    assert second.problem is not None
+    assert "ended with status 3" in second.problem
+    assert third.problem == "no answer in the time allowed"

@@ -1,0 +1,88 @@
+"""A mended text beside the original: what is equal, and each way in which it may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphmend.dynamo.report import Comparison, Report
+
+from .conftest import Checks
+
+pytestmark = pytest.mark.slow
+
+BEFORE = """
+import logging
+logger = logging.getLogger(__name__)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.layer(x)
+        logger.warning("size %d", x.shape[0])
+        if x.sum() > 0:
+            x = x * 2
+        return x
+"""
+WHERE = ("        if x.sum() > 0:\n            x = x * 2\n", "        x = torch.where(x.sum() > 0, x * 2, x)\n")
+LOG = '        logger.warning("size %d", x.shape[0])\n'
+
+
+@pytest.fixture
+def compare(checks: Checks, write: Callable[..., Path]) -> Callable[[str], tuple[Report, Comparison]]:
+    def compare(after: str) -> tuple[Report, Comparison]:
+        path = write(BEFORE)
+        head = "import torch\nfrom torch import nn\n"
+        report = checks(path, mended={str(path): head + after})
+        assert report.after is not None
+        (target,) = report.after.targets
+        assert target.comparison is not None, target.problem
+        return report, target.comparison
+
+    return compare
+
+
+Compare = Callable[[str], tuple[Report, Comparison]]
+
+
+def test_equal(compare: Compare) -> None:
+    report, found = compare(BEFORE.replace(*WHERE))
+    assert found.equal
+    assert (found.largest, found.gradients) == (0.0, 2 * found.runs)
+    assert found.runs >= 3
+    assert report.after is not None
+    assert len(report.breaks) == 2
+    assert len(report.after.breaks) == 1
+
+
+def test_other_values(compare: Compare) -> None:
+    _, found = compare(BEFORE.replace("x * 2", "x * 3"))
+    assert any("value 0 differs by up to" in line for line in found.differences)
+
+
+def test_other_gradients(compare: Compare) -> None:
+    _, found = compare(BEFORE.replace("x * 2", "x + x.detach()"))
+    assert found.differences
+    assert all("gradient of layer." in line for line in found.differences)
+
+
+def test_other_text(compare: Compare) -> None:
+    _, found = compare(BEFORE.replace("size", "shape"))
+    assert any("prints 'shape 2' instead of 'size 2'" in line for line in found.differences)
+
+
+def test_silenced(compare: Compare) -> None:
+    guarded = LOG.replace("logger", "if not torch.compiler.is_compiling(): logger")
+    _, found = compare(BEFORE.replace(LOG, guarded))
+    assert found.silenced == ("size 2",)
+    assert not found.differences
+
+
+def test_raises(compare: Compare) -> None:
+    _, found = compare(BEFORE.replace("x * 2", "x @ x.T @ torch.ones(7)"))
+    assert any("raises RuntimeError" in line and "where the original returns" in line for line in found.differences)

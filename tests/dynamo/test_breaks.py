@@ -1,0 +1,166 @@
+"""What a check says about breaks: where, why, and what else it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphmend.dynamo.report import TargetReport
+
+from .conftest import Checks
+
+pytestmark = pytest.mark.slow
+Check = Callable[..., TargetReport]
+
+
+def marked(text: str, found: TargetReport) -> list[str]:
+    """The source text under each break's span."""
+    lines = ("import torch\nfrom torch import nn\n" + text).splitlines()
+    return [lines[b.span.line - 1][b.span.column : b.span.end_column].strip() for b in found.breaks]
+
+
+def test_a_branch_names_its_condition_and_both_sides_run(check: Check) -> None:
+    text = """\
+@torch.compile
+def f(x):
+    if x.sum() > 0:
+        y = x * 2
+    else:
+        y = x - 1
+    return y
+def example_inputs():
+    return [(torch.ones(3),)]
+"""
+    found = check(text)
+    assert marked(text, found) == ["x.sum() > 0"]
+    (only,) = found.breaks
+    assert (only.gb_id, only.kind, only.function) == ("GB0170", "break", "f")
+    assert any("torch.cond" in hint for hint in only.hints)
+    assert found.graphs == 2
+    assert {6, 8} <= found.executed[only.path]
+    assert found.traced[only.path] >= {5, 6, 8, 9}
+
+
+def test_columns_are_code_points(check: Check) -> None:
+    text = """\
+@torch.compile
+def f(x):
+    größe = "日本語 🙂"; print(größe, x.shape)
+    return x + 1
+def example_inputs():
+    return [(torch.ones(3),)]
+"""
+    found = check(text)
+    assert marked(text, found) == ["print(größe, x.shape)"]
+
+
+def test_lines_after_a_method_chain_over_several_lines_are_right(check: Check) -> None:
+    text = """\
+@torch.compile
+def f(x):
+    k = (x
+         .sum()
+         .item())
+    y = x * k
+    print(y.shape)
+    return y
+def example_inputs():
+    return [(torch.ones(3),)]
+"""
+    found = check(text)
+    assert [b.span.line for b in found.breaks] == [7, 9]
+    assert found.breaks[0].gb_id == "GB0124"
+
+
+def test_a_break_in_a_loop_skips_the_frame(check: Check) -> None:
+    found = check(
+        """
+        @torch.compile
+        def f(x):
+            for i in range(3):
+                if x.sum() > i:
+                    x = x + 1
+            return x
+        def example_inputs():
+            return [(torch.ones(3),)]
+        """
+    )
+    (only,) = found.breaks
+    assert only.skipped_frame
+    assert (only.gb_id, only.span.line) == ("GB0170", 7)
+    assert found.graphs == 0
+
+
+def test_a_helper_is_told_with_the_stack_that_leads_to_it(check: Check) -> None:
+    found = check(
+        """
+        def helper(x):
+            return x.sum().item()
+        class Net(nn.Module):
+            def forward(self, x):
+                return x * helper(x)
+        # graphmend: example f(torch.ones(2))
+        f = torch.compile(Net())
+        """,
+        names=("Net",),
+    )
+    (only,) = found.breaks
+    assert [(frame.function, frame.span.line) for frame in only.stack] == [("forward", 8), ("helper", 5)]
+
+
+def test_fullgraph_raises(check: Check) -> None:
+    found = check(
+        """
+        @torch.compile(fullgraph=True)
+        def f(x):
+            print(x.shape)
+            return x
+        def example_inputs():
+            return [(torch.ones(3),)]
+        """
+    )
+    assert [b.kind for b in found.breaks] == ["raises"]
+
+
+def test_a_clean_function_has_none(check: Check) -> None:
+    found = check(
+        """
+        def f(x):
+            return torch.where(x > 0, x, -x) if x.dim() else x
+        """,
+        names=("f",),
+    )
+    assert found.breaks == ()
+    assert found.graphs == 1
+    assert found.origin == "synthesised"
+
+
+def test_recompiles_are_listed(check: Check) -> None:
+    found = check(
+        """
+        @torch.compile(dynamic=False)
+        def f(x, n):
+            return x * n
+        def example_inputs():
+            return [(torch.ones(3), 1), (torch.ones(3), 2)]
+        """
+    )
+    assert [r.function for r in found.recompiles] == ["f"]
+
+
+def test_unsaved_text_wins_and_relative_imports_work(checks: Checks, write: Callable[..., Path]) -> None:
+    write("", "package/__init__.py")
+    part = write("def part(x):\n    return x\n", "package/part.py")
+    path = write("from .part import part\n@torch.compile\ndef f(x):\n    return part(x)\n", "package/model.py")
+    unsaved = "def part(x):\n    print(x)\n    return x\n"
+    report = checks(path, texts={str(part): unsaved})
+    (only,) = report.breaks
+    assert (only.path, only.span.line, only.source) == (str(part), 2, "    print(x)")
+    assert checks(path).breaks == ()
+
+
+def test_what_was_printed_is_shown(checks: Checks, write: Callable[..., Path]) -> None:
+    path = write("@torch.compile\ndef f(x):\n    print('size', x.shape)\n    return x\n")
+    assert "size torch.Size" in checks(path).output

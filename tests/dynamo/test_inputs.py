@@ -1,0 +1,134 @@
+"""Where inputs come from, and that what was run is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphmend.dynamo.report import TargetReport
+from graphmend.dynamo.targets import Declared, Request
+
+from .conftest import Checks
+
+pytestmark = pytest.mark.slow
+Check = Callable[..., TargetReport]
+
+NET = """
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, 4)
+    def forward(self, x):
+        return self.layer(x)
+"""
+
+
+def test_configuration_comes_first(check: Check) -> None:
+    found = check(
+        NET + "def get_init_inputs():\n    return [3]\ndef get_inputs():\n    return [torch.ones(1, 3)]\n",
+        declared=(Declared("model.py:Net", "Net(6).half()", "torch.ones(2, 6).half()"),),
+    )
+    assert (found.origin, found.arguments) == ("configuration", ("float16[2, 6]",))
+    assert found.inputs == "Net(6).half()(torch.ones(2, 6).half())"
+
+
+def test_the_pair_of_functions(check: Check) -> None:
+    found = check(NET + "def get_init_inputs():\n    return [3]\ndef get_inputs():\n    return [torch.ones(1, 3)]\n")
+    assert (found.origin, found.arguments) == ("get_inputs()", ("float32[1, 3]",))
+
+
+def test_a_comment_above_the_class(check: Check) -> None:
+    found = check("# graphmend: example Net(5)(torch.zeros(7, 5))" + NET)
+    assert (found.origin, found.arguments) == ("comment", ("float32[7, 5]",))
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs"),
+    [
+        (NET, "Net(16)(torch.randn(2, 16))"),
+        (
+            """
+            from dataclasses import dataclass
+            @dataclass
+            class Config:
+                vocab_size: int = 50000
+                n_embd: int = 768
+            class Model(nn.Module):
+                def __init__(self, config):
+                    super().__init__()
+                    self.embed = nn.Embedding(config.vocab_size, config.n_embd)
+                def forward(self, tokens):
+                    b, t = tokens.shape
+                    return self.embed(tokens).view(b, t, -1)
+            """,
+            "Model(Config(vocab_size=128, n_embd=32))(torch.randint(0, 128, (2, 5)))",
+        ),
+        (
+            """
+            class Image(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.conv = nn.Conv2d(1, 4, 3)
+                    self.out = nn.Linear(4 * 26 * 26, 10)
+                def forward(self, image):
+                    return self.out(self.conv(image).flatten(1))
+            """,
+            "Image()(torch.randn(2, 1, 28, 28))",
+        ),
+        (
+            """
+            class Block(nn.Module):
+                def __init__(self, dim: int, heads: int, dropout: float):
+                    super().__init__()
+                    self.norm = nn.LayerNorm(dim)
+                    self.attention = nn.MultiheadAttention(dim, heads, dropout, batch_first=True)
+                def forward(self, x, mask):
+                    b, t, d = x.shape
+                    x = self.norm(x)
+                    return self.attention(x, x, x, key_padding_mask=~mask)[0]
+            """,
+            "Block(16, 2, 0.1)(torch.randn(2, 5, 16), torch.ones(2, 5, dtype=torch.bool))",
+        ),
+        ("def f(a, b, scale: float, flag: bool):\n    return (a @ b.T) * scale\n", None),
+    ],
+)
+def test_inputs_are_made_from_what_the_code_says(check: Check, text: str, inputs: str | None) -> None:
+    found = check(text, names=() if inputs else ("f",))
+    assert found.origin == "synthesised"
+    if inputs is not None:
+        assert found.inputs == inputs
+
+
+def test_no_inputs_says_what_to_write(checks: Checks, write: Callable[..., Path]) -> None:
+    path = write("class Net(nn.Module):\n    def forward(self, reader):\n        return reader.next_batch()\n")
+    (target,) = checks(path).targets
+    assert target.status == "no-inputs"
+    assert "# graphmend: example Net(...)" in str(target.problem)
+    assert "next_batch" in str(target.problem)
+
+
+def test_inputs_that_make_the_model_raise(checks: Checks, write: Callable[..., Path]) -> None:
+    path = write("# graphmend: example f(torch.ones(2, 3))\n@torch.compile\ndef f(x):\n    return x @ x\n")
+    (target,) = checks(path).targets
+    assert target.problem is not None
+    assert target.problem.startswith("f does not run on its declared inputs (comment)")
+    assert "model.py:6" in target.problem
+
+
+@pytest.mark.parametrize(
+    ("target", "concerns"),
+    [
+        ("Net", True),
+        ("model.py:Net", True),
+        ("src/pkg/model.py:Net", True),
+        ("./pkg/model.py:Net", True),
+        ("pkg.model:Net", True),
+        ("other.py:Net", False),
+        ("del.py:Net", False),
+        ("other.model:Net", False),
+    ],
+)
+def test_entries_are_matched_with_files(target: str, concerns: bool) -> None:
+    assert Request(path="/home/src/pkg/model.py").concerns(Declared(target)) is concerns
