@@ -176,6 +176,7 @@ def _status(program: Callable[[], None]) -> int:
     try:
         program()
     except UsageError:
+        atexit.unregister(_report)  # nothing ran
         raise
     except SystemExit as stop:
         if stop.code is None or isinstance(stop.code, int):

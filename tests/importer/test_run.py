@@ -1,0 +1,212 @@
+"""`graphmend run` behaves as `python` does, mends what it is told to, and says so once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+MODEL = """import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        print("sum", x.sum())
+        if x.sum() > 0:
+            y = x * 2
+        else:
+            y = x - 1
+        return y
+"""
+PROGRAM = """import sys
+import torch
+from model import Net
+from torch._dynamo.utils import counters
+
+net = torch.compile(Net(), backend="aot_eager")
+for sign in (1.0, -1.0):
+    print(net(sign * torch.ones(2)).tolist())
+print("breaks", sum(counters["graph_break"].values()), file=sys.stderr)
+"""
+
+
+class Done:
+    """A finished program; `stderr` without what GraphMend says."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
+        self.status, self.stdout = done.returncode, done.stdout
+        lines = done.stderr.splitlines()
+        first = next((i for i, line in enumerate(lines) if line.startswith("graphmend: ")), len(lines))
+        self.stderr, self.said = lines[:first], lines[first:]
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def run(*words: str, plain: bool = False, cache: Path = tmp_path / "cache", **files: str) -> Done:
+        for name, text in files.items():
+            path = tmp_path / f"{name.replace('__in__', '/')}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        command = [sys.executable, *(() if plain else ("-m", "graphmend", "run")), *words]
+        environment = {**os.environ, "GRAPHMEND_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        return Done(done)
+
+    return run
+
+
+SEES = '''"""What a program sees of itself."""
+import inspect, pickle, sys
+
+class Thing: ...
+
+def function():
+    return 1
+
+assert sys.modules["__main__"].__dict__ is globals()
+pickle.loads(pickle.dumps(Thing()))
+print(__doc__, __name__, __file__, __package__, __spec__ and __spec__.name, sys.argv, sys.path[0])
+print(inspect.getsource(function), type(__loader__).__name__.replace("MendingLoader", "SourceFileLoader"))
+import helper
+print(helper.__name__, helper.__file__, helper.__spec__.origin)
+'''
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["program.py", "a", "--mend", "b", "-m", "--", "c"],
+        ["-m", "program", "--unsafe", "-x"],
+        ["-m", "pack", "a"],
+        ["-m", "pack.inner"],
+        ["deep/program.py"],
+    ],
+)
+def test_a_program_sees_what_python_shows_it(run: Run, words: list[str]) -> None:
+    files = {
+        "program": SEES,
+        "helper": "",
+        "deep__in__program": SEES,
+        "deep__in__helper": "",
+        "pack__in____init__": "",
+        "pack__in____main__": SEES,
+        "pack__in__inner": SEES,
+    }
+    expected, got = run(*words, plain=True, **files), run(*words, **files)
+    assert expected.status == 0
+    assert (got.status, got.stdout, got.stderr) == (0, expected.stdout, expected.stderr)
+    assert got.said == ["graphmend: nothing was mended"]
+
+
+HELPER = """def fails(n):
+    try:
+        return 1 / n
+    except ZeroDivisionError as e:
+        raise KeyError(n) from e
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("import sys; sys.exit()", 0),
+        ("import sys; sys.exit(7)", 7),
+        ("import sys; sys.exit('a message')", 1),
+        ("import helper\n\nhelper.fails(0)\n", 1),
+        ("def (:\n", 1),
+        ("import not_there_at_all\n", 1),
+        ("import broken\n", 1),
+        ("import atexit\natexit.register(print, 'at exit')\n", 0),
+        ("import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print('late'))).start()\n", 0),
+        ("import sys\nsys.excepthook = lambda *a: print('hook', a[0].__name__)\n1 / 0\n", 1),
+    ],
+)
+def test_a_program_ends_as_under_python(run: Run, text: str, status: int) -> None:
+    files = {
+        "program": text,
+        "helper": HELPER,
+        "broken": "import broken_inside\n",
+        "broken_inside": "1 / 0\n",
+    }
+    expected, got = run("program.py", plain=True, **files), run("program.py", **files)
+    assert (got.status, got.stdout, got.stderr) == (status, expected.stdout, expected.stderr)
+    assert expected.status == status
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["missing.py"], "graphmend: run: missing.py: No such file or directory"),
+        (["."], "graphmend: run: .: Is a directory"),
+        ([], "graphmend: run: name a script, or a module with -m"),
+        (["-m"], "graphmend: run: -m needs the name of a module"),
+        (["-m", "not_there_at_all"], "graphmend: run: no module named not_there_at_all"),
+        (["-m", "pack.inside"], "graphmend: run: no module named pack.inside"),
+        (["--mend", "torch", "program.py"], "graphmend: torch is never mended"),
+        (["--mend", "json.decoder", "program.py"], "graphmend: json.decoder is never mended"),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_2(run: Run, words: list[str], said: str) -> None:
+    got = run(*words, program="print('ran')\n", pack__in____init__="")
+    assert (got.status, got.stdout, got.stderr, got.said) == (2, "", [], [said])
+
+
+def test_a_model_is_mended_and_again_from_the_cache(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch", minversion="2.13")
+    plain = run("program.py", plain=True, program=PROGRAM, model=MODEL)
+    for _ in range(2):
+        mended = run("program.py")
+        assert (mended.status, mended.stdout) == (0, plain.stdout)
+        assert mended.stderr == ["breaks 0"] != plain.stderr
+        assert mended.said[:2] == ["graphmend: mended 1 module", f"  {tmp_path / 'model.py'}"]
+        assert [line.split()[1] for line in mended.said[2:]] == ["GM201", "GM101"]
+    entries = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert entries
+    for entry in entries:
+        entry.write_bytes(b"\0 not what was written \xff")
+    assert run("program.py").said == mended.said
+
+
+@pytest.mark.parametrize("target", [["--mend", "model"], ["--mend", "elsewhere"]])
+def test_named_packages_replace_the_programs_own_folder(run: Run, tmp_path: Path, target: list[str]) -> None:
+    pytest.importorskip("torch", minversion="2.13")
+    program = "import model\n" + MODEL
+    got = run(*target, "--report", "report.json", "program.py", program=program, model=MODEL, elsewhere="")
+    assert (got.status, got.said) == (0, [])
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [entry["path"] for entry in report["mended"]] == ([str(tmp_path / "model.py")] if "model" in target else [])
+    for entry in report["mended"]:
+        assert {(note["row"], note["code"], note["applicability"]) for note in entry["mends"]} == {
+            (6, "GM201", "safe"),
+            (7, "GM101", "safe"),
+        }
+
+
+def test_a_script_is_mended_with_its_folder(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch", minversion="2.13")
+    got = run("program.py", program=MODEL)
+    assert got.said[:2] == ["graphmend: mended 1 module", f"  {tmp_path / 'program.py'}"]
+
+
+def test_a_cache_that_cannot_be_written_is_ignored(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch", minversion="2.13")
+    (tmp_path / "file").write_text("")
+    got = run("program.py", program=MODEL, cache=tmp_path / "file" / "cache")
+    assert got.status == 0
+    assert got.said[0] == "graphmend: mended 1 module"
+
+
+def test_a_report_that_cannot_be_written_is_said(run: Run) -> None:
+    got = run("--report", "no/such/folder.json", "program.py", program="print('ran')\n")
+    assert (got.status, got.stdout) == (0, "ran\n")
+    assert got.said == ["graphmend: run: no/such/folder.json: No such file or directory"]
