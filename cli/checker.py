@@ -21,7 +21,7 @@ from graphmend.cli.selection import Wanted, severity_of
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.cache import Cache, digest
 from graphmend.workspace.config import Configuration
-from graphmend.workspace.environment import Environment, package_root
+from graphmend.workspace.environment import Environment, package_root, surroundings
 from graphmend.workspace.interpreter import Interpreter
 
 if TYPE_CHECKING:
@@ -164,7 +164,9 @@ class Checker:
         if not self.plan.cache or self.plan.mode != "check":
             return None
         root = package_root(path)
-        around = self._cache.stamp((root, _project_folder(root, configuration)), self._interpreter(root))
+        near, project = surroundings(path), _project_folder(root, configuration)
+        # an installed package stands alone; of site-packages as a whole, the stamp of the interpreter knows what changed
+        around = self._cache.stamp((near,) if near != root else (root, project), self._interpreter(root))
         if around is None:
             return None
         options = repr(sorted(configuration.values.items()))
@@ -175,6 +177,8 @@ def _project_folder(root: Path, configuration: Configuration) -> Path:
     """The folder that a package belongs to, whose other packages it may import."""
     if configuration.file is not None:
         return configuration.root
+    if root.name in ("site-packages", "dist-packages"):
+        return root
     marked = (folder for folder in (root, *root.parents) for mark in MARKS if (folder / mark).exists())
     return next(marked, root)
 

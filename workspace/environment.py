@@ -19,6 +19,14 @@ def package_root(path: Path) -> Path:
     return folder
 
 
+def surroundings(path: Path) -> Path:
+    """The folder whose files the analysis of a file may depend on: its root, but of installed packages only its own."""
+    root = package_root(path)
+    if root.name in ("site-packages", "dist-packages") and root != absolute(path).parent:
+        return root / absolute(path).relative_to(root).parts[0]
+    return root
+
+
 class Environment:
     """Modules in reach of the files under one root: the root itself, then `folders`, then the interpreter's packages.
 

@@ -27,6 +27,9 @@ ARROWS: dict[str, set[str]] = {
     "runtime": set(),
 }
 
+#: what the modules of `graphmend` itself may import: `graphmend.importer` is published there, `__main__` is the command
+PUBLISHED = {"analysis", "workspace", "transforms", "cli"}
+
 #: room -> the third-party packages it may import
 PACKAGES: dict[str, set[str]] = {
     "analysis": set(),
@@ -90,6 +93,17 @@ def test_every_import_follows_an_arrow() -> None:
         if (why := offence(room_of(path), name)) is not None
     ]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_published_modules_follow_arrows_too() -> None:
+    for path in sorted((ROOT / "src" / "graphmend").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                first, *rest = name.split(".")
+                ours = first == "graphmend" and (not rest or rest[0] in PUBLISHED or rest[0] == "importer")
+                assert ours or first in sys.stdlib_module_names, f"{path.name}:{node.lineno} imports {name}"
 
 
 def test_rooms_and_links_agree() -> None:
