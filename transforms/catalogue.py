@@ -54,7 +54,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM202", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
     ("GM203", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
     ("GM204", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
-    ("GM205", (torch_form.rewrite, skip_value.rewrite, hoist.rewrite, guard.rewrite)),
+    ("GM205", (torch_form.rewrite, emit.rewrite, skip_value.rewrite, hoist.rewrite, guard.rewrite)),
     ("GM206", (guard.rewrite,)),
     ("GM301", (computed_index.rewrite, torch_form.rewrite, *_TESTS, keep_tensor.rewrite, emit.rewrite, guard.rewrite)),
     ("GM302", (keep_tensor.rewrite,)),
@@ -63,7 +63,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM402", (masked.rewrite,)),
     ("GM403", (computed_index.rewrite,)),
     ("GM501", (torch_form.rewrite, keep_tensor.rewrite, hoist.rewrite, skip_value.rewrite, guard.rewrite)),
-    ("GM502", (guard.rewrite,)),
+    ("GM605", (device_context.rewrite, skip_value.rewrite)),
     ("GM601", (gradient_flags.rewrite,)),
     ("GM604", (*_TESTS, torch_form.rewrite, device_context.rewrite, gradient_flags.rewrite, skip_value.rewrite)),
 )

@@ -19,7 +19,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Container, Static, Tensor
+from graphmend.analysis.values import Container, Object, Static, Tensor
+from graphmend.transforms.bindings import fresh
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -91,6 +92,14 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: str) -> Fix | Re
         return refuse(NAME, f"`{ast.unparse(node.value)}` is not known to be a tensor")
     code, value = Code(facts.source), facts.value(node.value)
     text = code.argument(node.value)
+    parent = facts.parent(node)
+    if (
+        isinstance(parent, ast.Call)
+        and parent.func is node
+        and isinstance(value, Object)
+        and value.cls == "torch.nn.ModuleList"
+    ):
+        return _module(facts, node, parent, index)
     if isinstance(value, Container) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor):
         differences, function = ["the tensors must have equal shapes; the result is a copy", _LATE], "torch.stack"
         argument = text
@@ -116,6 +125,27 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: str) -> Fix | Re
         return [*imports.edits(), swap(facts.source, node, made)]
 
     return offer(NAME, "select from a stacked tensor", facts, make, differences)
+
+
+def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: str) -> Fix:
+    """`layers[i](x)`: all layers are computed, and one result is selected."""
+    code = Code(facts.source)
+    layer = fresh(facts, "layer")
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        every = f"[{code.text(call, {node: layer})} for {layer} in {code.operand(node.value)}]"
+        return [
+            *imports.edits(),
+            swap(facts.source, call, f"{imports.name('torch.stack')}({every})[{index}].squeeze(0)"),
+        ]
+
+    differences = [
+        "all modules of the list are called; their results must have equal shapes",
+        "parameters of the modules not chosen get zeros for gradients instead of None",
+        _LATE,
+    ]
+    return offer(NAME, "call all modules and select a result", facts, make, differences)
 
 
 def _table(facts: FunctionFacts, node: ast.expr) -> str | None:

@@ -24,8 +24,8 @@ from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
-from graphmend.transforms.names import qualified
-from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.names import constant, qualified
+from graphmend.transforms.offer import offer, refuse, show
 from graphmend.transforms.text import quoted, template
 
 if TYPE_CHECKING:
@@ -33,6 +33,42 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "emit"
+#: findings about output
+OUTPUT = ("GM201", "GM202", "GM203", "GM204")
+ATTRIBUTED = (
+    "whom `stacklevel` attributes the warning to, and so whether it is shown, depends on frames outside the graph"
+)
+_TITLE = "emit the output from inside the graph (graphmend.runtime), nothing lost"
+_OUTWARD = [
+    "gc",
+    "time.sleep",
+    "os.environ",
+    "os.makedirs",
+    "os.mkdir",
+    "os.remove",
+    "os.unlink",
+    "os.rename",
+    "os.system",
+    "os.putenv",
+    "subprocess.run",
+    "subprocess.call",
+    "subprocess.check_call",
+    "shutil",
+    "pickle.dump",
+    "json.dump",
+    "torch.save",
+    "numpy.save",
+    "numpy.savez",
+    "numpy.savetxt",
+    "tracemalloc",
+    "faulthandler",
+    "sys.stdout",
+    "sys.stderr",
+    "pprint",
+    "traceback.print_exc",
+    "traceback.print_stack",
+    "csv",
+]
 _RUNTIME = "graphmend.runtime"
 #: conversions that are a plain call of one function
 _CONVERSIONS = {f"builtins.{n}" for n in ("int", "float", "bool", "str", "repr", "complex", "round", "hash")}
@@ -54,6 +90,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     if isinstance(call.func, ast.Attribute) and call.func.attr in _NOT_OUTPUT:
         return None
+    differences: list[str] = []
+    if finding.code not in OUTPUT:
+        if not outward(facts, call):
+            return None
+        differences.append(
+            "it happens when the graph runs: code of the region that reads what it changes sees the old state"
+        )
     if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
         return refuse(NAME, "the arguments are unpacked from a sequence or a mapping, whose elements are not known")
     try:
@@ -72,7 +115,31 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             separator = ","
         return [*imports.edits(), swap(facts.source, call, f"{emit}({code.text(call.func)}{separator}{rest}")]
 
-    return offer(NAME, "emit the output from inside the graph (graphmend.runtime), nothing lost", facts, make)
+    if attributed(facts, call):
+        return show(NAME, _TITLE, facts, make, ATTRIBUTED)
+    title = _TITLE if finding.code in OUTPUT else "make the call from inside the graph (graphmend.runtime)"
+    return offer(NAME, title, facts, make, differences)
+
+
+def attributed(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Is a warning attributed to a caller by `stacklevel`?"""
+    if qualified(facts, call.func) != "warnings.warn":
+        return False
+    level = next(
+        (k.value for k in call.keywords if k.arg == "stacklevel"), call.args[2] if len(call.args) > 2 else None
+    )
+    return level is not None and constant(level) != 1
+
+
+def outward(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Is a call, whose result is not used, one that only changes the world outside the program, or a record that it keeps?"""
+    name = qualified(facts, call.func) or ""
+    if any(name == n or name.startswith(f"{n}.") for n in _OUTWARD):
+        return True
+    if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
+        return False
+    receiver = call.func.value.id  # a writer or a meter that lives outside the function
+    return receiver in facts.names and not name.startswith(("torch.", "numpy.", "random."))
 
 
 def output_call(facts: FunctionFacts) -> ast.Call | None:

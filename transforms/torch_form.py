@@ -19,12 +19,14 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.values import Container
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.names import called, constant, is_tensor, method
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts
@@ -166,11 +168,10 @@ def _position(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str
         case ast.Call(func=ast.Attribute(value=container, attr="index"), args=[item], keywords=[]) if is_tensor(
             facts, item
         ):
-            pass
+            if not isinstance(facts.value(container), Container):
+                return None
         case _:
             return None
-    from graphmend.transforms.tolerant import NotTolerantError, Uses
-
     uses = Uses(facts, "int64")
     try:
         uses.follow(call)
@@ -247,8 +248,6 @@ def _sample(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     ):
         return "what is drawn from is no list of numbers"
     assert isinstance(node.func, ast.Attribute)
-    from graphmend.transforms.tolerant import NotTolerantError, Uses
-
     uses = Uses(facts, "int64")
     try:
         uses.follow(whole)
