@@ -165,7 +165,7 @@ class Checker:
             return None
         root = package_root(path)
         near, project = surroundings(path), _project_folder(root, configuration)
-        # an installed package stands alone; of site-packages as a whole, the stamp of the interpreter knows what changed
+        # an installed package stands alone; what else is installed is in the interpreter's stamp
         around = self._cache.stamp((near,) if near != root else (root, project), self._interpreter(root))
         if around is None:
             return None
