@@ -15,7 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from graphmend.analysis.torch_facts.measured import DEFAULT_ONLY, SCALAR_UNLESS_SIZED, UNKNOWN_NUMBERS
+from graphmend.analysis.torch_facts.measured import DEFAULT_ONLY, UNKNOWN_NUMBERS
+from graphmend.analysis.torch_facts.measured_numpy import SCALAR_UNLESS_SIZED
 from graphmend.analysis.torch_facts.overloads import Overload, Returns, join, parse
 from graphmend.analysis.torch_facts.refusals import Refusals
 from graphmend.analysis.torch_facts.signatures import SIGNATURES
@@ -185,7 +186,8 @@ class TorchFacts:
         """The id of the break that calling an external function makes; None where it traces, or nothing is known.
 
         `argument` is the kind of the first argument where known: "tensor", "module", "container", "class", "str" or
-        "alone" (it is the only one). Methods stand under their class: `logging.Logger.info`, `torch.Tensor.item`.
+        "alone" (it is the only one); "input" says that the receiver is a tensor from outside the graph. Methods stand
+        under their class: `logging.Logger.info`, `torch.Tensor.item`.
         Functions are meant, not what a class's `__init__` does, unless the class was measured.
         """
         return self._refusals.of(_measured_name(name), argument)[0]

@@ -122,6 +122,10 @@ def _marker(annotation: ast.expr | None) -> str:
     return "~" if names & {"Tensor", "Any", "Number", "object", "T", "_T", "_complex"} else ""
 
 
+def _parameter(argument: ast.arg, default: ast.expr | None) -> str:
+    return f"{argument.arg}{_marker(argument.annotation)}{'' if default is None else '='}"
+
+
 def _is_absent(annotation: ast.expr | None) -> bool:
     """`return_indices: Literal[False] = False` and `dim: None = None` stand for the argument's absence."""
     return annotation is not None and (_is_none(annotation) or ast.unparse(annotation).endswith("Literal[False]"))
@@ -132,22 +136,22 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def overload(function: ast.FunctionDef, structs: Mapping[str, str], *, bound: bool) -> str:
-    """One definition as an overload; `bound` leaves the receiver out."""
+    """One definition as an overload; `bound` leaves the receiver out.
+
+    What follows a parameter that stands for an argument's absence can only be given by keyword.
+    """
     args = function.args
     positional = [*args.posonlyargs, *args.args]
-    required = len(positional) - len(args.defaults)
-    texts = [
-        f"{a.arg}{_marker(a.annotation)}{'=' if i >= required else ''}"
-        for i, a in enumerate(positional)
-        if not (bound and i == 0) and not _is_absent(a.annotation)
-    ]
+    defaults = [None] * (len(positional) - len(args.defaults)) + args.defaults
+    parameters = list(zip(positional, defaults, strict=True))[1 if bound else 0 :]
+    absent = next((i for i, (a, _) in enumerate(parameters) if _is_absent(a.annotation)), len(parameters))
+    texts = [_parameter(a, default) for a, default in parameters[:absent]]
+    keyword_only = [*parameters[absent:], *zip(args.kwonlyargs, args.kw_defaults, strict=True)]
     if args.vararg:
         texts.append(f"*{args.vararg.arg}{_marker(args.vararg.annotation)}")
-    elif args.kwonlyargs:
+    elif any(not _is_absent(a.annotation) for a, _ in keyword_only):
         texts.append("*")
-    for a, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
-        if not _is_absent(a.annotation):
-            texts.append(f"{a.arg}{_marker(a.annotation)}{'' if default is None else '='}")
+    texts += [_parameter(a, default) for a, default in keyword_only if not _is_absent(a.annotation)]
     if args.kwarg:
         texts.append(f"**{args.kwarg.arg}")
     returns = result(function.returns, structs)

@@ -230,16 +230,27 @@ def _is_python_value(overload: str) -> bool:
 
 
 def breaks(tree: Tree) -> dict[str, list[Any]]:
-    """Graph-break id to [type, explanation, hints], the newest wording of each."""
+    """Graph-break id to [type, explanation, hints], the newest wording of each.
+
+    The registry is made from Dynamo's source: where an explanation is put together at run time it has an expression
+    instead. Of that its literal parts are kept.
+    """
     registry = json.loads(tree.text("torch/_dynamo/graph_break_registry.json") or "{}")
-    return {
-        key: [
-            entries[0]["Gb_type"],
-            entries[0].get("Explanation", ""),
-            [" ".join(h.split()) for h in entries[0].get("Hints", ())],
-        ]
-        for key, entries in sorted(registry.items())
-    }
+    found: dict[str, list[Any]] = {}
+    for key, entries in sorted(registry.items()):
+        newest = entries[0]
+        explanation = newest.get("Explanation", "")
+        if explanation.startswith(('"', 'f"')):
+            explanation = "".join(re.findall(r'"([^"]*)"', explanation))
+        hints: list[str] = []
+        for hint in newest.get("Hints", ()):
+            words = " ".join(hint.split())
+            if hints and not words[:1].isupper():  # the registry cuts hints where their source has a line break
+                hints[-1] += f" {words}"
+            else:
+                hints.append(words)
+        found[key] = [newest["Gb_type"], explanation if " " in explanation else "", hints]
+    return found
 
 
 def generate(tree: Tree) -> tuple[dict[str, Any], dict[str, Any]]:

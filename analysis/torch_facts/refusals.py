@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from graphmend.analysis.torch_facts import measured
+from graphmend.analysis.torch_facts import measured, measured_numpy, measured_torch
 
 _NOTHING: tuple[None, None] = (None, None)
 _SKIPPED = ("GB0007", "a function that Dynamo's trace rules skip")
@@ -18,17 +18,21 @@ _UNSURE = ("torch.compiler.", "torch.jit.")
 
 @lru_cache(maxsize=1)
 def _breaks() -> dict[str, tuple[str, str]]:
-    return {name: (gb_id, reason) for gb_id, reason, names in measured.BREAKS for name in names.split()}
+    return {
+        name: (gb_id, reason)
+        for gb_id, reason, names in (*measured.BREAKS, *measured_torch.BREAKS)
+        for name in names.split()
+    }
 
 
 @lru_cache(maxsize=1)
 def _traced() -> frozenset[str]:
-    return frozenset(measured.TRACED.split())
+    return frozenset((measured.TRACED + measured_torch.TRACED).split())
 
 
 @lru_cache(maxsize=1)
 def _numpy_only() -> frozenset[str]:
-    return frozenset(f"numpy.{name}" for name in measured.NUMPY_ONLY.split())
+    return frozenset(f"numpy.{name}" for name in measured_numpy.NUMPY_ONLY.split())
 
 
 class Refusals:
@@ -47,6 +51,9 @@ class Refusals:
         by_argument = None if argument is None else measured.BY_ARGUMENT.get((name, argument))
         if by_argument is not None:
             return by_argument if by_argument[0] else _NOTHING
+        owner, _, last = name.rpartition(".")
+        if argument == "tensor" and owner in measured.NOT_WITH_TENSORS:
+            return measured.NOT_WITH_TENSORS[owner]
         found = _breaks().get(name)
         if found is not None:
             return found
@@ -56,7 +63,6 @@ class Refusals:
             return self._of_numpy(name)
         if name in self._unfolded:
             return _UNFOLDED
-        owner, _, last = name.rpartition(".")
         by_module = measured.MODULES.get(owner)
         if by_module is not None and last[:1].islower():
             return by_module
