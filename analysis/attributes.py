@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from graphmend.analysis.annotations import annotated
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo, dotted
 from graphmend.analysis.tensor_ops import result
 from graphmend.analysis.values import (
+    FALSE,
     INT,
     NONE,
     STATIC,
@@ -227,6 +229,8 @@ def _own_attribute(session: Session, info: ClassInfo, cls: ClassInfo, name: str)
         return _registered(session, cls, name)
     if name in cls.assigned:
         values = [_assigned(session, info, method, expression) for method, _, expression in cls.assigned[name][:4]]
+        if values == [FALSE] and not _switched(cls.module, name):
+            return FALSE
         return _settled(join_all(values), name)
     if name in cls.annotations:
         value = annotated(session, cls.module, cls.annotations[name], f"{cls.name}.{name}", cls.qualname)
@@ -237,6 +241,16 @@ def _own_attribute(session: Session, info: ClassInfo, cls: ClassInfo, name: str)
     if name in cls.classes:
         return Class(cls.classes[name])
     return None
+
+
+def _switched(module: ModuleInfo, name: str) -> bool:
+    """Whether a module's text gives any object's attribute `name` another value than False."""
+    if module.switched is None:
+        module.switched = set(_SWITCH.findall(module.source.text))
+    return name in module.switched
+
+
+_SWITCH = re.compile(r"\.(\w+)\s*=(?!=|\s*False\b)")
 
 
 def _settled(value: Value, name: str) -> Value:
@@ -349,7 +363,7 @@ class Method(Value):
         self.name = name
 
     @property
-    def key(self) -> Any:  # type: ignore[override]
+    def key(self) -> Any:
         return ("method", self.receiver.key, self.name)
 
 
@@ -364,7 +378,7 @@ class Super(Value):
         self.receiver = receiver
 
     @property
-    def key(self) -> Any:  # type: ignore[override]
+    def key(self) -> Any:
         return ("super", id(self.info), id(self.after))
 
 

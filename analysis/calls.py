@@ -18,13 +18,12 @@ from graphmend.analysis.attributes import (
 )
 from graphmend.analysis.events import Call, With
 from graphmend.analysis.torch_facts import Returns
+from graphmend.analysis.tracing import WHILE_TRACING
 from graphmend.analysis.values import (
-    FALSE,
     INT,
     NONE,
     STATIC,
     STR,
-    TRUE,
     UNKNOWN,
     Choice,
     Class,
@@ -50,19 +49,6 @@ if TYPE_CHECKING:
 
 Arguments = tuple[Value, ...]
 Keywords = Mapping[str, Value]
-
-#: what these answer while Dynamo traces (torch 2.13)
-WHILE_TRACING: dict[str, Value] = {
-    "torch.compiler.is_compiling": TRUE, "torch.compiler.is_dynamo_compiling": TRUE, "torch._dynamo.is_compiling": TRUE,
-    "torch._dynamo.external_utils.is_compiling": TRUE, "torch._utils.is_compiling": TRUE, "torch.compiler.is_exporting": FALSE,
-    "torch.jit.is_scripting": FALSE, "torch.jit.is_tracing": FALSE, "torch._C._get_tracing_state": NONE,
-    "torch.onnx.is_in_onnx_export": FALSE, "torch.is_tensor": Static("bool"), "torch.overrides.has_torch_function": FALSE,
-    "transformers.utils.is_torchdynamo_compiling": TRUE, "transformers.utils.import_utils.is_torchdynamo_compiling": TRUE,
-    "transformers.utils.is_tracing": TRUE, "transformers.utils.import_utils.is_tracing": TRUE,
-    "transformers.utils.is_torch_fx_proxy": FALSE, "transformers.utils.is_torch_available": TRUE,
-    "transformers.utils.import_utils.is_torch_fx_proxy": FALSE, "transformers.utils.import_utils.is_torch_available": TRUE,
-    "transformers.utils.generic.is_torch_fx_proxy": FALSE,
-}  # fmt: skip
 
 #: context managers in whose body Dynamo can break and resume (torch 2.13); in any other, a break gives the frame up
 RESUMABLE = frozenset({

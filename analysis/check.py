@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from graphmend.analysis.definitions import FunctionInfo
 from graphmend.analysis.facts import FunctionFacts, Recording
@@ -13,6 +14,9 @@ from graphmend.analysis.region import roots
 from graphmend.analysis.session import Session
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
+from graphmend.analysis.torch_facts import load
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass
@@ -28,23 +32,41 @@ class Result:
     notes: tuple[str, ...] = ()
     _places: dict[str, tuple[ast.AST, FunctionInfo]] = field(default_factory=dict, repr=False)
     _again: tuple[Project, Settings] | None = field(default=None, repr=False)
-    _recorded: dict[ast.AST, Recording] = field(default_factory=dict, repr=False)
+    _recording: Recording | None = field(default=None, repr=False)
 
     def facts(self, finding: Finding) -> FunctionFacts:
-        """What the walk knows about the function that `finding` stands in. Walks the module's roots again, with a record."""
+        """What the walk knows about the function that `finding` stands in.
+
+        The first call walks the module's roots once more, with a record of every function that has a finding.
+        """
         if self._again is None or finding.key not in self._places:
             raise LookupError(f"{finding.code} is no finding of this result")
         project, settings = self._again
         node, info = self._places[finding.key]
-        assert isinstance(node, (ast.expr, ast.stmt))
-        function = _definition(self.source, node)
-        recording = self._recorded.get(function)
-        session = Session(info.module, project, settings)
-        if recording is None:
-            recording = self._recorded[function] = session.recording = Recording(function)
+        if self._recording is None:
+            functions = {self._definitions[n] for n, _ in self._places.values() if n in self._definitions}
+            self._recording = Recording(functions)
+            session = Session(info.module, project, settings)
+            session.recording = self._recording
             _walk(session)
-        names = dict(info.module.imports)
-        return recording.facts(self.source, node, names, session.torch.minor)
+        assert isinstance(node, (ast.expr, ast.stmt))
+        version = load(settings.torch_version).minor
+        return self._recording.facts(self.source, self._definitions[node], node, dict(info.module.imports), version)
+
+    @cached_property
+    def _definitions(self) -> dict[ast.AST, Definition]:
+        """The innermost `def` around each node of the source that has a finding."""
+        wanted = {node for node, _ in self._places.values()}
+        found: dict[ast.AST, Definition] = {}
+        assert self.source.tree is not None
+        stack: list[tuple[ast.AST, Definition | None]] = [(self.source.tree, None)]
+        while stack:
+            node, around = stack.pop()
+            if node in wanted and around is not None:
+                found[node] = around
+            inner = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else around
+            stack.extend((child, inner) for child in ast.iter_child_nodes(node))
+        return found
 
 
 def check(source: Source, project: Project | None = None, settings: Settings | None = None) -> Result:
@@ -73,17 +95,3 @@ def _walk(session: Session) -> None:
     assert session.module is not None
     for root in roots(session, session.module):
         session.walk_root(root.function, root.region, root.given)
-
-
-def _definition(source: Source, node: ast.expr | ast.stmt) -> ast.FunctionDef | ast.AsyncFunctionDef:
-    """The innermost `def` around a node."""
-    assert source.tree is not None
-    best: ast.FunctionDef | ast.AsyncFunctionDef | None = None
-    for candidate in ast.walk(source.tree):
-        if isinstance(candidate, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
-            n is node for n in ast.walk(candidate)
-        ):
-            best = candidate  # ast.walk goes outside in, so the last one is the innermost
-    if best is None:
-        raise LookupError("the finding stands in no function")
-    return best

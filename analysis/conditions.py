@@ -30,6 +30,7 @@ from graphmend.analysis.values import (
 if TYPE_CHECKING:
     from graphmend.analysis.flow import Environment, Walker
 
+
 def _path(w: Walker, node: ast.expr) -> str | None:
     """The name or dotted path that a condition speaks about."""
     path = dotted(node.target if isinstance(node, ast.NamedExpr) else node)

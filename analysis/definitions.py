@@ -55,6 +55,8 @@ class FunctionInfo:
         self.qualname = f"{prefix}.{self.name}" if prefix else self.name
         self.uses: dict[str, str] | None = None
         """Names that the body uses as only a tensor can be used, once that was asked."""
+        self.flags: set[str] = set()
+        """Names whose bare truth the body asks; filled with `uses`."""
 
     @cached_property
     def parameters(self) -> list[ast.arg]:
@@ -208,6 +210,8 @@ class ModuleInfo:
         self.annotations: dict[str, ast.expr] = {}
         self.stars: list[str] = []
         self.value_cache: dict[str, Value] = {}
+        self.switched: set[str] | None = None
+        """Attributes that the text gives another value than False, once that was asked."""
         self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
         for statement in statements_of(source.tree.body):
             self._define(statement)

@@ -81,21 +81,21 @@ class FunctionFacts:
         raise LookupError(f"{type(statement).__name__} stands in no block of {type(parent).__name__}")
 
 
-class Recording:
-    """What was seen while walking one definition, in all of its activations."""
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
-    def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        self.function = function
+
+class Recording:
+    """What was seen while walking some definitions, in all of their activations."""
+
+    def __init__(self, functions: set[ast.FunctionDef | ast.AsyncFunctionDef]) -> None:
         self.values: dict[ast.AST, Value] = {}
         self.environments: dict[ast.stmt, Environment] = {}
         self.gradients_on: set[ast.stmt] = set()
         self.gradients_off: set[ast.stmt] = set()
-        self._inner = {
-            n for n in ast.walk(function) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-        }
+        self._inner = {n for f in functions for n in ast.walk(f) if isinstance(n, _FUNCTIONS)}
 
     def wants(self, info: FunctionInfo) -> bool:
-        """Whether a function is the one asked about, or stands inside it."""
+        """Whether a function is one of those asked about, or stands inside one."""
         return info.node in self._inner
 
     def walker(
@@ -106,10 +106,15 @@ class Recording:
         return walker
 
     def facts(
-        self, source: Source, node: ast.expr | ast.stmt, names: Mapping[str, str], torch_version: str
+        self,
+        source: Source,
+        function: ast.FunctionDef | ast.AsyncFunctionDef,
+        node: ast.expr | ast.stmt,
+        names: Mapping[str, str],
+        torch_version: str,
     ) -> FunctionFacts:
         off = frozenset(self.gradients_off - self.gradients_on)
-        return FunctionFacts(source, self.function, node, names, self.values, self.environments, off, torch_version)
+        return FunctionFacts(source, function, node, names, self.values, self.environments, off, torch_version)
 
 
 class _RecordingWalker(Walker):

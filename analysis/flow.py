@@ -17,7 +17,6 @@ from graphmend.analysis.definitions import ClassInfo, FunctionInfo, dotted
 from graphmend.analysis.events import Branch, Define, Event, Raise, SetAttribute, Situation, Subscript
 from graphmend.analysis.expressions import EVALUATE, binary, element_of, index_of
 from graphmend.analysis.values import (
-    UNKNOWN,
     Class,
     Const,
     Container,

@@ -358,7 +358,7 @@ _PURE = frozenset(
 
 
 #: random numbers that Dynamo keeps in the graph as symbols (torch 2.13); the others break it
-_RANDOM = {"random.uniform": "float", "random.randint": "int", "random.random": "float", "random.randrange": "int"}
+_RANDOM = {"random.uniform": "float", "random.randint": "int"}
 
 
 def library(w: Walker, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:

@@ -24,7 +24,8 @@ from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.rule import Context, Rule
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.torch_facts import load
-from graphmend.analysis.usage import inferred
+from graphmend.analysis.tracing import WHILE_TRACING
+from graphmend.analysis.usage import inferred, is_flag
 from graphmend.analysis.values import (
     NONE,
     UNKNOWN,
@@ -171,6 +172,8 @@ class Session:
         value = annotated(self, info.module, parameter.annotation, parameter.arg, where)
         default = info.defaults.get(parameter.arg)
         if value is not UNKNOWN:
+            if default is not None and is_flag(self, info, parameter.arg):
+                return UNKNOWN
             if isinstance(default, ast.Constant) and default.value is None and not isinstance(value, Static):
                 return join(value, NONE)
             return value
@@ -218,6 +221,9 @@ class Session:
                 return self._silently(function, args, keywords, w, node)
             if any(info.decorated_with(name) for name in OPAQUE):
                 return self._opaque(function, args, keywords, w, node)
+        answer = WHILE_TRACING.get(f"{info.module.name}.{info.qualname}")
+        if answer is not None:
+            return answer
         if self.depth >= _DEEPEST or self._active.count(info) > _RECURSION:
             return UNKNOWN
         if info.is_abstract:
@@ -315,7 +321,7 @@ class Session:
                     else self._parameter(info, parameter, info.qualname)
                 )
             elif env[name] is UNKNOWN:
-                env[name] = annotated(self, info.module, parameter.annotation, name, info.qualname)
+                env[name] = self._parameter(info, parameter, info.qualname)
         if arguments.vararg is not None:
             env[arguments.vararg.arg] = Container("tuple", args[len(info.parameters) :])
         if arguments.kwarg is not None:
@@ -364,7 +370,11 @@ class Session:
         w.silent = 1
         w.statement = info.node
         for statement in statements_of(info.node.body):
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+            if (
+                isinstance(statement, ast.Assign)
+                and len(statement.targets) == 1
+                and isinstance(statement.targets[0], ast.Name)
+            ):
                 w.lazy.setdefault(statement.targets[0].id, (statement.value, False))
             elif isinstance(statement, ast.For) and isinstance(statement.target, ast.Name):
                 w.lazy.setdefault(statement.target.id, (statement.iter, True))

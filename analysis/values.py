@@ -51,14 +51,20 @@ class Value:
     """Base of all abstract values."""
 
     __slots__ = ()
-    key: Hashable = None
-    """What a summary is looked up by: equal keys, equal values but for their evidence."""
     origin: Origin | None = None
+
+    @property
+    def key(self) -> Hashable:
+        """What a summary is looked up by: equal keys, equal values but for their evidence."""
+        raise NotImplementedError
 
 
 class _Unknown(Value):
     __slots__ = ()
-    key = "?"
+
+    @property
+    def key(self) -> Hashable:
+        return "?"
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -73,7 +79,7 @@ class Static(Value):
         self.type = type
 
     @property
-    def key(self) -> Hashable:  # type: ignore[override]
+    def key(self) -> Hashable:
         return ("static", self.type)
 
     def __repr__(self) -> str:
@@ -131,7 +137,7 @@ class Tensor(Value):
         self.ndarray = ndarray
 
     @property
-    def key(self) -> Hashable:  # type: ignore[override]
+    def key(self) -> Hashable:
         return ("tensor", self.rank, dtype_kind(self.dtype), self.likely, self.graph_input, self.ndarray)
 
     def __repr__(self) -> str:
@@ -156,7 +162,7 @@ class Scalar(Value):
         self.symbolic = symbolic
 
     @property
-    def key(self) -> Hashable:  # type: ignore[override]
+    def key(self) -> Hashable:
         return ("scalar", self.type, self.likely, self.symbolic)
 
     def derived(self, type: str | None) -> Scalar:
@@ -193,7 +199,7 @@ class Container(Value):
         return self.of if self.of is not None else UNKNOWN
 
     @property
-    def key(self) -> Hashable:  # type: ignore[override]
+    def key(self) -> Hashable:
         items = None if self.items is None else tuple(v.key for v in self.items)
         fields = None if self.fields is None else tuple((repr(k), v.key) for k, v in self.fields.items())
         return ("container", self.kind, items, None if self.of is None else self.of.key, fields)
@@ -211,7 +217,7 @@ class Ref(Value):
         self.name = name
 
     @property
-    def key(self) -> Hashable:  # type: ignore[override]
+    def key(self) -> Hashable:
         return ("ref", self.name)
 
     def __repr__(self) -> str:
@@ -228,7 +234,7 @@ class Object(Value):
         self.made_inside = made_inside
 
     @property
-    def key(self) -> Hashable:  # type: ignore[override]
+    def key(self) -> Hashable:
         return ("object", self.cls, self.made_inside)
 
     def __repr__(self) -> str:
@@ -248,7 +254,7 @@ class Function(Value):
         self.closure = closure
 
     @property
-    def key(self) -> Hashable:  # type: ignore[override]
+    def key(self) -> Hashable:
         return ("function", id(self.info), None if self.bound is None else self.bound.key)
 
     def __repr__(self) -> str:
@@ -264,7 +270,7 @@ class Class(Value):
         self.info = info
 
     @property
-    def key(self) -> Hashable:  # type: ignore[override]
+    def key(self) -> Hashable:
         return ("class", id(self.info))
 
     def __repr__(self) -> str:
@@ -281,7 +287,7 @@ class Instance(Value):
         self.made_inside = made_inside
 
     @property
-    def key(self) -> Hashable:  # type: ignore[override]
+    def key(self) -> Hashable:
         return ("instance", id(self.info), self.made_inside)
 
     def __repr__(self) -> str:
@@ -298,7 +304,7 @@ class Native(Value):
         self.call = call
 
     @property
-    def key(self) -> Hashable:  # type: ignore[override]
+    def key(self) -> Hashable:
         return ("native", self.name, id(self.call))
 
 
@@ -311,7 +317,7 @@ class Choice(Value):
         self.options = options
 
     @property
-    def key(self) -> Hashable:  # type: ignore[override]
+    def key(self) -> Hashable:
         return ("choice", tuple(o.key for o in self.options))
 
     def __repr__(self) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import ClassVar
 
-from graphmend.analysis.events import Call, Event
-from graphmend.analysis.rules.rule import Break, Context, Rule
+from graphmend.analysis.events import Call, Event, Subscript
+from graphmend.analysis.rules.rule import Break, Context, Rule, refusal
 from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.values import Object, Ref
 
 #: judged by rules of their own
 _ELSEWHERE = frozenset({"torch", "builtins", "logging", "warnings", "tqdm", "pdb", "ipdb", "pprint"})
@@ -45,7 +47,7 @@ class Environment(Rule):
     name = "environment"
     message = "TorchDynamo does not trace {call}(): the graph breaks here"
     advice = "Call it outside of the compiled function and pass the result in."
-    events = (Call,)
+    events = (Call, Subscript)
     valid: ClassVar = (
         """
 import math
@@ -81,8 +83,22 @@ def example_inputs():
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
         root = callee.partition(".")[0]
-        return root not in _ELSEWHERE and root not in PYTHON and torch.refusal(callee) is not None
+        return root not in _ELSEWHERE and root not in PYTHON
 
     def judge(self, event: Event, context: Context) -> Break | None:
+        if isinstance(event, Subscript):
+            changes = event.store and isinstance(event.value, Ref) and event.value.name == "os.environ"
+            return Break("GB0007", fill={"call": "os.environ.__setitem__"}) if changes else None
         assert isinstance(event, Call)
-        return Break(context.torch.refusal(event.callee), fill={"call": event.callee})
+        gb_id = refusal(event, context)
+        owner = event.callee.rpartition(".")[0]
+        if gb_id is None and isinstance(event.receiver, Object):
+            gb_id = context.torch.refusal(owner)  # what a refused class makes is as opaque as the class
+        if gb_id is None or (isinstance(event.receiver, Object) and not _known(event.receiver)):
+            return None
+        return Break(gb_id, fill={"call": event.callee})
+
+
+def _known(value: Object) -> bool:
+    """Whether it is sure that an instance is of its class: made here, or of the standard library, which has few look-alikes."""
+    return value.made_inside or value.cls.partition(".")[0] in sys.stdlib_module_names

@@ -9,6 +9,8 @@ from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
 
 _LIBRARIES = frozenset({"tqdm", "alive_progress", "progressbar", "rich.progress"})
+#: a name that the file does not define comes from a star import or another cell of a notebook; these mean one thing everywhere
+_UNBOUND = frozenset({"builtins.tqdm", "builtins.trange"})
 
 
 class ProgressBar(Rule):
@@ -55,8 +57,8 @@ def example_inputs():
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
-        return callee.partition(".")[0] in _LIBRARIES or callee.startswith("rich.progress.")
+        return callee.partition(".")[0] in _LIBRARIES or callee.startswith("rich.progress.") or callee in _UNBOUND
 
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Call)
-        return Break("GB0008", fill={"call": event.callee})
+        return Break("GB0008", likely=event.callee in _UNBOUND, fill={"call": event.callee.removeprefix("builtins.")})

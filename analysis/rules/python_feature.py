@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from graphmend.analysis.events import Call, Define, Event
 from graphmend.analysis.rules.environment import PYTHON
-from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
+from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import Container, Instance, Object, Value, tensor_in
 
@@ -92,9 +92,7 @@ def example_inputs():
         root = callee.partition(".")[0]
         if callee in _COPIES or callee == _POWER:
             return True
-        return (root in PYTHON or (root == "builtins" and callee not in _JUDGED_ELSEWHERE)) and torch.refusal(
-            callee
-        ) is not None
+        return root in PYTHON or (root == "builtins" and callee not in _JUDGED_ELSEWHERE)
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, Define):
@@ -107,7 +105,8 @@ def example_inputs():
         if event.callee in _COPIES:
             what = _copied(event.arguments[0]) if event.arguments else None
             return Break(_COPIES[event.callee], fill={"call": f"{call} of {what}"}) if what is not None else None
-        return Break(context.torch.refusal(event.callee), fill={"call": call})
+        gb_id = refusal(event, context)
+        return Break(gb_id, fill={"call": call}) if gb_id is not None else None
 
 
 _JUDGED_ELSEWHERE = frozenset(

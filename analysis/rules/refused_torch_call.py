@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.events import Call, Event, SetAttribute
-from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
+from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import Container, Ref, Tensor, tensor_in
 
 _DATA_DEPENDENT = {"torch.equal": "GB0033", "torch.allclose": "GB0033", "torch.Tensor.equal": "GB0033", "torch.Tensor.allclose": "GB0033",
                    "torch.is_nonzero": "GB0208", "torch.Tensor.is_nonzero": "GB0208"}  # fmt: skip
+#: of any optimizer (torch 2.13)
+_OPTIMIZER = {"zero_grad": "GB0008", "step": "GB0025"}
+#: judged by rules of their own
+_ELSEWHERE = frozenset(
+    {"torch.compiler.disable.<locals>.call", "torch._dynamo.graph_break", "torch._dynamo.skip_frame"}
+)
 
 
 class RefusedTorchCall(Rule):
@@ -71,7 +77,7 @@ def example_inputs():
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
         if callee in _DATA_DEPENDENT or callee in ("torch.as_tensor", "numpy.ndarray.astype"):
             return True
-        return callee.startswith("torch.") and torch.refusal(callee) is not None
+        return callee.startswith("torch.") and callee not in _ELSEWHERE
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, SetAttribute):
@@ -92,4 +98,7 @@ def example_inputs():
         if callee == "numpy.ndarray.astype":
             to_object = any(isinstance(a, Ref) and a.name == "builtins.object" for a in event.arguments)
             return Break("GB0185", fill={"call": ".astype(object)"}) if to_object else None
-        return Break(context.torch.refusal(callee), *(why or (None, False)), fill={"call": call})
+        gb_id = refusal(event, context)
+        if gb_id is None and callee.startswith("torch.optim."):
+            gb_id = _OPTIMIZER.get(callee.rpartition(".")[2])
+        return Break(gb_id, *(why or (None, False)), fill={"call": call}) if gb_id is not None else None

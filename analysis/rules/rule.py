@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
-from graphmend.analysis.events import Event
+from graphmend.analysis.events import Call, Event
 from graphmend.analysis.finding import Effect
 from graphmend.analysis.torch_facts import TorchFacts
-from graphmend.analysis.values import Choice, Origin, Scalar, Tensor, Value, options, tensor_in
+from graphmend.analysis.values import (
+    Choice,
+    Class,
+    Container,
+    Function,
+    Instance,
+    Object,
+    Origin,
+    Scalar,
+    Static,
+    Tensor,
+    Value,
+    options,
+    tensor_in,
+)
 
 
 class Context(NamedTuple):
@@ -80,6 +94,31 @@ def scalar_evidence(value: Value) -> tuple[Origin | None, bool] | None:
         if isinstance(option, Scalar) and option.symbolic:
             return option.origin, option.likely or option is not value
     return None
+
+
+def argument_kind(event: Call) -> str | None:
+    """What torch's facts want to know about a call's first argument: "tensor", "module", "container", "class", "str", "alone"."""
+    if event.receiver is not None and isinstance(event.receiver, Tensor) and event.receiver.graph_input:
+        return "input"
+    first = event.arguments[0] if event.arguments else None
+    if first is None:
+        return None
+    if tensor_in(first) is not None:
+        return "tensor"
+    if isinstance(first, Instance) or (isinstance(first, Object) and first.cls.startswith("torch.nn.")):
+        return "module"
+    if isinstance(first, Container) or (isinstance(first, Static) and first.type == "size"):
+        return "container"
+    if isinstance(first, (Class, Function)):
+        return "class"
+    if isinstance(first, Static) and first.type == "str":
+        return "str"
+    return "alone" if len(event.arguments) == 1 and not event.keywords else None
+
+
+def refusal(event: Call, context: Context) -> str | None:
+    """The id of the break that an external call makes; None where Dynamo traces it, or nothing is known."""
+    return context.torch.refusal(event.callee, argument_kind(event))
 
 
 def _is_none(value: Value) -> bool:
