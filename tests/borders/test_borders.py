@@ -38,7 +38,7 @@ PACKAGES: dict[str, set[str]] = {
     "dynamo": set(),
     "dynamo/worker": {"torch"},
     "server": {"pygls", "lsprotocol", "cattrs"},
-    "cli": {"rich"},
+    "cli": {"rich", "pytest"},  # pytest: in its plugin only, which nothing else imports
     "runtime": {"torch"},
 }
 
