@@ -18,7 +18,7 @@ from graphmend.workspace.config import Configuration, Configurations, absolute
 from graphmend.workspace.environment import Environment
 from graphmend.workspace.environment import package_root as import_root
 
-FORMATS = ("full", "json")
+FORMATS = ("full", "json", "html")
 SECONDS = 120.0
 
 
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--python", metavar="PATH", help="the interpreter whose torch is used")
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for one file (120), or for COMMAND")
     parser.add_argument("--output-format", choices=FORMATS, default="full")
+    parser.add_argument("--from-log", metavar="FILE", help="show the breaks of a TORCH_LOGS or TORCH_TRACE file")
     _split_command(parser)
 
 
@@ -69,6 +70,8 @@ def _split_command(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.command is not None:
         return _watch(args)
+    if args.from_log is not None:
+        return _read_log(args)
     configurations = Configurations(origin="command line")
     requests = _requests(args, configurations)
     reports = asyncio.run(_check(args, requests))
@@ -226,10 +229,29 @@ def _write(args: argparse.Namespace, reports: Sequence[Report]) -> None:
         from graphmend.cli.output import verify_json
 
         verify_json.write(reports, sys.stdout)
+    elif args.output_format == "html":
+        from graphmend.cli.output import verify_html
+
+        verify_html.write(reports, sys.stdout)
     else:
         from graphmend.cli.output import verify_full
 
         verify_full.write(reports, sys.stdout)
+
+
+def _read_log(args: argparse.Namespace) -> int:
+    """Shows the breaks that a file of torch's own tells of."""
+    from graphmend.cli.output import verify_full, verify_json
+    from graphmend.dynamo import logs
+    from graphmend.dynamo.watch import Watched
+
+    try:
+        text = Path(args.from_log).read_text("utf-8", "replace")
+    except OSError as error:
+        raise UsageError(f"{args.from_log}: {error.strerror}") from None
+    found = Watched((), None, breaks=logs.parse(text, logs.below(os.getcwd())))
+    (verify_json if args.output_format == "json" else verify_full).write_watched(found, sys.stdout)
+    return int(bool(found.breaks))
 
 
 def _watch(args: argparse.Namespace) -> int:
@@ -239,8 +261,8 @@ def _watch(args: argparse.Namespace) -> int:
 
     if not args.command:
         raise UsageError("no command after --")
-    if args.targets or args.mend or args.bench:
-        raise UsageError("a command after -- takes no TARGET, --mend or --bench")
+    if args.targets or args.mend or args.bench or args.output_format == "html":
+        raise UsageError("a command after -- takes no TARGET, --mend, --bench or html")
     sys.stdout.flush()
     watched = watch.run(args.command, timeout=args.timeout, quiet=args.output_format == "json")
     out = verify_json if args.output_format == "json" else verify_full

@@ -112,6 +112,9 @@ class Times(NamedTuple):
     eager: float
     compiled: float
     cold: float
+    backend: str
+    syncs: int | None = None
+    """How often a call waits for the device; None off CUDA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +227,7 @@ def _target(data: Mapping[str, Any]) -> TargetReport:
             comparison["gradients"],
             comparison["largest"],
         ),
-        times=None if times is None else Times(times["eager"], times["compiled"], times["cold"]),
+        times=None if times is None else Times(**times),
     )
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import tempfile
 from collections.abc import Callable
+from typing import Any
 
+from graphmend.dynamo import logs
 from graphmend.dynamo.process import FORK, Handshake, Unavailable, Worker, WorkerDied
 from graphmend.dynamo.report import Report, report
 from graphmend.dynamo.targets import Request
@@ -74,7 +77,8 @@ class Service:
         for again in (True, False):
             worker = await self._worker(key) if self._fork else await Worker.start(*key, fork=False)
             try:
-                answer = await worker.check(request.job(worker.next_number(), **more), tell)
+                job = request.job(worker.next_number(), **more)
+                answer = await worker.check(job, tell)
                 break
             except WorkerDied as error:
                 if not again:
@@ -84,7 +88,9 @@ class Service:
                 if worker.once:
                     await worker.close()
         result = answer.get("result") or {"problem": answer.get("problem") or "the check was cancelled"}
-        return report(request.path, result, answer.get("output", ""), worker.hello.python)
+        return _with_logged_breaks(
+            report(request.path, result, answer.get("output", ""), worker.hello.python), result, job
+        )
 
     async def _worker(self, key: tuple[str, str | None]) -> Worker:
         """The living worker of an interpreter; started, or replaced where its torch was changed on disk."""
@@ -110,6 +116,19 @@ class Service:
         if worker is not None:
             self._closing.add(task := asyncio.ensure_future(worker.close()))
             task.add_done_callback(self._closing.discard)
+
+
+def _with_logged_breaks(found: Report, result: dict[str, Any], job: dict[str, Any]) -> Report:
+    """Where a torch version has nothing to hook breaks in, its public log tells of them."""
+    texts = [target.get("log") for target in result.get("targets", ())]
+    if not any(texts):
+        return found
+    root = logs.below(os.path.commonpath(job["roots"]))
+    targets = [
+        dataclasses.replace(target, breaks=logs.parse(text, root)) if text else target
+        for target, text in zip(found.targets, texts, strict=True)
+    ]
+    return dataclasses.replace(found, targets=tuple(targets))
 
 
 def check(request: Request, on_progress: Progress | None = None) -> Report:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from graphmend.dynamo.report import Break, Comparison, Report, TargetReport
     from graphmend.dynamo.watch import Watched
 
-_EFFECTS = {
+EFFECTS = {
     "break": "splits the graph",
     "skip": "the whole frame runs eagerly",
     "raises": "raises under fullgraph=True",
@@ -56,7 +56,8 @@ def _target(target: TargetReport, report: Report, out: TextIO) -> None:
     for title, times in (("times", target.times), ("mended", after.times if after is not None else None)):
         if times is not None:
             steady = f"eager {times.eager:.3g} ms, compiled {times.compiled:.3g} ms"
-            out.write(f"  {title:<9} {steady}, first call {times.cold:.4g} ms\n")
+            syncs = "" if times.syncs is None else f", {times.syncs} synchronizations"
+            out.write(f"  {title:<9} {steady} ({times.backend}), first call {times.cold:.4g} ms{syncs}\n")
 
 
 def _result(target: TargetReport) -> str:
@@ -71,9 +72,7 @@ def _result(target: TargetReport) -> str:
 def _break(item: Break, out: TextIO) -> None:
     name = f"{item.gb_id} {item.gb_type}" if item.gb_id else item.gb_type
     times = f" ({item.count} times)" if item.count > 1 else ""
-    out.write(
-        f"  {relative(item.path)}:{item.span.line}:{item.span.column + 1}: {name}: {_EFFECTS[item.kind]}{times}\n"
-    )
+    out.write(f"  {relative(item.path)}:{item.span.line}:{item.span.column + 1}: {name}: {EFFECTS[item.kind]}{times}\n")
     source = item.source.rstrip()
     if source:
         text = source.lstrip()
@@ -99,7 +98,8 @@ def _comparison(comparison: Comparison, out: TextIO) -> None:
 
 
 def write_watched(watched: Watched, out: TextIO) -> None:
-    out.write(f"{watched.graphs} graphs in {watched.processes} process{'es' * (watched.processes != 1)}\n")
+    if watched.command:
+        out.write(f"{watched.graphs} graphs in {watched.processes} process{'es' * (watched.processes != 1)}\n")
     for item in _ordered(watched.breaks):
         _break(item, out)
     for recompile in watched.recompiles:

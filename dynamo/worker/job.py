@@ -46,7 +46,7 @@ def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
     deadline = began + 0.8 * float(job["timeout"])
     for number, target in enumerate(targets):
         until = time.monotonic() + max(deadline - time.monotonic(), 0.0) / (len(targets) - number)
-        session = Session(target, project, possible, until, progress, job)
+        session = Session(target, project, possible, until, progress, job, sites.inner)
         answer["targets"].append(session.run(_examples(target, module, job)))
     answer["seconds"] = round(time.monotonic() - began, 3)
     return answer

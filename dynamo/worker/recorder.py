@@ -73,6 +73,11 @@ class Recorder:
         self.graphs.append(sum(n.op in ("call_function", "call_method", "call_module") for n in graph.graph.nodes))
         return graph.forward
 
+    @property
+    def lacks_breaks(self) -> bool:
+        """Whether this torch has no place to hook breaks in."""
+        return not hasattr(symbolic_convert.InstructionTranslatorBase, "log_graph_break")
+
     # hooks
 
     def __enter__(self) -> Recorder:

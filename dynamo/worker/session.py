@@ -5,6 +5,7 @@ compiled runs.
 from __future__ import annotations
 
 import bdb
+import contextlib
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import torch
 import torch._dynamo
 
-from . import compare, devices, lines, positions, variants
+from . import compare, devices, lines, positions, timing, variants
+from .break_log import BreakLog
 from .discover import Target
 from .errors import Unusable, describe
 from .examples import Arguments, Example
@@ -63,6 +65,7 @@ class Session:
         until: float,
         progress: Callable[[str], None],
         job: dict[str, Any],
+        compiler: Any,
     ) -> None:
         self.target = target
         self.project = project
@@ -70,6 +73,7 @@ class Session:
         self.until = until
         self.progress = progress
         self.job = job
+        self.compiler = compiler
         self.answer: dict[str, Any] = {
             "name": target.name,
             "status": "checked",
@@ -98,6 +102,9 @@ class Session:
         if self.job.get("keep") or self.job.get("compare"):
             self.progress(f"running {self.target.name} for comparison")
             self._side_by_side(fit, runs, call)
+        if self.job.get("bench"):
+            self.progress(f"timing {self.target.name}")
+            self._timed(fit, runs[0])
         return self.answer
 
     # inputs
@@ -221,8 +228,9 @@ class Session:
         recorder = Recorder(self.project.contains)
         graphs: list[int] = []
         Session.current = recorder
+        log = BreakLog()
         try:
-            with recorder:
+            with recorder, log if recorder.lacks_breaks else contextlib.nullcontext():
                 call = self._callable(fit)
                 if not is_compiled(call):
                     call = torch.compile(call, backend=recorder.backend)
@@ -243,6 +251,8 @@ class Session:
             traced={path: lines.ranges(found) for path, found in traced.items()},
             recompiles=recorder.recompiles,
         )
+        if recorder.lacks_breaks:
+            self.answer["log"] = log.text
         if recorder.missing:
             self.answer["notes"].append("torch {} lacks {}".format(torch.__version__, ", ".join(recorder.missing)))
         return call
@@ -272,6 +282,22 @@ class Session:
             )
         else:
             self.answer["comparison"] = compare.differences(old["runs"], new, [variants.label(r.variant) for r in runs])
+
+    def _timed(self, fit: Fit, run: Run) -> None:
+        plain = self._callable(fit)
+        plain = getattr(plain, "_orig_mod", None) or getattr(plain, "_torchdynamo_orig_callable", plain)
+        arguments = self._arguments(fit, run)
+
+        def call(function: Any) -> Any:
+            return function(*arguments[0], **arguments[1])
+
+        kept, torch.compile = torch.compile, self.compiler  # times are of a real backend, not of the counting one
+        try:
+            self.answer["times"] = timing.measure(plain, call, fit.device)
+        except Exception as error:
+            self.answer["notes"].append(f"not timed: {describe(error, self.project.contains)}")
+        finally:
+            torch.compile = kept
 
     def _one_compiled(self, fit: Fit, run: Run, call: Any) -> None:
         try:
