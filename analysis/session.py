@@ -29,6 +29,7 @@ from graphmend.analysis.usage import inferred, is_flag
 from graphmend.analysis.values import (
     NONE,
     UNKNOWN,
+    Class,
     Const,
     Container,
     Function,
@@ -224,6 +225,9 @@ class Session:
         answer = WHILE_TRACING.get(f"{info.module.name}.{info.qualname}")
         if answer is not None:
             return answer
+        if isinstance(function.bound, Class) and info.name.lstrip("_").startswith("from_"):
+            # an alternate constructor, whatever it takes on the way
+            return Instance(function.bound.info, made_inside=self.within_region)
         if self.depth >= _DEEPEST or self._active.count(info) > _RECURSION:
             return UNKNOWN
         if info.is_abstract:

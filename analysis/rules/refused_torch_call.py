@@ -10,7 +10,8 @@ from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import Container, Ref, Tensor, tensor_in
 
 _DATA_DEPENDENT = {"torch.equal": "GB0033", "torch.allclose": "GB0033", "torch.Tensor.equal": "GB0033", "torch.Tensor.allclose": "GB0033",
-                   "torch.is_nonzero": "GB0208", "torch.Tensor.is_nonzero": "GB0208"}  # fmt: skip
+                   "torch._check_tensor_all": "GB0124",
+    "torch.is_nonzero": "GB0208", "torch.Tensor.is_nonzero": "GB0208"}  # fmt: skip
 #: of any optimizer (torch 2.13)
 _OPTIMIZER = {"zero_grad": "GB0008", "step": "GB0025"}
 #: judged by rules of their own
