@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graphmend.cli.failures import UsageError, complain
+from graphmend.cli.static import Judged, Static, interpreter_for
 from graphmend.dynamo.report import Report
 from graphmend.dynamo.service import Service
 from graphmend.dynamo.targets import Declared, Request
@@ -75,10 +76,9 @@ def run(args: argparse.Namespace) -> int:
     configurations = Configurations(origin="command line")
     requests = _requests(args, configurations)
     reports = asyncio.run(_check(args, requests))
-    _write(args, reports)
-    for report in reports:
-        for line in _failures(report):
-            complain(line)
+    _write(args, reports, [_judged(report, configurations, args) for report in reports])
+    for line in dict.fromkeys(line for report in reports for line in _failures(report)):
+        complain(line)
     return status(reports)
 
 
@@ -116,9 +116,7 @@ def _requests(args: argparse.Namespace, configurations: Configurations) -> list[
 
 
 def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], configuration: Configuration) -> Request:
-    mended = None
-    if args.mend:
-        mended = _mended(path, configuration, args)
+    text = Static(path, configuration, args.python)
     return Request(
         path=str(path),
         names=names,
@@ -128,7 +126,7 @@ def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], confi
         interpreter=_python(args.python, path),
         roots=(str(configuration.root),) if configuration.file is not None else (),
         cwd=os.getcwd(),
-        mended=mended,
+        mended={str(path): text.mended(args.unsafe_fixes)} if args.mend else None,
         bench=args.bench,
     )
 
@@ -162,15 +160,10 @@ def _resolve(text: str, python: str | None) -> tuple[Path, str]:
             raise UsageError(f"{place} does not exist")
         return path, name
     root = Path.cwd()
-    found = Environment(root, (root,), _interpreter(python, root)).find(place)
+    found = Environment(root, (root,), interpreter_for(python, root)).find(place)
     if found is None:
         raise UsageError(f"{place} is neither a file nor a module that can be found")
     return absolute(Path(found[0])), name
-
-
-def _interpreter(python: str | None, folder: Path) -> interpreter.Interpreter:
-    named = interpreter.at(Path(python)) if python else None
-    return named or interpreter.nearest(folder)
 
 
 def _python(given: str | None, path: Path) -> str:
@@ -187,24 +180,15 @@ def _executable(prefix: Path) -> Path | None:
     return next((path for path in candidates if path.exists()), None)
 
 
-def _mended(path: Path, configuration: Configuration, args: argparse.Namespace) -> dict[str, str]:
-    """The mended text of a file, by its path; the text as it is where no mend applies."""
-    from graphmend.analysis.project import Project
-    from graphmend.analysis.source import Source
-    from graphmend.transforms.mend import mend_all
-    from graphmend.workspace import files
-
-    try:
-        text = files.read(path).text
-    except files.FileProblem as problem:
-        raise UsageError(f"{path}: {problem}") from None
-    found = _interpreter(args.python, import_root(path))
-    project = Project(Environment(import_root(path), (configuration.root,), found))
-    settings = configuration.settings(found.torch_version)
-    return {str(path): mend_all(Source(text, str(path)), project, settings, unsafe=args.unsafe_fixes).source.text}
-
-
 # running and writing
+
+
+def _judged(report: Report, configurations: Configurations, args: argparse.Namespace) -> list[Judged]:
+    """What the static check says of the file, and what TorchDynamo says to that."""
+    if report.problem is not None:
+        return []
+    path = Path(report.path)
+    return Static(path, configurations.of_file(path), args.python).judged(report)
 
 
 async def _check(args: argparse.Namespace, requests: Sequence[Request]) -> list[Report]:
@@ -222,13 +206,13 @@ def _progress(args: argparse.Namespace, request: Request):  # type: ignore[no-un
     return lambda stage: print(f"\r\x1b[K{stage} ...", end="\r", file=sys.stderr, flush=True)
 
 
-def _write(args: argparse.Namespace, reports: Sequence[Report]) -> None:
+def _write(args: argparse.Namespace, reports: Sequence[Report], judged: Sequence[list[Judged]]) -> None:
     if sys.stderr.isatty() and args.output_format != "json":
         print("\r\x1b[K", end="", file=sys.stderr)
     if args.output_format == "json":
         from graphmend.cli.output import verify_json
 
-        verify_json.write(reports, sys.stdout)
+        verify_json.write(reports, judged, sys.stdout)
     elif args.output_format == "html":
         from graphmend.cli.output import verify_html
 
@@ -236,7 +220,7 @@ def _write(args: argparse.Namespace, reports: Sequence[Report]) -> None:
     else:
         from graphmend.cli.output import verify_full
 
-        verify_full.write(reports, sys.stdout)
+        verify_full.write(reports, judged, sys.stdout)
 
 
 def _read_log(args: argparse.Namespace) -> int:

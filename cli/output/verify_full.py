@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from graphmend.cli.output.paths import relative
 
 if TYPE_CHECKING:
+    from graphmend.cli.static import Judged
     from graphmend.dynamo.report import Break, Comparison, Report, TargetReport
     from graphmend.dynamo.watch import Watched
 
@@ -21,11 +22,13 @@ EFFECTS = {
 }
 
 
-def write(reports: Sequence[Report], out: TextIO) -> None:
-    for report in reports:
+def write(reports: Sequence[Report], judged: Sequence[Sequence[Judged]], out: TextIO) -> None:
+    for report, findings in zip(reports, judged, strict=True):
         for target in report.targets:
             if target.problem is None:
                 _target(target, report, out)
+        if any(target.problem is None for target in report.targets):
+            _judged(findings, out)
     for note in dict.fromkeys(r.note for r in reports if any(t.device == "cpu" for t in r.targets)):
         if note:
             out.write(f"on the CPU: {note}\n")
@@ -58,6 +61,19 @@ def _target(target: TargetReport, report: Report, out: TextIO) -> None:
             steady = f"eager {times.eager:.3g} ms, compiled {times.compiled:.3g} ms"
             syncs = "" if times.syncs is None else f", {times.syncs} synchronizations"
             out.write(f"  {title:<9} {steady} ({times.backend}), first call {times.cold:.4g} ms{syncs}\n")
+
+
+def _judged(findings: Sequence[Judged], out: TextIO) -> None:
+    """What became of the analysis' findings, in a line for each that Dynamo did not confirm."""
+    confirmed = sum(item.state == "confirmed" for item in findings)
+    if findings:
+        foreseen = sum(item.state != "only TorchDynamo" for item in findings)
+        out.write(f"graphmend check: {confirmed} of {foreseen} findings confirmed\n")
+    for item in findings:
+        finding = item.finding
+        if item.state != "confirmed":
+            place = f"{relative(finding.path)}:{finding.span.line}:{finding.span.column + 1}"
+            out.write(f"  {place}: {finding.code} {item.state}: {item.reason}\n")
 
 
 def _result(target: TargetReport) -> str:

@@ -73,7 +73,8 @@ def _report(report: Report) -> Iterator[str]:
 def _target(target: TargetReport, report: Report) -> Iterator[str]:
     if target.problem is None:
         note = f"; {report.note}" if report.note and target.device == "cpu" else ""
-        yield f"<p class=soft>{escape(target.origin)}; {escape(target.device)}; torch {escape(report.torch)}{escape(note)}</p>"
+        where = f"{target.origin}; {target.device}; torch {report.torch}{note}"
+        yield f"<p class=soft>{escape(where)}</p>"
         yield f"<pre>{escape(target.inputs)}</pre>"
         others = [run.inputs + (f" (raises {run.raised})" if run.raised else "") for run in target.runs[1:]]
         if others:
@@ -100,7 +101,8 @@ def _outcome(target: TargetReport) -> Iterator[str]:
         yield "<ul>"
         for again in target.recompiles:
             place = f"{relative(again.path)}:{again.line}"
-            yield f"<li>{escape(place)}: {escape(again.function)} compiled again: <code>{escape(again.reason)}</code></li>"
+            what = f"{place}: {again.function} compiled again:"
+            yield f"<li>{escape(what)} <code>{escape(again.reason)}</code></li>"
         yield "</ul>"
 
 

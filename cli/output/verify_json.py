@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Span
+    from graphmend.cli.static import Judged
     from graphmend.dynamo.report import Break, Report, TargetReport
     from graphmend.dynamo.watch import Watched
 
 
-def write(reports: Sequence[Report], out: TextIO) -> None:
-    json.dump([report_item(report) for report in reports], out, indent=2)
+def write(reports: Sequence[Report], judged: Sequence[Sequence[Judged]], out: TextIO) -> None:
+    items = [
+        {**report_item(report), "findings": [_finding(item) for item in found]}
+        for report, found in zip(reports, judged, strict=True)
+    ]
+    json.dump(items, out, indent=2)
     out.write("\n")
 
 
@@ -45,6 +50,18 @@ def report_item(report: Report) -> dict[str, Any]:
         "targets": [target_item(target) for target in report.targets],
         "output": report.output,
         "after": report_item(report.after) if report.after is not None else None,
+    }
+
+
+def _finding(item: Judged) -> dict[str, Any]:
+    finding = item.finding
+    return {
+        "code": finding.code,
+        "message": finding.message,
+        "function": finding.function,
+        **_place(finding.span),
+        "verdict": item.state,
+        "reason": item.reason,
     }
 
 
