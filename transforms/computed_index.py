@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Container, Object, Static, Tensor
+from graphmend.analysis.values import Container, Object, Static, Tensor, Value
 from graphmend.transforms.bindings import fresh
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
@@ -125,6 +125,13 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: str) -> Fix | Re
         return [*imports.edits(), swap(facts.source, node, made)]
 
     return offer(NAME, "select from a stacked tensor", facts, make, differences)
+
+
+def _modules(value: Value) -> bool:
+    """Is a value a list of modules?"""
+    if isinstance(value, Container):
+        return value.kind == "modules"
+    return isinstance(value, Object) and value.cls == "torch.nn.ModuleList"
 
 
 def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: str) -> Fix:

@@ -17,9 +17,11 @@ Differs in:
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Scalar, Tensor
+from graphmend.analysis.values import Container, Scalar, Static, Tensor
+from graphmend.transforms.bindings import locals_of
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -94,6 +96,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if finding.code not in OUTPUT:
         if not outward(facts, call):
             return None
+        if made := next((a for a in call.args if not _carried(facts, a)), None):
+            return refuse(NAME, f"`{ast.unparse(made)}` is nothing that can be handed out of the graph")
         differences.append(
             "it happens when the graph runs: code of the region that reads what it changes sees the old state"
         )
@@ -131,6 +135,14 @@ def attributed(facts: FunctionFacts, call: ast.Call) -> bool:
     return level is not None and constant(level) != 1
 
 
+def _carried(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does `emit` carry the value of an argument: a tensor, a number, a text, or a container of these?"""
+    value = facts.value(node)
+    if isinstance(value, Container):
+        return True
+    return isinstance(value, (Scalar, Static)) or (isinstance(value, Tensor) and not value.ndarray)
+
+
 def outward(facts: FunctionFacts, call: ast.Call) -> bool:
     """Is a call, whose result is not used, one that only changes the world outside the program, or a record that it keeps?"""
     name = qualified(facts, call.func) or ""
@@ -139,7 +151,11 @@ def outward(facts: FunctionFacts, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
         return False
     receiver = call.func.value.id  # a writer or a meter that lives outside the function
-    return receiver in facts.names and not name.startswith(("torch.", "numpy.", "random."))
+    return (
+        receiver not in locals_of(facts.function)
+        and not hasattr(builtins, receiver)
+        and not name.startswith(("torch.", "numpy.", "random."))
+    )
 
 
 def output_call(facts: FunctionFacts) -> ast.Call | None:

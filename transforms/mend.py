@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -82,11 +83,12 @@ def mend_all(
         edits: list[TextEdit] = []
         left: list[tuple[Finding, str]] = []
         for finding in round_.findings:
-            fix, reason = _first(finding, round_.facts(finding), unsafe, prefer_runtime)
+            facts = round_.facts(finding)
+            fix, reason = _first(finding, facts, unsafe, prefer_runtime)
             if fix is None:
                 left.append((finding, reason))
                 continue
-            mark = (finding.key or str(finding.span), finding.code, fix.rewrite)
+            mark = (finding.code, fix.rewrite, ast.dump(facts.statement))
             if mark in tried:
                 left.append((finding, f"`{fix.rewrite}` was applied and did not remove the break"))
                 continue

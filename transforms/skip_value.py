@@ -51,7 +51,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         call = inner if isinstance(inner, ast.Call) else None
     if call is None:
         return None
-    name = finding.facts.get("call") or qualified(facts, call.func) or ""
+    name = qualified(facts, call.func)
+    if name is None:
+        return None
     folder, _, last = name.rpartition(".")
     parent = facts.parent(call)
     code = Code(facts.source)

@@ -1,0 +1,112 @@
+"""TorchDynamo and the outputs judge a mend: no break is left, and value, gradient, text and exception stay."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from graphmend.analysis.source import Source
+from graphmend.transforms import Mended, mend_all
+
+torch = pytest.importorskip("torch")
+
+Make = Callable[[], list[tuple[Any, ...]]]
+
+
+def mend_text(text: str, *, unsafe: bool = True) -> Mended:
+    return mend_all(Source(text, "model.py"), unsafe=unsafe)
+
+
+def run(text: str, arguments: tuple[Any, ...], *, compiled: bool) -> tuple[Any, ...]:
+    """(value, gradients, printed, logged) of `case` in a module's text, called from an outer function; or the exception's name."""
+    module = types.ModuleType("judged")
+    sys.modules["judged"] = module  # Dynamo imports the module of an inlined function by its name
+    with _no_compile():
+        exec(compile(text, "model.py", "exec"), module.__dict__)
+
+    def outer(*values: Any) -> Any:
+        return module.case(*values)
+
+    function = torch.compile(outer, backend="aot_eager") if compiled else outer
+    printed, logged = io.StringIO(), io.StringIO()
+    handler = logging.StreamHandler(logged)
+    logging.getLogger("judged").addHandler(handler)
+    leaves = [a for a in arguments if isinstance(a, torch.Tensor) and a.requires_grad]
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    try:
+        with contextlib.redirect_stdout(printed), torch._dynamo.error_on_graph_break(True):
+            value = function(*arguments)
+        total = [v.sum() for v in _tensors(value) if v.requires_grad]
+        gradients = torch.autograd.grad(sum(total), leaves, allow_unused=True) if leaves and total else ()
+    except torch._dynamo.exc.Unsupported:
+        raise
+    except Exception as error:
+        return ("raised", type(error).__name__)
+    finally:
+        logging.getLogger("judged").removeHandler(handler)
+    return (_plain(value), _plain(gradients), printed.getvalue(), logged.getvalue())
+
+
+@contextlib.contextmanager
+def _no_compile() -> Any:
+    real, torch.compile = torch.compile, lambda f=None, **_: f if f is not None else (lambda g: g)
+    try:
+        yield
+    finally:
+        torch.compile = real
+
+
+def _tensors(value: Any) -> list[Any]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in _tensors(v)]
+    return []
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return ("tensor", str(value.dtype), tuple(value.shape), value.detach().double().flatten().tolist())
+    if isinstance(value, (list, tuple)):
+        return tuple(_plain(v) for v in value)
+    return value
+
+
+def close(a: Any, b: Any) -> bool:
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(close, a, b))
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or (a != a and b != b) or abs(a - b) <= 1e-5 * (1 + abs(b))
+    return bool(a == b)
+
+
+def judge(text: str, inputs: Make, *, unsafe: bool = True) -> str:
+    """Mends `case` in a text and judges the result; returns it."""
+    mended = mend_text(text, unsafe=unsafe)
+    assert mended.changed, [reason for _, reason in mended.left]
+    after = mended.source.text
+    for i in range(len(inputs())):
+        wanted = run(text, _made(inputs)[i], compiled=False)
+        eager = run(after, _made(inputs)[i], compiled=False)
+        assert close(eager, wanted), f"eager: {wanted} became {eager}\n{after}"
+        compiled = run(after, _made(inputs)[i], compiled=True)
+        if wanted[0] == "raised":
+            assert compiled[0] == "raised", after
+        else:
+            assert close(compiled, wanted), f"compiled: {wanted} became {compiled}\n{after}"
+    again = mend_text(after, unsafe=unsafe)
+    assert not again.changed, f"a second time changes it again\n{after}\n{again.source.text}"
+    return after
+
+
+def _made(inputs: Make) -> list[tuple[Any, ...]]:
+    """The same arguments each time."""
+    torch.manual_seed(0)
+    return inputs()
