@@ -173,10 +173,15 @@ class Analyses:
         task = self._running.get(document)
         if task is None:
             task = self._running[document] = asyncio.create_task(self._analyse(document))
-            task.add_done_callback(lambda _: self._running.pop(document, None))
         return task
 
     async def _analyse(self, document: Document) -> None:
+        try:
+            await self._analyse_once(document)
+        finally:  # here, not in a callback that runs later: whoever asks in between would get a task that is over
+            del self._running[document]
+
+    async def _analyse_once(self, document: Document) -> None:
         stamp, epoch, text = document.stamp, self._epoch, document.text.text
         analysis = Analysis(stamp, epoch)
         try:

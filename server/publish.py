@@ -21,8 +21,7 @@ class Publisher:
         if self._session.client.capabilities.pull_diagnostics:
             return
         if document not in self._tasks:
-            task = self._tasks[document] = self._session.spawn(self._publish(document))
-            task.add_done_callback(lambda _: self._tasks.pop(document, None))
+            self._tasks[document] = self._session.spawn(self._publish(document))
 
     def publish_again(self, document: Document) -> None:
         """What is shown for the document changed without an edit."""
@@ -41,9 +40,12 @@ class Publisher:
             self._session.client.publish(document.uri, None, [])
 
     async def _publish(self, document: Document) -> None:
-        stamp = -1
-        while stamp != document.stamp:  # an edit came while the diagnostics were made: those are stale
-            stamp = document.stamp
-            found = await diagnostics.current(self._session, document)
+        try:
+            stamp = -1
+            while stamp != document.stamp:  # an edit came while the diagnostics were made: those are stale
+                stamp = document.stamp
+                found = await diagnostics.current(self._session, document)
+        finally:  # here, not in a callback that runs later: an edit in between would find this task and rely on it
+            del self._tasks[document]
         if self._session.documents.is_open(document):
             self._session.client.publish(document.uri, document.version, found)
