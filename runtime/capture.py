@@ -11,6 +11,7 @@ import types
 from typing import Any
 
 import torch
+from torch._dynamo.exc import TorchDynamoException
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.source import AttrSource
 from torch._dynamo.variables import ConstantVariable, TupleVariable
@@ -33,14 +34,8 @@ from . import sites
 from .calls import Frame
 from .dress import Look, look
 from .output import Later
+from .surroundings import Uncapturable, check, check_function, check_unchanged
 from .template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
-
-_BODIES = ("autograd.Function",)
-"""Operators with a body in which effects happen as in plain Python. Checkpointing is none: it would not repeat them."""
-
-
-class Uncapturable(Exception):
-    """The call must be made outside the graph."""
 
 
 def capture(context: Any) -> None:
@@ -49,8 +44,10 @@ def capture(context: Any) -> None:
     try:
         reader = _Reader(tx)
         site = reader.site(*(tx.symbolic_locals[name] for name in ("function", "args", "kwargs")))
-    except (Uncapturable, NotImplementedError, AttributeError, KeyError):
-        return
+    except TorchDynamoException:
+        raise  # Dynamo's own signals
+    except Exception:
+        return  # `Uncapturable`, a value without a constant, or something that another torch has changed
     tx.symbolic_locals["site"] = ConstantVariable.create(sites.add(site))
     tx.symbolic_locals["tensors"] = TupleVariable(reader.tensors)
     tx.symbolic_locals["numbers"] = TupleVariable(reader.numbers)
@@ -74,14 +71,13 @@ class _Reader:
         self.numbers: list[VariableTracker] = []
 
     def site(self, function: VariableTracker, args: VariableTracker, kwargs: VariableTracker) -> sites.Site:
-        if self.tx.parent is None or self.tx.export:
-            raise Uncapturable("an exported program finds no table")
-        if torch._C._functorch.peek_interpreter_stack() is not None:
-            raise Uncapturable("vmap and the gradient transforms have no rule for our operator")
-        tracer = self.tx.output.current_tracer
-        if tracer.parent is not None and tracer.source_target not in _BODIES:
-            raise Uncapturable("in the body of an operator such as torch.cond, AOTAutograd 2.13 drops effects")
-        return sites.Site(self.function(function), self.group(args), self.mapping(kwargs), _frames(self.tx))
+        check(self.tx)
+        site = sites.Site(self.function(function), self.group(args), self.mapping(kwargs), _frames(self.tx))
+        if isinstance(site.function, Attribute) and isinstance(site.function.owner, Tensor):
+            raise Uncapturable("a tensor's method is no output")
+        constants = {key: part.value for key, part in site.kwargs.items if isinstance(part, Constant)}
+        check_function(self.tx, site.function.fill((), ()), constants)
+        return site
 
     # Values
 
@@ -148,8 +144,8 @@ class _Reader:
     def real(self, variable: SymNodeVariable) -> Tensor:
         """A float goes as a tensor: Inductor 2.13 lowers no symbolic float as an argument of an operator.
 
-        Dynamo makes a float input `tensor.item()`; that tensor is taken. A float computed from it becomes a constant with
-        a guard, in AOTAutograd 2.13.
+        Dynamo makes a float input `tensor.item()`; that tensor is taken. A float computed from it becomes a constant
+        with a guard, in AOTAutograd 2.13.
         """
         node = variable.as_proxy().node
         if node.target == "item" and node.args[0].op == "placeholder" and self.tx.output.current_tracer.parent is None:
@@ -189,6 +185,7 @@ class _Reader:
         """An object that outlives the region: the owner of an output function, or a stream."""
         if isinstance(value, torch.nn.Module):
             raise Uncapturable("a module would be kept alive, with its parameters")
+        check_unchanged(self.tx, value)
         if isinstance(source, AttrSource) and self.tx.output.resolve_source_value(source.base) is sys:
             return Stream(source.member)
         return Constant(self.same(source, value))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gc
 import logging
-import random
 import sys
 import threading
 import warnings
@@ -53,16 +52,25 @@ def _warn_once(logger: logging.Logger, message: str) -> None:
 class Writer:
     """An output class as tqdm is one."""
 
+    prefix = "line"
+
     @classmethod
     def write(cls, text: str, file: Any = None) -> None:
         print(text, file=file)
 
     def line(self, *values: Any) -> None:
-        print("line", *values)
+        print(self.prefix, *values)
 
 
 writer = Writer()
-stranger = random.Random(0)
+
+
+class Stranger:
+    def __repr__(self) -> str:
+        return "stranger"
+
+
+stranger = Stranger()
 
 
 def prints(x: Any) -> Any:
@@ -393,6 +401,53 @@ def test_what_the_graph_cannot_carry_breaks_it_and_still_prints(check: Any, kind
         return y.cos()
 
     assert check(program, G if kind == "checkpoint" else X) > 0
+
+
+def writes_to_stdout_replaced(x: Any) -> Any:
+    real, sys.stdout = sys.stdout, sys.stderr
+    emit(print, x)
+    sys.stdout = real
+    return x + 1
+
+
+def changes_print_options(x: Any) -> Any:
+    torch.set_printoptions(precision=1)
+    emit(print, x / 3)
+    torch.set_printoptions(precision=4)
+    return x + 1
+
+
+def changes_the_writer(x: Any) -> Any:
+    writer.prefix = "new"
+    emit(writer.line, x)
+    return x + 1
+
+
+def catches_warnings(x: Any) -> Any:
+    with warnings.catch_warnings():
+        emit(warnings.simplefilter, "ignore")
+        emit(warnings.warn, "hidden")
+    return x + 1
+
+
+def shows_the_exception(x: Any) -> Any:
+    try:
+        raise ValueError("a")
+    except ValueError:
+        emit(first.exception, "bad")
+        emit(first.error, "bad", exc_info=True)
+    return x + 1
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "program",
+    [writes_to_stdout_replaced, changes_print_options, changes_the_writer, catches_warnings, shows_the_exception],
+)
+def test_output_that_depends_on_what_the_region_changes_is_not_put_off(check: Any, program: Any) -> None:
+    filters = list(warnings.filters)
+    check(program, X, backend="eager")
+    assert list(warnings.filters) == filters
 
 
 def test_on_a_torch_without_the_mechanism_output_breaks_the_graph(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
