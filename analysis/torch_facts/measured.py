@@ -246,6 +246,11 @@ BY_ARGUMENT: Final[Mapping[tuple[str, str], tuple[str, str]]] = {
     ("torch.Tensor.squeeze_", "input"): ("GB0148", "changes the metadata of an input"),
     ("torch.Tensor.transpose_", "input"): ("GB0148", "changes the metadata of an input"),
     ("torch.Tensor.t_", "input"): ("GB0148", "changes the metadata of an input"),
+    ("torch.Tensor.detach_", "input"): ("GB0148", "changes the metadata of an input"),
+    ("torch.Tensor.resize_as_", "input"): ("GB0148", "changes the metadata of an input"),
+    ("torch.Tensor.swapaxes_", "input"): ("GB0148", "changes the metadata of an input"),
+    ("torch.Tensor.swapdims_", "input"): ("GB0148", "changes the metadata of an input"),
+    ("torch.nn.functional.one_hot", "alone"): ("GB0246", "the number of classes depends on values"),
     ("numpy.where", "alone"): ("GB0036", "numpy.where with one argument is numpy.nonzero"),
 }
 

@@ -15,8 +15,8 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "torch.cuda.manual_seed_all torch.from_dlpack torch.get_rng_state torch.hub.get_dir torch.manual_seed "
         "torch.mps.is_available torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pad_packed_sequence "
         "torch.optim.Optimizer.step torch.random.manual_seed torch.resize_as_ torch.save torch.set_num_threads "
-        "torch.set_rng_state torch.sparse_coo_tensor torch.typename torch.utils.data.default_collate "
-        "torch.utils.data.get_worker_info torch.utils.dlpack.to_dlpack",
+        "torch.set_rng_state torch.sparse_coo_tensor torch.thread_safe_generator torch.typename "
+        "torch.utils.data.default_collate torch.utils.data.get_worker_info torch.utils.dlpack.to_dlpack",
     ),
     (
         "GB0007",
@@ -40,14 +40,14 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "GB0015",
         "a sparse tensor",
-        "torch.Tensor.coalesce torch.Tensor.indices torch.Tensor.to_dense torch.sparse.mm torch.sparse.softmax "
-        "torch.sparse.sum",
+        "torch.Tensor.coalesce torch.Tensor.indices torch.sparse.mm torch.sparse.softmax torch.sparse.sum",
     ),
     ("GB0025", "asks for a graph break", "torch._dynamo.graph_break"),
     (
         "GB0033",
         "hands a Python number or bool made from a tensor's values out of the graph",
-        "torch.Tensor.allclose torch.Tensor.equal torch.Tensor.is_nonzero torch.allclose torch.equal torch.is_nonzero",
+        "torch.Tensor.allclose torch.Tensor.corrcoef torch.Tensor.cov torch.Tensor.equal torch.Tensor.is_nonzero "
+        "torch.allclose torch.corrcoef torch.cov torch.equal torch.is_nonzero torch.nn.functional.gaussian_nll_loss",
     ),
     (
         "GB0036",
@@ -88,12 +88,15 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "GB0208",
         "an operation whose Python result cannot stand in a graph",
-        "torch.Tensor.__reduce_ex__ torch.Tensor.is_pinned torch.Tensor.is_same_size torch.Tensor.storage "
+        "torch.Tensor.__reduce_ex__ torch.Tensor.dense_dim torch.Tensor.is_conj torch.Tensor.is_distributed "
+        "torch.Tensor.is_neg torch.Tensor.is_pinned torch.Tensor.is_same_size torch.Tensor.is_set_to "
+        "torch.Tensor.is_shared torch.Tensor.is_signed torch.Tensor.sparse_dim torch.Tensor.storage "
         "torch.Tensor.storage_offset torch.backends.cuda.flash_sdp_enabled torch.backends.cudnn.is_available "
         "torch.backends.openmp.is_available torch.can_cast torch.cuda.device_count torch.cuda.max_memory_allocated "
-        "torch.cuda.memory_allocated torch.cuda.memory_reserved torch.get_default_device "
-        "torch.get_float32_matmul_precision torch.get_num_threads torch.initial_seed torch.is_inference "
-        "torch.is_same_size torch.is_storage torch.result_type",
+        "torch.cuda.memory_allocated torch.cuda.memory_reserved torch.get_autocast_cpu_dtype torch.get_default_device "
+        "torch.get_float32_matmul_precision torch.get_num_interop_threads torch.get_num_threads torch.initial_seed "
+        "torch.is_anomaly_check_nan_enabled torch.is_anomaly_enabled torch.is_inference torch.is_same_size "
+        "torch.is_storage torch.result_type",
     ),
     (
         "GB0208",
@@ -111,7 +114,12 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "replaces parameters by ones of another dtype",
         "torch.nn.Module.bfloat16 torch.nn.Module.double torch.nn.Module.half torch.nn.Module.type",
     ),
-    ("GB0277", "makes a sparse tensor", "torch.Tensor.to_sparse"),
+    (
+        "GB0277",
+        "makes a sparse tensor",
+        "torch.Tensor.to_sparse torch.Tensor.to_sparse_bsc torch.Tensor.to_sparse_bsr torch.Tensor.to_sparse_coo "
+        "torch.Tensor.to_sparse_csc torch.Tensor.to_sparse_csr",
+    ),
     ("GB0363", "constructs a generator of random numbers", "torch.Generator"),
     ("GB0374", "makes a sparse tensor", "torch.sparse_csr_tensor"),
     (
@@ -131,8 +139,9 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
 
 #: calls that trace, although a rule would have them refused or one would guess so
 TRACED: Final = (
-    "torch.FloatTensor torch.LongTensor torch.Size torch.Tensor torch._assert_async torch._check "
-    "torch._dynamo.is_compiling torch._dynamo.mark_static torch.accelerator.current_accelerator "
+    "torch.DisableTorchFunction torch.DisableTorchFunctionSubclass torch.FloatTensor torch.LongTensor torch.Size "
+    "torch.Tensor torch._C.DisableTorchFunction torch._C.DisableTorchFunctionSubclass torch._assert_async "
+    "torch._check torch._dynamo.is_compiling torch._dynamo.mark_static torch.accelerator.current_accelerator "
     "torch.accelerator.is_available torch.amp.autocast torch.are_deterministic_algorithms_enabled torch.as_tensor "
     "torch.atleast_2d torch.autocast torch.autograd.forward_ad.dual_level torch.autograd.profiler.record_function "
     "torch.backends.cudnn.version torch.bernoulli torch.block_diag torch.broadcast_shapes torch.broadcast_tensors "

@@ -66,6 +66,7 @@ SIGNATURES: Final[Mapping[str, tuple[str, str]]] = {
     "torch.sym_not": ("a>bool", _BARE),
     "torch.sym_max": ("a,b>number", _BARE),
     "torch.sym_min": ("a,b>number", _BARE),
+    "torch.Tensor.index": ("positions,dims>T", "the stub is of another function of that name"),
     "torch.Tensor.__len__": (">int", _BARE),
     "torch.Tensor.backward": ("gradient:=,retain_graph=,create_graph=,inputs~=>none", _BARE),
     "torch.Tensor.dim_order": ("*,ambiguity_check=>size", _BARE),

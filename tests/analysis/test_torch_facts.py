@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import random
+import time
 from pathlib import Path
 
 import pytest
@@ -243,3 +246,34 @@ def test_the_generator_reproduces_the_data_from_an_installed_torch(tmp_path: Pat
         pytest.skip(f"no data was made from torch {generate.version(tree)}")
     for path in generate.write(tree, tmp_path):
         assert path.read_bytes() == (DATA / path.name).read_bytes(), path.name
+
+
+@pytest.mark.parametrize(
+    ("name", "expression"),
+    [
+        ("time.perf_counter", "time.perf_counter()"),
+        ("random.uniform", "random.uniform(0.0, 1.0)"),
+        ("random.gauss", "random.gauss(0.0, 1.0)"),
+        ("os.path.isfile", "os.path.isfile('x')"),
+        ("os.path.splitext", "os.path.splitext('a.b')"),
+        ("torch.typename", "torch.typename(x)"),
+        ("torch.result_type", "torch.result_type(x, 1)"),
+        ("torch.promote_types", "torch.promote_types(x.dtype, x.dtype)"),
+        ("torch.Tensor.storage_offset", "x.storage_offset()"),
+        ("torch.Tensor.get_device", "x.get_device()"),
+    ],
+)
+def test_dynamo_agrees(name: str, expression: str) -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.__version__.startswith("2.13."):
+        pytest.skip("measured on torch 2.13")
+    namespace = {"torch": torch, "os": os, "random": random, "time": time}
+    exec(f"def case(x):\n    y = x + 1\n    value = {expression}\n    return y * 2\n", namespace)
+    compiled = torch.compile(namespace["case"], backend="eager", fullgraph=True)
+    torch._dynamo.reset()
+    try:
+        compiled(torch.ones(2))
+        traces = True
+    except torch._dynamo.exc.Unsupported:
+        traces = False
+    assert traces is (load("2.13").refusal(name) is None)
