@@ -162,7 +162,11 @@ def mro(info: ClassInfo, session: Session | None = None) -> list[ClassInfo]:
 
 def outside_bases(session: Session, info: ClassInfo) -> list[str]:
     """The qualified names of bases that are out of reach."""
-    return [b.name for cls in mro(info, session) for b in bases(session, cls) if isinstance(b, Ref)]
+    known = session.outside.get(info)
+    if known is None:
+        known = [b.name for cls in mro(info, session) for b in bases(session, cls) if isinstance(b, Ref)]
+        session.outside[info] = known
+    return known
 
 
 def is_module_class(session: Session, info: ClassInfo) -> bool:

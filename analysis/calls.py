@@ -27,7 +27,6 @@ from graphmend.analysis.values import (
     UNKNOWN,
     Choice,
     Class,
-    Const,
     Container,
     Function,
     Instance,
@@ -219,17 +218,13 @@ _PYTHON_KINDS: dict[str, Value] = {
 
 
 def _torch(w: Walker, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    facts = w.session.torch
     last = name.rpartition(".")[2]
-    tensors: dict[int | str, bool] = {i: True for i, a in enumerate(args) if isinstance(a, Tensor)}
-    tensors.update({i: False for i, a in enumerate(args) if isinstance(a, (Static, Scalar, Container))})
-    chosen = frozenset(k for k, v in keywords.items() if not (isinstance(v, Const) and v.value in (False, None)))
-    returns = facts.returns(name, len(args), chosen, tensors)
+    returns, data_dependent = w.session.signature(name, args, keywords)
     self_ = receiver if isinstance(receiver, Tensor) else None
     if returns is None:
         return _torch_object(w, name, args, keywords, node)
     first = self_ or tensor_ops.any_of((*args, *keywords.values()))
-    if facts.is_data_dependent(name, len(args), chosen, tensors) or name in (
+    if data_dependent or name in (
         "torch.Tensor.tolist",
         "torch.Tensor.item",
     ):

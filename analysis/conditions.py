@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.definitions import dotted
 from graphmend.analysis.events import Branch, BranchKind
+from graphmend.analysis.usage import is_flag
 from graphmend.analysis.values import (
     NONE,
     UNKNOWN,
@@ -58,6 +59,13 @@ def condition(w: Walker, test: ast.expr, kind: BranchKind, message: Value | None
         if outcome is not None:
             return outcome
     value = w.eval(test)
+    if (
+        isinstance(test, ast.Name)
+        and isinstance(value, Choice)
+        and NONE in value.options
+        and is_flag(w.session, w.info, test.id)
+    ):
+        return None, {}, {}
     if tensor_in(value) is not None or (isinstance(value, Scalar) and value.symbolic):
         # a chained comparison asks its first half as soon as it is evaluated, whatever stands around it
         w.emit(Branch, test, value, kind, message)

@@ -55,8 +55,6 @@ class FunctionInfo:
         self.qualname = f"{prefix}.{self.name}" if prefix else self.name
         self.uses: dict[str, str] | None = None
         """Names that the body uses as only a tensor can be used, once that was asked."""
-        self.flags: set[str] = set()
-        """Names whose bare truth the body asks; filled with `uses`."""
 
     @cached_property
     def parameters(self) -> list[ast.arg]:

@@ -338,7 +338,7 @@ class Walker:
         env = self.env
         if "." in name:
             self.path_ends.add(name.rpartition(".")[2])
-        if name in env:
+        if name in env and self.path_ends:
             prefix = name + "."
             for path in [p for p in env if p.startswith(prefix)]:
                 del env[path]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -14,8 +13,6 @@ from graphmend.analysis.values import Class, Container, Function, Instance, Nati
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
 
-#: what a text must hold to compile anything; saves the look through its syntax tree
-_COMPILING = re.compile(r"(?<!\bre)\.(?:compile|export|optimize)\b|import compile\b|\bcompile\(")
 COMPILE = frozenset({"torch.compile", "torch._dynamo.optimize", "torch.compiler.compile"})
 EXPORT = frozenset({"torch.export.export", "torch.export.export_for_training"})
 
@@ -66,7 +63,7 @@ def _untraced(info: FunctionInfo) -> bool:
 
 def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
     """The functions and modules that the module's own text compiles."""
-    if _COMPILING.search(module.source.text) is None:
+    if not _may_compile(module.source.text):
         return
     capture = _flags_switched_on(module)
     for info in _functions(module):
@@ -77,6 +74,23 @@ def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
                 yield _root(session, module, Function(info, bound=receiver), decorator, site, capture)
     for scope, call in _calls(module):
         yield from _called(session, module, scope, call, capture)
+
+
+def _may_compile(text: str) -> bool:
+    """Whether a text may compile anything: a look at the words saves one through the whole syntax tree."""
+    for word in ("compile", "optimize", "export"):
+        at = text.find(word)
+        while at != -1:
+            after = text[at + len(word) : at + len(word) + 1]
+            before = text[max(at - 7, 0) : at]
+            if (
+                not (after.isalnum() or after == "_")
+                and before.endswith((".", "import ", "@", ", "))
+                and not before.endswith(" re.")
+            ):
+                return True
+            at = text.find(word, at + 1)
+    return False
 
 
 def _called(

@@ -23,9 +23,9 @@ from graphmend.analysis.report import Report
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.rule import Context, Rule
 from graphmend.analysis.settings import Settings
-from graphmend.analysis.torch_facts import load
+from graphmend.analysis.torch_facts import Returns, load
 from graphmend.analysis.tracing import WHILE_TRACING
-from graphmend.analysis.usage import inferred, is_flag
+from graphmend.analysis.usage import inferred
 from graphmend.analysis.values import (
     NONE,
     UNKNOWN,
@@ -37,6 +37,7 @@ from graphmend.analysis.values import (
     Object,
     Origin,
     Ref,
+    Scalar,
     Static,
     Tensor,
     Value,
@@ -78,6 +79,8 @@ class Session:
         self.within_region = False
         self.depth = 0
         self.module_classes: dict[ClassInfo, bool] = {}
+        self.outside: dict[ClassInfo, list[str]] = {}
+        """Of classes: the bases that are out of reach."""
         self.recording: Recording | None = None
         self._rules = rules
         self._by_event: dict[type[Event], tuple[Rule, ...]] = {}
@@ -87,6 +90,8 @@ class Session:
         self._active: list[FunctionInfo] = []
         self._inner: dict[FunctionNode, FunctionInfo] = {}
         self._readers: dict[Hashable, Walker] = {}
+        self._signatures: dict[Hashable, tuple[Returns | None, bool]] = {}
+        self._parameters: dict[tuple[FunctionInfo, str], Value] = {}
 
     # -- rules --------------------------------------------------------------------------------------------------------------------
 
@@ -122,6 +127,21 @@ class Session:
             if verdict is not None:
                 self.report.add(rule, verdict, event, w.info, self.region)
                 return
+
+    def signature(
+        self, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value]
+    ) -> tuple[Returns | None, bool]:
+        """What a call of torch gives, and whether that is a Python value that depends on data."""
+        given = frozenset(k for k, v in keywords.items() if not (isinstance(v, Const) and v.value in (False, None)))
+        kinds = tuple(True if isinstance(a, Tensor) else False if isinstance(a, _NO_TENSORS) else None for a in args)
+        key = (name, given, kinds)
+        known = self._signatures.get(key)
+        if known is None:
+            tensors: dict[int | str, bool] = {i: kind for i, kind in enumerate(kinds) if kind is not None}
+            returns = self.torch.returns(name, len(args), given, tensors)
+            depends = self.torch.is_data_dependent(name, len(args), given, tensors)
+            known = self._signatures[key] = (returns, depends)
+        return known
 
     # -- roots --------------------------------------------------------------------------------------------------------------------
 
@@ -170,11 +190,16 @@ class Session:
         return env
 
     def _parameter(self, info: FunctionInfo, parameter: ast.arg, where: str) -> Value:
+        key = (info, parameter.arg)
+        known = self._parameters.get(key)
+        if known is None:
+            known = self._parameters[key] = self._read_parameter(info, parameter, where)
+        return known
+
+    def _read_parameter(self, info: FunctionInfo, parameter: ast.arg, where: str) -> Value:
         value = annotated(self, info.module, parameter.annotation, parameter.arg, where)
         default = info.defaults.get(parameter.arg)
         if value is not UNKNOWN:
-            if default is not None and is_flag(self, info, parameter.arg):
-                return UNKNOWN
             if isinstance(default, ast.Constant) and default.value is None and not isinstance(value, Static):
                 return join(value, NONE)
             return value
@@ -502,6 +527,7 @@ MODULE_METHODS = frozenset(
         "extra_repr",
     ]
 )
+_NO_TENSORS = (Static, Scalar, Container)
 _MODULE_SCOPE = ast.Lambda(ast.parse("lambda: 0", mode="eval").body.args, ast.Constant(0))  # type: ignore[attr-defined]
 
 

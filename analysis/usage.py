@@ -31,18 +31,18 @@ def is_flag(session: Session, info: FunctionInfo, name: str) -> bool:
 
     Such annotations are common slips of the pen; believing them would put a finding on fine code.
     """
+    if not any(p.arg == name for p in (*info.parameters, *info.node.args.kwonlyargs)):
+        return False
     if info.uses is None:
         info.uses = _uses(session, info)
-    return name in info.flags and name not in info.uses
+    return name not in info.uses
 
 
 def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
     """For each name that is used as only a tensor can be, the first such use."""
     found: dict[str, str] = {}
     for node in ast.walk(info.node):
-        if isinstance(node, (ast.If, ast.IfExp)):
-            info.flags.update(o.id for o in _operands(node.test) if isinstance(o, ast.Name))
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.attr in _TELLING or (node.attr not in _SHARED and _is_tensor_member(session, node.attr)):
                 found.setdefault(node.value.id, f"{node.value.id}.{node.attr}")
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name):
@@ -50,15 +50,6 @@ def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
             if callee is not None and callee.startswith("torch.") and _takes_tensor(session, callee):
                 found.setdefault(node.args[0].id, f"{callee}({node.args[0].id})")
     return found
-
-
-def _operands(test: ast.expr) -> list[ast.expr]:
-    """The expressions whose truth a condition asks."""
-    if isinstance(test, ast.BoolOp):
-        return [o for v in test.values for o in _operands(v)]
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _operands(test.operand)
-    return [test]
 
 
 def _tensor(name: str, says: str) -> Tensor:

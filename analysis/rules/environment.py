@@ -6,7 +6,7 @@ import sys
 from typing import ClassVar
 
 from graphmend.analysis.events import Call, Event, Subscript
-from graphmend.analysis.rules.rule import Break, Context, Rule, refusal
+from graphmend.analysis.rules.rule import Break, Context, Rule, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import Object, Ref
 
@@ -83,7 +83,9 @@ def example_inputs():
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
         root = callee.partition(".")[0]
-        return root not in _ELSEWHERE and root not in PYTHON
+        if root in _ELSEWHERE or root in PYTHON:
+            return False
+        return may_refuse(callee, torch) or torch.refusal(callee.rpartition(".")[0]) is not None
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, Subscript):

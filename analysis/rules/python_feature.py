@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from graphmend.analysis.events import Call, Define, Event
 from graphmend.analysis.rules.environment import PYTHON
-from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, refusal
+from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import Container, Instance, Object, Value, tensor_in
 
@@ -92,7 +92,8 @@ def example_inputs():
         root = callee.partition(".")[0]
         if callee in _COPIES or callee == _POWER:
             return True
-        return root in PYTHON or (root == "builtins" and callee not in _JUDGED_ELSEWHERE)
+        ours = root in PYTHON or (root == "builtins" and callee not in _JUDGED_ELSEWHERE)
+        return ours and may_refuse(callee, torch)
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, Define):

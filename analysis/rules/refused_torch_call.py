@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.events import Call, Event, SetAttribute
-from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, refusal
+from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import Container, Ref, Tensor, tensor_in
 
@@ -78,7 +78,9 @@ def example_inputs():
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
         if callee in _DATA_DEPENDENT or callee in ("torch.as_tensor", "numpy.ndarray.astype"):
             return True
-        return callee.startswith("torch.") and callee not in _ELSEWHERE
+        if callee.startswith("torch.optim."):
+            return callee.rpartition(".")[2] in _OPTIMIZER
+        return callee.startswith("torch.") and callee not in _ELSEWHERE and may_refuse(callee, torch)
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, SetAttribute):

@@ -116,6 +116,14 @@ def argument_kind(event: Call) -> str | None:
     return "alone" if len(event.arguments) == 1 and not event.keywords else None
 
 
+_KINDS = (None, "tensor", "module", "container", "class", "str", "alone", "input")
+
+
+def may_refuse(callee: str, torch: TorchFacts) -> bool:
+    """Whether there are arguments with which Dynamo refuses an external call."""
+    return any(torch.refusal(callee, kind) is not None for kind in _KINDS)
+
+
 def refusal(event: Call, context: Context) -> str | None:
     """The id of the break that an external call makes; None where Dynamo traces it, or nothing is known."""
     return context.torch.refusal(event.callee, argument_kind(event))
