@@ -45,7 +45,7 @@ _BRANCHES: tuple[Rewrite, ...] = (
 _TESTS: tuple[Rewrite, ...] = (assert_async.rewrite, *_BRANCHES)
 
 CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
-    ("GM101", (torch_form.rewrite, *_BRANCHES)),
+    ("GM101", (torch_form.rewrite, *_TESTS)),
     ("GM102", (assert_async.rewrite,)),
     ("GM103", (assert_async.rewrite,)),
     ("GM104", (torch_form.rewrite, *_TESTS)),
@@ -54,7 +54,10 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM202", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
     ("GM203", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
     ("GM204", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
-    ("GM205", (torch_form.rewrite, emit.rewrite, skip_value.rewrite, hoist.rewrite, guard.rewrite)),
+    (
+        "GM205",
+        (torch_form.rewrite, keep_tensor.rewrite, emit.rewrite, skip_value.rewrite, hoist.rewrite, guard.rewrite),
+    ),
     ("GM206", (guard.rewrite,)),
     ("GM301", (computed_index.rewrite, torch_form.rewrite, *_TESTS, keep_tensor.rewrite, emit.rewrite, guard.rewrite)),
     ("GM302", (keep_tensor.rewrite,)),

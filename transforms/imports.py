@@ -78,7 +78,8 @@ def insertion(source: Source, module: str, bound: str) -> TextEdit:
     for statement in body:
         if not isinstance(statement, (ast.Import, ast.ImportFrom)):
             break
-        after = statement
+        if isinstance(statement, ast.Import) or not statement.level or after is None:  # in front of relative imports
+            after = statement
     if after is None:
         return TextEdit(Span(1, 0, 1, 0), text + newline)
     line = after.end_lineno or after.lineno

@@ -88,7 +88,7 @@ def mend_all(
             if fix is None:
                 left.append((finding, reason))
                 continue
-            mark = (finding.code, fix.rewrite, ast.dump(facts.statement))
+            mark = (finding.key, fix.rewrite, ast.dump(facts.statement))
             if mark in tried:
                 left.append((finding, f"`{fix.rewrite}` was applied and did not remove the break"))
                 continue

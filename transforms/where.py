@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "where"
+#: a test of more characters than this gets a line and a name of its own
+_LONG = 40
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
@@ -92,7 +94,7 @@ def _converted(facts: FunctionFacts, statement: ast.If, imports: Imports) -> tup
         raise NotATensorError("the test is not known to look at a tensor")
     old: list[ast.stmt] = [statement]
     orelse = list(statement.orelse)
-    if not orelse and isinstance(statement.body[-1], ast.Return):
+    if not orelse and _returns(statement.body):
         orelse = _rest(facts, statement)
         old += orelse
     if static and orelse and not (len(orelse) == 1 and isinstance(orelse[0], ast.Return)):
@@ -117,6 +119,14 @@ def _converted(facts: FunctionFacts, statement: ast.If, imports: Imports) -> tup
 def _conjunct(predicates: Predicates, node: ast.expr) -> str:
     text = predicates.code.line(node)
     return f"({text})" if isinstance(node, ast.BoolOp) and not text.startswith("(") else text
+
+
+def _returns(statements: list[ast.stmt]) -> bool:
+    """Does a block return on every path?"""
+    last = statements[-1] if statements else None
+    if isinstance(last, ast.If):
+        return _returns(last.body) and _returns(last.orelse)
+    return isinstance(last, ast.Return)
 
 
 def _rest(facts: FunctionFacts, statement: ast.If) -> list[ast.stmt]:
@@ -160,12 +170,9 @@ def _select(
         raise NotSelectableError("the branch has no effect that lives on")
     condition = test
     prelude: list[str] = []
-    bound = {*pairs, *changes, *(line.partition(" = ")[0] for line in [*then.prelude, *other.prelude])}
-    if len(pairs) + len(changes) > 1 or _touches(statement.test, bound):
+    if len(pairs) + len(changes) > 1 or len(test) > _LONG:
         condition = fresh(facts, "condition", predicates.taken)
         prelude.append(f"{condition} = {test}")
-        if len(pairs) + len(changes) == 1 and not [*then.prelude, *other.prelude] and not changes:
-            condition, prelude = test, []
     lines = [*prelude, *dict.fromkeys([*then.prelude, *other.prelude])]
     texts = {n: select(then, condition, a, b) for n, (a, b) in pairs.items()}
     if returns[0]:
@@ -238,12 +245,6 @@ def _same_call(
         facts, facts.statement, [[a for a, _ in arguments], [b for _, b in arguments]]
     )
     return predicates.code.text(one, changes)
-
-
-def _touches(test: ast.expr, names: set[str]) -> bool:
-    """May binding or changing names alter what a test says afterwards?"""
-    read = reads(test)
-    return any(n in read or n.partition(".")[0] in read for n in names)
 
 
 def _stored(statements: list[ast.stmt]) -> set[str]:
