@@ -78,8 +78,8 @@ def _checker(config: pytest.Config) -> Checker:
 def assert_no_graph_breaks() -> Callable[..., None]:
     """`assert_no_graph_breaks(model, inputs)`: fails, and names them, if compiling the call breaks the graph.
 
-    `inputs` is a tuple or list of arguments, or one argument; `kwargs` a mapping of keyword arguments. The graph runs as
-    it is, without a compiler behind it.
+    `inputs` is a tuple or list of arguments, or one argument; `kwargs` a mapping of keyword arguments. The graph runs
+    as it is, without a compiler behind it.
     """
     return _assert_no_graph_breaks
 
