@@ -1,0 +1,85 @@
+"""A process in which TorchDynamo judges small modules. Started by path; knows nothing of the analysis.
+
+Each line of its input is a JSON object {"files": {path: text}, "main": path, "run": [expression, ...]}; it answers each with one
+line: {"breaks": [[path, line, break's id, kind], ...], "graphs": number, "error": what escaped, or null}. A request is served by a
+fork of the process, which has torch loaded and warm, so nothing that the code does is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+LIMIT_SECONDS = 30
+
+
+def judge(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Import the main file of a request, evaluate its expressions in it, and say what broke."""
+    import torch
+
+    worker = import_module("graphmend.dynamo.worker.recorder")
+    for path, text in request["files"].items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    sys.path.insert(0, str(folder))
+    recorder = worker.Recorder(lambda path: path.startswith(str(folder)))
+    torch.compiler.set_default_backend(recorder.backend)
+    errors = []
+    with recorder:
+        module = import_module(request["main"].removesuffix(".py").replace("/", "."))
+        for expression in request["run"]:
+            try:
+                eval(expression, vars(module))
+            except Exception as error:
+                errors.append(f"{type(error).__name__}: {error}"[:300])
+    breaks = {
+        (os.path.relpath(e["file"], folder), e["span"][0], e["gb_id"], e["kind"])
+        for e in worker.once_each(recorder.events)
+        if e["in_project"]
+    }
+    return {"breaks": sorted(breaks, key=str), "graphs": len(recorder.graphs), "error": errors[0] if errors else None}
+
+
+def _serve(request: dict[str, Any], answers: int) -> None:
+    """Runs in the fork: answers one request and never returns."""
+    import signal
+
+    signal.alarm(LIMIT_SECONDS)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            answer = judge(request, Path(os.path.realpath(folder)))
+    except BaseException as error:
+        answer = {"breaks": [], "graphs": 0, "error": f"{type(error).__name__}: {error}"}
+    os.write(answers, json.dumps(answer).encode() + b"\n")
+    os._exit(0)
+
+
+def main() -> None:
+    import torch
+
+    answers = os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    with contextlib.suppress(Exception):
+        torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    torch._dynamo.reset()
+    for line in sys.stdin.buffer:
+        child = os.fork()
+        if not child:
+            os.dup2(null, 0)
+            _serve(json.loads(line), answers)
+        _, status = os.waitpid(child, 0)
+        if status:
+            os.write(answers, json.dumps({"breaks": [], "graphs": 0, "error": f"died with {status}"}).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()
