@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from graphmend.cli.catalogue import rules
 from graphmend.workspace.options import OPTIONS
 
 if sys.version_info >= (3, 11):
@@ -40,3 +41,12 @@ def test_defaults_are_valid_themselves(name: str) -> None:
     option = OPTIONS[name]
     if option.default is not None:
         assert option.kind.read(option.default) == option.default
+
+
+def test_changelog_lists_every_rule_with_its_status(root: Path) -> None:
+    listed = (root / "CHANGELOG.md").read_text()
+    for rule in rules().values():
+        row = f"| {rule.code} | {rule.name} |"
+        assert row in listed, f"CHANGELOG.md has no line that begins with {row}"
+        (line,) = (line for line in listed.splitlines() if line.startswith(row))
+        assert line.endswith("| preview |" if rule.preview else "| stable |")
