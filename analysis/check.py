@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from graphmend.analysis.definitions import FunctionInfo
+from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.facts import FunctionFacts, Recording
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.project import Project
@@ -17,6 +17,7 @@ from graphmend.analysis.source import Source
 from graphmend.analysis.torch_facts import load
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
+Place = tuple[ast.expr | ast.stmt, FunctionInfo]
 
 
 @dataclass
@@ -30,36 +31,37 @@ class Result:
     findings: tuple[Finding, ...] = ()
     elsewhere: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    _places: dict[str, tuple[ast.AST, FunctionInfo]] = field(default_factory=dict, repr=False)
-    _again: tuple[Project, Settings] | None = field(default=None, repr=False)
+    _places: dict[tuple[str, str], Place] = field(default_factory=dict, repr=False)
+    _again: tuple[Project, Settings, ModuleInfo] | None = field(default=None, repr=False)
     _recording: Recording | None = field(default=None, repr=False)
 
     def facts(self, finding: Finding) -> FunctionFacts:
-        """What the walk knows about the function that `finding` stands in.
+        """What the walk knows about the function that `finding`, of this file or of `elsewhere`, stands in.
 
         The first call walks the module's roots once more, with a record of every function that has a finding.
         """
-        if self._again is None or finding.key not in self._places:
+        place = self._places.get((finding.path, finding.key))
+        if self._again is None or place is None:
             raise LookupError(f"{finding.code} is no finding of this result")
-        project, settings = self._again
-        node, info = self._places[finding.key]
+        project, settings, module = self._again
         if self._recording is None:
-            functions = {self._definitions[n] for n, _ in self._places.values() if n in self._definitions}
-            self._recording = Recording(functions)
-            session = Session(info.module, project, settings)
+            self._recording = Recording(set(self._definitions.values()))
+            session = Session(module, project, settings)
             session.recording = self._recording
             _walk(session)
-        assert isinstance(node, (ast.expr, ast.stmt))
+        node, info = place
         version = load(settings.torch_version).minor
-        return self._recording.facts(self.source, self._definitions[node], node, dict(info.module.imports), version)
+        return self._recording.facts(
+            info.module.source, self._definitions[node], node, dict(info.module.imports), version
+        )
 
     @cached_property
     def _definitions(self) -> dict[ast.AST, Definition]:
-        """The innermost `def` around each node of the source that has a finding."""
+        """The innermost `def` around each node that has a finding."""
         wanted = {node for node, _ in self._places.values()}
         found: dict[ast.AST, Definition] = {}
-        assert self.source.tree is not None
-        stack: list[tuple[ast.AST, Definition | None]] = [(self.source.tree, None)]
+        trees = {info.module.source.tree for _, info in self._places.values()}
+        stack: list[tuple[ast.AST, Definition | None]] = [(tree, None) for tree in trees if tree is not None]
         while stack:
             node, around = stack.pop()
             if node in wanted and around is not None:
@@ -83,12 +85,11 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
         return Result(source)
     session = Session(module, project, settings)
     _walk(session)
-    found = session.report.of(source.path)
-    places = {finding.key: (node, info) for finding, node, info in found}
-    elsewhere = session.report.elsewhere(source.path)
-    return Result(
-        source, tuple(f for f, _, _ in found), elsewhere, tuple(session.report.notes), places, (project, settings)
-    )
+    everything = {path: session.report.of(path) for path in session.report.paths()}
+    places = {(path, finding.key): (node, info) for path, found in everything.items() for finding, node, info in found}
+    by_path = {path: tuple(finding for finding, _, _ in found) for path, found in everything.items()}
+    own = by_path.pop(source.path, ())
+    return Result(source, own, by_path, tuple(session.report.notes), places, (project, settings, module))
 
 
 def _walk(session: Session) -> None:

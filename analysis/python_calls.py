@@ -357,19 +357,15 @@ _PURE = frozenset(
 )
 
 
-#: random numbers that Dynamo keeps in the graph as symbols (torch 2.13); the others break it
-_RANDOM = {"random.uniform": "float", "random.randint": "int"}
-
-
 def library(w: Walker, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """A callable outside torch, NumPy and the builtins."""
     if name == "functools.partial" and args:
         return _partial(w, args, keywords, node)
     if name in ("copy.copy", "copy.deepcopy", "typing.cast", "functools.wraps"):
         return args[-1] if args else UNKNOWN
-    if name in _RANDOM:
+    if w.session.torch.unknown_number(name):
         origin = Origin("is drawn while the program runs: a symbol of the graph", node)
-        return Scalar(origin, _RANDOM[name], symbolic=True)
+        return Scalar(origin, "float" if name.endswith("uniform") else "int", symbolic=True)
     if name == "logging.getLogger":
         return Object("logging.Logger")
     if name == "contextlib.nullcontext":

@@ -25,7 +25,7 @@ class Report:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.notes: list[str] = []
-        self._found: dict[tuple[str, int, int, str], tuple[Finding, ast.AST, FunctionInfo]] = {}
+        self._found: dict[tuple[str, int, int, str], tuple[Finding, ast.expr | ast.stmt, FunctionInfo]] = {}
 
     def note(self, text: str) -> None:
         """Remember something that could not be followed."""
@@ -65,7 +65,7 @@ class Report:
         )
         self._found[place] = (finding, node, info)
 
-    def of(self, path: str) -> list[tuple[Finding, ast.AST, FunctionInfo]]:
+    def of(self, path: str) -> list[tuple[Finding, ast.expr | ast.stmt, FunctionInfo]]:
         """The findings in one file, in the order of its text; equal keys are told apart by number."""
         found = sorted((f for f in self._found.values() if f[0].path == path), key=lambda f: (f[0].span, f[0].code))
         counted: dict[str, int] = {}
@@ -77,10 +77,9 @@ class Report:
             numbered.append((finding, node, info))
         return numbered
 
-    def elsewhere(self, path: str) -> dict[str, tuple[Finding, ...]]:
-        """The findings in other files than `path`."""
-        others = sorted({f[0].path for f in self._found.values()} - {path})
-        return {other: tuple(f[0] for f in self.of(other)) for other in others}
+    def paths(self) -> list[str]:
+        """The files that have findings."""
+        return sorted({found[0].path for found in self._found.values()})
 
 
 def effect_of(event: Event, region: Region) -> Effect:

@@ -57,10 +57,7 @@ OPAQUE = frozenset({
     "numba.jit", "numba.njit", "torch.compiler.assume_constant_result", "torch._dynamo.assume_constant_result",
     "torch._dynamo.nonstrict_trace", "torch.library.triton_op",
 })  # fmt: skip
-DISABLED = frozenset(
-    {"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo", "torch.jit.ignore"}
-    - {"torch.jit.ignore"}
-)
+DISABLED = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo"})
 _GRADIENTS_OFF = ("torch.no_grad", "torch.inference_mode")
 
 

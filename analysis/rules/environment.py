@@ -98,7 +98,7 @@ def example_inputs():
             gb_id = context.torch.refusal(owner)  # what a refused class makes is as opaque as the class
         if gb_id is None or (isinstance(event.receiver, Object) and not _known(event.receiver)):
             return None
-        return Break(gb_id, fill={"call": event.callee})
+        return Break(gb_id, fill={"call": event.callee}, default_only=context.torch.default_only(event.callee))
 
 
 def _known(value: Object) -> bool:

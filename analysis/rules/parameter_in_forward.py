@@ -8,7 +8,7 @@ from graphmend.analysis.events import Call, Event
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
 
-_CALLS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer"}) - {"torch.nn.Buffer"}
+_CALLS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
 
 class ParameterInForward(Rule):
@@ -52,7 +52,12 @@ class Net(nn.Module):
     def forward(self, x):
         return x * self.w
 
-net = torch.compile(Net())
+@torch.compile
+def f(net, x):
+    return net(x)
+
+def example_inputs():
+    return [(Net(), torch.ones(4))]
 """,
     )
     invalid: ClassVar = (

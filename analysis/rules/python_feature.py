@@ -107,7 +107,11 @@ def example_inputs():
             what = _copied(event.arguments[0]) if event.arguments else None
             return Break(_COPIES[event.callee], fill={"call": f"{call} of {what}"}) if what is not None else None
         gb_id = refusal(event, context)
-        return Break(gb_id, fill={"call": call}) if gb_id is not None else None
+        return (
+            Break(gb_id, fill={"call": call}, default_only=context.torch.default_only(event.callee))
+            if gb_id is not None
+            else None
+        )
 
 
 _JUDGED_ELSEWHERE = frozenset(

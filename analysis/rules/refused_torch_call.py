@@ -104,4 +104,13 @@ def example_inputs():
         gb_id = refusal(event, context)
         if gb_id is None and callee.startswith("torch.optim."):
             gb_id = _OPTIMIZER.get(callee.rpartition(".")[2])
-        return Break(gb_id, *(why or (None, False)), fill={"call": call}) if gb_id is not None else None
+        return (
+            Break(
+                gb_id,
+                *(why or (None, False)),
+                fill={"call": call},
+                default_only=context.torch.default_only(event.callee),
+            )
+            if gb_id is not None
+            else None
+        )

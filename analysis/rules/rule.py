@@ -126,6 +126,8 @@ def may_refuse(callee: str, torch: TorchFacts) -> bool:
 
 def refusal(event: Call, context: Context) -> str | None:
     """The id of the break that an external call makes; None where Dynamo traces it, or nothing is known."""
+    if context.capture and context.torch.default_only(event.callee):
+        return None
     return context.torch.refusal(event.callee, argument_kind(event))
 
 

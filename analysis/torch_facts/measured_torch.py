@@ -6,7 +6,6 @@ from typing import Final
 
 #: calls that end the graph
 BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
-    ("GB0001", "makes a tensor subclass", "torch.Tensor.as_subclass"),
     (
         "GB0007",
         "a C function that Dynamo neither folds nor replaces, or a function that its trace rules refuse",
