@@ -57,7 +57,7 @@ class Worker:
         self._errors = errors
         self._waiting: dict[int, tuple[asyncio.Future[dict[str, Any]], Callable[[str], None]]] = {}
         self._numbers = 0
-        self._stamp = _torch_stamp(hello.executable)
+        self._stamp = torch_stamp(hello.executable)
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
@@ -112,7 +112,7 @@ class Worker:
 
     def outdated(self) -> bool:
         """Whether torch was changed on disk since this process imported it."""
-        return self._stamp != _torch_stamp(self.hello.executable)
+        return self._stamp != torch_stamp(self.hello.executable)
 
     def next_number(self) -> int:
         self._numbers += 1
@@ -233,7 +233,7 @@ async def _tail(stream: asyncio.StreamReader | None) -> bytes:
     return kept
 
 
-def _torch_stamp(executable: str) -> tuple[str, int] | None:
+def torch_stamp(executable: str) -> tuple[str, int] | None:
     """Changes when another torch is installed for an interpreter. Looks in its site-packages; a torch elsewhere is
     not watched.
     """

@@ -10,13 +10,14 @@ import asyncio
 import dataclasses
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from graphmend.dynamo import logs
-from graphmend.dynamo.process import FORK, Handshake, Unavailable, Worker, WorkerDied
+from graphmend.dynamo.process import FORK, Handshake, Unavailable, Worker, WorkerDied, torch_stamp
 from graphmend.dynamo.report import Report, report
-from graphmend.dynamo.targets import Request
+from graphmend.dynamo.store import Store
+from graphmend.dynamo.targets import Request, package_root
 
 Progress = Callable[[str], None]
 
@@ -24,9 +25,13 @@ IDLE_SECONDS = 600.0
 
 
 class Service:
-    """The checks of one server or command. Use it within one event loop, and `close` it."""
+    """The checks of one server or command. Use it within one event loop, and `close` it.
 
-    def __init__(self, idle_seconds: float = IDLE_SECONDS, fork: bool = FORK) -> None:
+    With a `store`, reports survive the process: `recall` finds them.
+    """
+
+    def __init__(self, idle_seconds: float = IDLE_SECONDS, fork: bool = FORK, store: Store | None = None) -> None:
+        self._store = store
         self._fork = fork
         self._idle_seconds = idle_seconds
         self._workers: dict[tuple[str, str | None], Worker] = {}
@@ -48,6 +53,13 @@ class Service:
             mended = dataclasses.replace(request, texts={**request.texts, **request.mended}, mended=None)
             return dataclasses.replace(before, after=await self._checked(mended, tell, compare=folder))
 
+    def recall(self, request: Request) -> Report | None:
+        """The report of an earlier check of the same texts, made in this or another process; None where there is
+        none.
+        """
+        answer = None if self._store is None else self._store.find(request, torch_stamp(request.interpreter))
+        return None if answer is None else _report(request, answer)
+
     async def handshake(self, interpreter: str, cwd: str | None = None) -> Handshake:
         """Versions in an interpreter; raises `Unavailable`, whose message is one line, where no check can run in it."""
         return (await self._worker((interpreter, cwd))).hello
@@ -63,34 +75,33 @@ class Service:
         key = (request.interpreter, request.cwd)
         self._busy[key] = self._busy.get(key, 0) + 1
         try:
-            return await self._with_retry(request, tell, key, more)
+            answer = await self._with_retry(request, tell, key, more)
         except Unavailable as error:
             return Report(request.path, problem=str(error))
         finally:
             self._busy[key] -= 1
             self._idle_later(key)
+        if self._store is not None and answer.get("result") and not answer["result"].get("problem") and not more:
+            self._store.keep(request, torch_stamp(request.interpreter), answer)
+        return _report(request, answer)
 
     async def _with_retry(
         self, request: Request, tell: Progress, key: tuple[str, str | None], more: dict[str, str]
-    ) -> Report:
-        """A parent that dies is replaced once; a check that dies is the user's to know about."""
+    ) -> dict[str, Any]:
+        """The worker's answer. A parent that dies is replaced once; a check that dies is the user's to know about."""
         for again in (True, False):
             worker = await self._worker(key) if self._fork else await Worker.start(*key, fork=False)
             try:
-                job = request.job(worker.next_number(), **more)
-                answer = await worker.check(job, tell)
-                break
+                answer = await worker.check(request.job(worker.next_number(), **more), tell)
+                return {**answer, "python": worker.hello.python}
             except WorkerDied as error:
                 if not again:
-                    return Report(request.path, problem=str(error))
+                    return {"problem": str(error)}
                 tell(f"starting again: {error}")
             finally:
                 if worker.once:
                     await worker.close()
-        result = answer.get("result") or {"problem": answer.get("problem") or "the check was cancelled"}
-        return _with_logged_breaks(
-            report(request.path, result, answer.get("output", ""), worker.hello.python), result, job
-        )
+        raise AssertionError("the second try returns")
 
     async def _worker(self, key: tuple[str, str | None]) -> Worker:
         """The living worker of an interpreter; started, or replaced where its torch was changed on disk."""
@@ -118,12 +129,15 @@ class Service:
             task.add_done_callback(self._closing.discard)
 
 
-def _with_logged_breaks(found: Report, result: dict[str, Any], job: dict[str, Any]) -> Report:
-    """Where a torch version has nothing to hook breaks in, its public log tells of them."""
+def _report(request: Request, answer: Mapping[str, Any]) -> Report:
+    """An answer of the worker, or one that was stored."""
+    result = answer.get("result") or {"problem": answer.get("problem") or "the check was cancelled"}
+    found = report(request.path, result, answer.get("output", ""), answer.get("python", ""))
     texts = [target.get("log") for target in result.get("targets", ())]
     if not any(texts):
         return found
-    root = logs.below(os.path.commonpath(job["roots"]))
+    # This torch has nothing to hook breaks in; its public log tells of them.
+    root = logs.below(os.path.commonpath([package_root(request.path), *request.roots]))
     targets = [
         dataclasses.replace(target, breaks=logs.parse(text, root)) if text else target
         for target, text in zip(found.targets, texts, strict=True)

@@ -71,9 +71,12 @@ def _judged(findings: Sequence[Judged], out: TextIO) -> None:
         out.write(f"graphmend check: {confirmed} of {foreseen} findings confirmed\n")
     for item in findings:
         finding = item.finding
-        if item.state != "confirmed":
+        if item.state in ("not seen", "only TorchDynamo"):
             place = f"{relative(finding.path)}:{finding.span.line}:{finding.span.column + 1}"
             out.write(f"  {place}: {finding.code} {item.state}: {item.reason}\n")
+    missed = [item.finding for item in findings if item.state == "not reached"]
+    if missed:
+        out.write(f"  not reached: {', '.join(f'{f.code} in line {f.span.line}' for f in missed)}\n")
 
 
 def _result(target: TargetReport) -> str:

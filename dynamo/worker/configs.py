@@ -12,9 +12,11 @@ from typing import Any
 
 from .discover import Target
 
+VOCABULARY = 128
+
 #: names of sizes in configurations and constructors, and the small value each gets; the first that matches counts
 _SIZES: tuple[tuple[str, int], ...] = (
-    (r"vocab|num_embeddings|n_tokens", 128),
+    (r"vocab|num_embeddings|n_tokens", VOCABULARY),
     (r"(num|n)_?(hidden_|encoder_|decoder_)?(layers?|blocks?)|layers?$|depths?$|n_layer", 2),
     (r"heads?|groups?_?$|experts", 2),
     (r"kernel", 3),
@@ -85,7 +87,9 @@ def text_for(parameter: inspect.Parameter, target: Target, module: ModuleType) -
             continue
         number = size(p.name)
         default = p.default
-        if default is p.empty:
+        if p.name.endswith("token_id") and isinstance(default, int) and default >= VOCABULARY:
+            arguments.append(f"{p.name}=1")
+        elif default is p.empty:
             arguments.append(f"{p.name}={small_value(p.name, p.annotation, {'dim': 32})}")
         elif number is not None and isinstance(default, int) and not isinstance(default, bool) and default > number:
             arguments.append(f"{p.name}={number}")

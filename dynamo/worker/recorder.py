@@ -146,7 +146,7 @@ class Recorder:
                         "file": code.co_filename,
                         "line": code.co_firstlineno,
                         "function": plain_name(code.co_name),
-                        "reason": _squeeze(str(found[0]))[:400],
+                        "reason": _squeeze(str(found[0]).partition("  # ")[0])[:300],
                     }
                 )
             return found

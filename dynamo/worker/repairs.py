@@ -39,6 +39,12 @@ def _product(combination: Combination, found: re.Match[str]) -> Iterator[Combina
     return _each(combination, lambda t: t.like((*t.shape[:-1], wanted)) if t.shape and t.shape[-1] == had else None)
 
 
+def _length(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """expects the input features to be of length 128, but found 32"""
+    wanted, had = int(found.group(1)), int(found.group(2))
+    return _each(combination, lambda t: t.like((*t.shape[:-1], wanted)) if t.shape and t.shape[-1] == had else None)
+
+
 def _channels(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """expected input[2, 8, 16, 16] to have 3 channels"""
     wanted = int(found.group(1))
@@ -92,6 +98,7 @@ def _floats(combination: Combination, found: re.Match[str]) -> Iterator[Combinat
 _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combination]]], ...] = (
     (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _product),
     (r"to have (\d+) channels", _channels),
+    (r"of (?:length|size) (\d+),? but (?:found|got) (\d+)", _length),
     (r"normalized_shape=\[([\d, ]+)\]", _normalized),
     (r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", _broadcast),
     (r"values to unpack \(expected (\d+)", _rank),

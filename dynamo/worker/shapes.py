@@ -123,6 +123,8 @@ _INDICES = re.compile(r"(^|_)(ids?|tokens?|idx|index|indices|labels?|targets?)($
 
 def from_name(name: str, shape: Tensor) -> Any:
     """A tensor for a parameter without a telling annotation."""
+    if re.search(r"pixel|image|img", name) and len(shape.shape) != 4:
+        return Tensor("float", (BATCH, 3, 32, 32))
     if "mask" in name:
         return Tensor("bool", shape.shape[:2] if shape.kind == "float" and len(shape.shape) == 3 else shape.shape)
     if _INDICES.search(name) and shape.kind == "float":

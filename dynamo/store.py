@@ -1,0 +1,57 @@
+"""Reports that outlive the process: kept by what was asked, good while every file that took part still has the same
+text.
+
+Reads and writes the user's cache folder. A report of another torch or device is another entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from graphmend.dynamo.targets import Request
+from graphmend.workspace import files
+from graphmend.workspace.cache import Cache, cache_folder, digest
+
+
+class Store:
+    """Raw answers of the worker, by request."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._cache = Cache(folder or cache_folder() / "verify")
+
+    def keep(self, request: Request, torch: object, answer: Mapping[str, Any]) -> None:
+        """Stores an answer with the texts that it depends on."""
+        paths = {request.path}
+        for target in answer["result"].get("targets", ()):
+            paths.update(target.get("executed", ()), target.get("traced", ()))
+        texts = {path: _text_digest(path, request.texts) for path in sorted(paths)}
+        self._cache.store(_name(request), _stamp(torch), {"texts": texts, "answer": dict(answer)})
+
+    def find(self, request: Request, torch: object) -> Mapping[str, Any] | None:
+        """The answer to the same request on the same texts; None where there is none."""
+        entry = self._cache.load(_name(request), _stamp(torch))
+        if not isinstance(entry, dict):
+            return None
+        same = all(_text_digest(path, request.texts) == known for path, known in entry["texts"].items())
+        return dict(entry["answer"]) if same else None
+
+
+def _name(request: Request) -> str:
+    declared = (f"{d.target}\0{d.init}\0{d.inputs}" for d in request.declared if request.concerns(d))
+    return digest(request.path, request.interpreter, request.device, *request.names, "declared", *declared)
+
+
+def _stamp(torch: object) -> str:
+    return digest("1", str(torch))
+
+
+def _text_digest(path: str, texts: Mapping[str, str]) -> str:
+    text = texts.get(path)
+    if text is None:
+        try:
+            text = files.read(path).text
+        except files.FileProblem:
+            return ""
+    return digest(text)
