@@ -121,11 +121,15 @@ class Checker:
     def _mend(
         self, source: Source, project: Project, settings: Settings, configuration: Configuration, report: FileReport
     ) -> Source:
+        from graphmend.cli.mending import mend_wanted
         from graphmend.transforms.mend import mend_all
 
         wanted = Wanted(self.plan, settings, configuration, Path(source.path))
-        only: dict[str, Any] = {"wanted": wanted} if wanted.restricts(source) else {}
-        mended: Mended = mend_all(source, project, settings, unsafe=self.plan.unsafe, **only)
+        mended: Mended
+        if wanted.restricts(source):
+            mended = mend_wanted(source, project, settings, wanted, unsafe=self.plan.unsafe)
+        else:
+            mended = mend_all(source, project, settings, unsafe=self.plan.unsafe)
         if not mended.changed:
             return source
         report.mended = len(mended.applied)

@@ -6,6 +6,7 @@ Every line that holds `BREAK` is a finding GM101, `ASSUMED` one in a region that
 
 from __future__ import annotations
 
+import ast
 import importlib
 from collections import Counter
 from collections.abc import Callable
@@ -71,10 +72,22 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("graphmend.cli.checker.check", check)
     # `graphmend.transforms.mend` is a function for users, and hides the module of that name
     mending = importlib.import_module("graphmend.transforms.mend")
-    monkeypatch.setattr(mending, "check", check)
-    monkeypatch.setattr(mending, "mend", mend)
-    monkeypatch.setattr(Result, "facts", lambda self, finding: self.source)
+    for module in (mending, importlib.import_module("graphmend.cli.mending")):
+        monkeypatch.setattr(module, "check", check)
+        monkeypatch.setattr(module, "mend", mend)
+    monkeypatch.setattr(Result, "facts", lambda self, finding: Facts(self, finding))
     return checked
+
+
+class Facts:
+    """What the stand-ins ask of the facts of a finding."""
+
+    def __init__(self, result: Result, finding: Finding) -> None:
+        self.source = result.source
+        tree = result.source.tree
+        assert tree is not None
+        statements = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+        self.statement = next(s for s in statements if s.lineno <= finding.span.line <= (s.end_lineno or 0))
 
 
 def find(source: Source) -> tuple[Finding, ...]:
@@ -105,8 +118,8 @@ def find(source: Source) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def mend(finding: Finding, source: Source) -> list[Fix | Refusal]:
-    line = source.lines.line(finding.span.line - 1)
+def mend(finding: Finding, facts: Facts) -> list[Fix | Refusal]:
+    line = facts.source.lines.line(finding.span.line - 1)
     if finding.code != "GM101":
         return [Refusal("where", "the other side is not known")]
     safe = "SAFE" in line
