@@ -44,7 +44,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     indices = subscript.slice.elts if isinstance(subscript.slice, ast.Tuple) else [subscript.slice]
     computed = [i for i in indices if _index(facts, i) is not None]
-    if len(computed) != 1:
+    if len(computed) != 1 or not (facts.node is subscript or _within(facts.node, computed[0])):
         return None
     if isinstance(subscript.ctx, ast.Del):
         return refuse(NAME, "an element is deleted by a computed index")
@@ -81,9 +81,25 @@ def _index(facts: FunctionFacts, node: ast.expr) -> str | None:
         text = tensor_text(facts, node, Kept(), detach=False)
         return None if text is None else f"{text.removesuffix('.reshape(())')}.reshape(1)"
     value = facts.value(node)
-    if isinstance(value, Tensor) and not value.ndarray and value.dtype != "bool":
+    if (
+        isinstance(value, Tensor)
+        and not value.ndarray
+        and value.dtype != "bool"
+        and (value.rank == 0 or not _shaped(facts, node))
+    ):
         return f"{Code(facts.source).operand(node)}.reshape(1)"
     return None
+
+
+def _within(node: ast.AST, outer: ast.expr) -> bool:
+    return any(n is node for n in ast.walk(outer))
+
+
+def _shaped(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is an index an array of indices, as far as is known, and what it indexes a tensor? Dynamo captures that."""
+    parent = facts.parent(node)
+    above = facts.parent(parent) if isinstance(parent, ast.Tuple) else parent
+    return isinstance(above, ast.Subscript) and is_tensor(facts, above.value)
 
 
 def _sequence(facts: FunctionFacts, node: ast.Subscript, index: str) -> Fix | Refusal | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: one mend may uncover the next (a kept tensor is then branched on); chains longer than this are not known
 _ROUNDS = 10
+#: rounds that may pass without fewer findings than before: a mend may take two steps
+_IDLE = 2
 
 
 class Applied(NamedTuple):
@@ -75,10 +78,15 @@ def mend_all(
     """
     result = Mended(source)
     tried: set[tuple[str, str, str]] = set()
+    fewest, idle = sys.maxsize, 0
     for _ in range(_ROUNDS):
         if result.source.tree is None:
             break
         round_ = check(result.source, project, settings)
+        idle = 0 if len(round_.findings) < fewest else idle + 1
+        fewest = min(fewest, len(round_.findings))
+        if idle > _IDLE:
+            break
         chosen: list[Applied] = []
         edits: list[TextEdit] = []
         left: list[tuple[Finding, str]] = []

@@ -21,6 +21,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.transforms.bindings import locals_of
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -52,7 +53,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if call is None:
         return None
     name = qualified(facts, call.func)
-    if name is None:
+    root = call.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if name is None or (isinstance(root, ast.Name) and root.id not in {*facts.names, *locals_of(facts.function)}):
         return None
     folder, _, last = name.rpartition(".")
     parent = facts.parent(call)
