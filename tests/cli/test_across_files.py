@@ -1,0 +1,69 @@
+"""Findings that stand in another file than the code that is compiled, with the real analysis."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+HELPER = """\
+import torch
+
+
+def helper(x):
+    print("x", x.sum())
+    return x + 1
+"""
+MODEL = """\
+import torch
+
+from helper import helper
+
+
+@torch.compile
+def f(x):
+    return helper(x)
+"""
+
+
+@pytest.fixture
+def project(folder: Path) -> Path:
+    (folder / "helper.py").write_text(HELPER)
+    (folder / "model.py").write_text(MODEL)
+    return folder
+
+
+def found(run: Run, *arguments: str) -> list[tuple[str, str, int]]:
+    items = json.loads(run("check", "--output-format", "json", *arguments).out)
+    return [(Path(item["filename"]).name, item["code"], item["location"]["row"]) for item in items]
+
+
+def test_finding_is_reported_where_it_breaks(run: Run, project: Path) -> None:
+    assert found(run) == [("helper.py", "GM201", 5)]
+    assert found(run) == [("helper.py", "GM201", 5)], "the same from the cache"
+    assert found(run, "model.py") == []
+
+
+def test_comment_there_takes_it_back_and_is_needed(run: Run, project: Path) -> None:
+    line = '    print("x", x.sum())'
+    (project / "helper.py").write_text(HELPER.replace(line, f"{line}  # graphmend: ignore[GM201]"))
+    assert found(run) == []
+
+
+def test_two_callers_make_one_finding(run: Run, project: Path) -> None:
+    (project / "other.py").write_text(MODEL)
+    assert found(run) == [("helper.py", "GM201", 5)]
+
+
+def test_change_of_a_helper_reaches_its_callers(run: Run, project: Path) -> None:
+    from graphmend.workspace import cache
+
+    assert len(found(run)) == 1
+    (project / "helper.py").write_text(HELPER.replace("print", "max"))
+    cache._stamp_of.cache_clear()  # as in the next process
+    assert found(run) == []
