@@ -31,21 +31,24 @@ if TYPE_CHECKING:
 
 _TENSORS = {
     "torch.Tensor": None, "torch.FloatTensor": "float32", "torch.LongTensor": "int64", "torch.IntTensor": "int32",
-    "torch.BoolTensor": "bool", "torch.HalfTensor": "float16", "torch.DoubleTensor": "float64", "torch.BFloat16Tensor": "bfloat16",
-    "torch.ByteTensor": "uint8", "torch.cuda.FloatTensor": "float32", "torch.cuda.LongTensor": "int64", "torch.nn.Parameter": None,
-    "torch.nn.parameter.Parameter": None, "torch.nn.Buffer": None, "torch.autograd.Variable": None, "torch._tensor.Tensor": None,
+    "torch.BoolTensor": "bool", "torch.HalfTensor": "float16", "torch.DoubleTensor": "float64",
+    "torch.BFloat16Tensor": "bfloat16", "torch.ByteTensor": "uint8", "torch.cuda.FloatTensor": "float32",
+    "torch.cuda.LongTensor": "int64", "torch.nn.Parameter": None, "torch.nn.parameter.Parameter": None,
+    "torch.nn.Buffer": None, "torch.autograd.Variable": None, "torch._tensor.Tensor": None,
 }  # fmt: skip
 _PLAIN = {
-    "builtins.int": INT, "builtins.float": FLOAT, "builtins.bool": BOOL, "builtins.str": STR, "builtins.bytes": Static("bytes"),
-    "builtins.complex": Static("complex"), "torch.Size": Static("size"), "torch.dtype": Static("dtype"), "torch.device": Static("device"),
-    "torch.layout": Static("layout"), "torch.types.Device": Static("device"), "builtins.range": Static("range"), "builtins.type": STATIC,
+    "builtins.int": INT, "builtins.float": FLOAT, "builtins.bool": BOOL, "builtins.str": STR,
+    "builtins.bytes": Static("bytes"), "builtins.complex": Static("complex"), "torch.Size": Static("size"),
+    "torch.dtype": Static("dtype"), "torch.device": Static("device"), "torch.layout": Static("layout"),
+    "torch.types.Device": Static("device"), "builtins.range": Static("range"), "builtins.type": STATIC,
     "torch.SymInt": INT, "torch.types.Number": STATIC, "numbers.Number": STATIC,
 }  # fmt: skip
 _SEQUENCES = {
-    "builtins.list": "list", "typing.List": "list", "builtins.tuple": "tuple", "typing.Tuple": "tuple", "builtins.set": "set",
-    "typing.Set": "set", "typing.Sequence": "list", "typing.Iterable": "generator", "typing.Iterator": "generator",
-    "collections.abc.Sequence": "list", "collections.abc.Iterable": "generator", "collections.abc.Iterator": "generator",
-    "typing.Generator": "generator", "collections.abc.Generator": "generator", "typing.Collection": "list", "collections.deque": "list",
+    "builtins.list": "list", "typing.List": "list", "builtins.tuple": "tuple", "typing.Tuple": "tuple",
+    "builtins.set": "set", "typing.Set": "set", "typing.Sequence": "list", "typing.Iterable": "generator",
+    "typing.Iterator": "generator", "collections.abc.Sequence": "list", "collections.abc.Iterable": "generator",
+    "collections.abc.Iterator": "generator", "typing.Generator": "generator",
+    "collections.abc.Generator": "generator", "typing.Collection": "list", "collections.deque": "list",
     "typing.Deque": "list", "builtins.frozenset": "set", "typing.FrozenSet": "set",
 }  # fmt: skip
 _MAPPINGS = frozenset(
@@ -62,9 +65,10 @@ _MAPPINGS = frozenset(
     ]
 )
 _JAXTYPING = {
-    "Float": "float", "Float16": "float16", "Float32": "float32", "Float64": "float64", "BFloat16": "bfloat16", "Int": "int",
-    "Int8": "int8", "Int16": "int16", "Int32": "int32", "Int64": "int64", "UInt8": "uint8", "Integer": "int", "Bool": "bool",
-    "Complex": "complex", "Num": None, "Shaped": None, "Inexact": None, "Real": None,
+    "Float": "float", "Float16": "float16", "Float32": "float32", "Float64": "float64", "BFloat16": "bfloat16",
+    "Int": "int", "Int8": "int8", "Int16": "int16", "Int32": "int32", "Int64": "int64", "UInt8": "uint8",
+    "Integer": "int", "Bool": "bool", "Complex": "complex", "Num": None, "Shaped": None, "Inexact": None,
+    "Real": None,
 }  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""What a name or an attribute is: module globals, class members, what `__init__` puts on `self`, properties of tensors."""
+"""What a name or an attribute is: module globals, class members, what `__init__` puts on `self`, properties of
+tensors."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ LIBRARY_MODULES = frozenset(
     ]
 )
 _INFINITE = 30
-#: a module that re-exports more modules than this by `*` is a library's front door; looking behind all of them costs too much
+#: a module that re-exports more modules than this by `*` is a library's front door; looking behind all of them costs
+#: too much
 _MOST_STARS = 12
 
 
@@ -134,7 +136,7 @@ def _from_outside(value: Value, name: str) -> Value:
     return value
 
 
-# -- classes ----------------------------------------------------------------------------------------------------------------------
+# -- classes
 
 
 def bases(session: Session, info: ClassInfo) -> list[Value]:
@@ -317,11 +319,12 @@ def _assigned(session: Session, info: ClassInfo, method: FunctionInfo, expressio
         session.depth -= 1
 
 
-# -- attributes of values ---------------------------------------------------------------------------------------------------------
+# -- attributes of values
 
 _RETURN_KINDS: dict[str, Value] = {
-    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR, "dtype": Static("dtype"),
-    "device": Static("device"), "layout": Static("layout"), "size": Static("size"), "none": NONE,
+    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR,
+    "dtype": Static("dtype"), "device": Static("device"), "layout": Static("layout"), "size": Static("size"),
+    "none": NONE,
 }  # fmt: skip
 
 

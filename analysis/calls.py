@@ -1,4 +1,5 @@
-"""What a call gives. Calls of code in reach are entered; the others become a `Call` event, and a value from torch's facts."""
+"""What a call gives. Calls of code in reach are entered; the others become a `Call` event, and a value from torch's
+facts."""
 
 from __future__ import annotations
 
@@ -51,10 +52,10 @@ Keywords = Mapping[str, Value]
 
 #: context managers in whose body Dynamo can break and resume (torch 2.13); in any other, a break gives the frame up
 RESUMABLE = frozenset({
-    "torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.inference_mode", "torch.autocast", "torch.amp.autocast",
-    "torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.autograd.grad_mode.no_grad", "contextlib.nullcontext",
-    "torch.profiler.record_function", "torch.autograd.profiler.record_function", "torch.profiler.profile", "torch.cuda.stream",
-    "torch.autograd.no_grad", "torch.autograd.enable_grad",
+    "torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.inference_mode", "torch.autocast",
+    "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.autograd.grad_mode.no_grad",
+    "contextlib.nullcontext", "torch.profiler.record_function", "torch.autograd.profiler.record_function",
+    "torch.profiler.profile", "torch.cuda.stream", "torch.autograd.no_grad", "torch.autograd.enable_grad",
 })  # fmt: skip
 _STOPS_GRADIENTS = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"}
@@ -115,9 +116,7 @@ def apply(w: Walker, callee: Value, args: Arguments, keywords: Keywords, node: a
 def _sequential(w: Walker, modules: Container, args: Arguments, node: ast.AST) -> Value:
     """`nn.Sequential(...)(x)`: one after the other."""
     if modules.items is None:
-        element = modules.element
-        value = apply(w, element, args, {}, node) if element is not UNKNOWN else UNKNOWN
-        return value
+        return apply(w, modules.element, args, {}, node)
     value = args[0] if args else UNKNOWN
     for module in modules.items:
         value = apply(w, module, (value,), {}, node)
@@ -209,11 +208,12 @@ def external(w: Walker, name: str, receiver: Value | None, args: Arguments, keyw
     return python_calls.library(w, name, receiver, args, keywords, node)
 
 
-# -- torch ------------------------------------------------------------------------------------------------------------------------
+# -- torch
 
 _PYTHON_KINDS: dict[str, Value] = {
-    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR, "dtype": Static("dtype"),
-    "device": Static("device"), "layout": Static("layout"), "size": Static("size"), "none": NONE, "list": Container("list"),
+    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR,
+    "dtype": Static("dtype"), "device": Static("device"), "layout": Static("layout"), "size": Static("size"),
+    "none": NONE, "list": Container("list"),
 }  # fmt: skip
 
 
@@ -328,7 +328,7 @@ def _torch_object(w: Walker, name: str, args: Arguments, keywords: Keywords, nod
     return Object(name, made_inside=w.session.within_region)
 
 
-# -- numpy ------------------------------------------------------------------------------------------------------------------------
+# -- numpy
 
 _ARRAYS = frozenset(
     [
@@ -350,6 +350,9 @@ _ARRAYS = frozenset(
 )
 
 
+_DRAWS = frozenset({"uniform", "randint", "rand", "random", "randn", "normal", "random_sample"})
+
+
 def _numpy(name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """NumPy while Dynamo traces it: arrays are tensors (torch 2.13), and so is what `np.random` draws."""
     last = name.rpartition(".")[2]
@@ -358,25 +361,17 @@ def _numpy(name: str, receiver: Value | None, args: Arguments, keywords: Keyword
         return STATIC if first is None else tensor_ops.result(first, node)
     if last in ("tolist", "item"):
         return Scalar(Origin("takes a Python value out of an array", node, first.origin if first else None))
-    if name.startswith("numpy.random.") and last in (
-        "uniform",
-        "randint",
-        "rand",
-        "random",
-        "randn",
-        "normal",
-        "random_sample",
-    ):
-        if "size" not in keywords and not (last in ("rand", "randn") and args):
-            origin = Origin("is drawn while the program runs: a 0-d Tensor of the graph", node)
-            return Tensor(origin, 0, "int64" if last == "randint" else "float", (), ndarray=True)
+    sized = "size" in keywords or (last in ("rand", "randn") and bool(args))
+    if name.startswith("numpy.random.") and last in _DRAWS and not sized:
+        origin = Origin("is drawn while the program runs: a 0-d Tensor of the graph", node)
+        return Tensor(origin, 0, "int64" if last == "randint" else "float", (), ndarray=True)
     if first is None and not (last in _ARRAYS or name.startswith("numpy.random.")):
         return STATIC
     value = tensor_ops.operation(last, receiver if isinstance(receiver, Tensor) else None, args, keywords, node)
     return Tensor(value.origin, value.rank, value.dtype, value.shape, likely=value.likely, ndarray=True)
 
 
-# -- contexts ---------------------------------------------------------------------------------------------------------------------
+# -- contexts
 
 
 def enter_context(w: Walker, node: ast.expr) -> tuple[Value, bool, bool]:

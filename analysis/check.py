@@ -74,7 +74,8 @@ class Result:
 def check(source: Source, project: Project | None = None, settings: Settings | None = None) -> Result:
     """Findings of one file. A text that does not parse has none; `source.problem` says why.
 
-    `project` gives the definitions of other modules; without one, every import from outside torch and the standard library is unknown.
+    `project` gives the definitions of other modules; without one, every import from outside torch and the standard
+    library is unknown.
     """
     project = project or Project()
     settings = settings or Settings()

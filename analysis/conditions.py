@@ -44,7 +44,8 @@ Outcome = tuple[bool | None, "Environment", "Environment"]
 
 
 def condition(w: Walker, test: ast.expr, kind: BranchKind, message: Value | None = None) -> Outcome:
-    """(truth or None, bindings where it holds, bindings where it does not). Emits a Branch where Python would ask a value."""
+    """(truth or None, bindings where it holds, bindings where it does not). Emits a Branch where Python would ask a
+    value."""
     if isinstance(test, ast.BoolOp):
         return _connective(w, test, kind)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

@@ -1,6 +1,7 @@
 """What the walk saw in one function, for whoever must decide whether a rewrite is right.
 
-Made on request by walking the function once more with a record of every expression's value; a check alone keeps no such record.
+Made on request by walking the function once more with a record of every expression's value; a check alone keeps no such
+record.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ Gradients = Literal["off", "unknown"]
 class FunctionFacts:
     """Facts about `function`, the definition that a finding stands in.
 
-    `node` is the expression or statement that the finding is about, `statement` the statement around it, `names` the qualified
-    name of everything that the module imports or defines at its top level (`{"F": "torch.nn.functional"}`).
+    `node` is the expression or statement that the finding is about, `statement` the statement around it, `names` the
+    qualified name of everything that the module imports or defines at its top level (`{"F": "torch.nn.functional"}`).
     """
 
     def __init__(

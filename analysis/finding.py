@@ -31,9 +31,9 @@ class Related(NamedTuple):
 class Finding:
     """One place where TorchDynamo will break the graph (or a GM0 remark on GraphMend's own comments).
 
-    `span` begins in the statement that breaks. `key` names the finding through edits elsewhere: code, function, normalised
-    text and an ordinal among equals; it is opaque to everyone else. `evidence` runs from the parameter, annotation or torch
-    call that makes the value a tensor down to the place itself.
+    `span` begins in the statement that breaks. `key` names the finding through edits elsewhere: code, function,
+    normalised text and an ordinal among equals; it is opaque to everyone else. `evidence` runs from the parameter,
+    annotation or torch call that makes the value a tensor down to the place itself.
     """
 
     code: str

@@ -1,8 +1,8 @@
 """One walk of one function: abstract values in, events out.
 
-The walk follows statements as TorchDynamo would trace them: a branch whose condition is known is taken alone, any other is walked on
-both sides and joined, a loop runs to a fixed point. What an expression is worth stands in `expressions.py`, what a call gives in
-`calls.py`, what a condition tells about names in `conditions.py`.
+The walk follows statements as TorchDynamo would trace them: a branch whose condition is known is taken alone, any other
+is walked on both sides and joined, a loop runs to a fixed point. What an expression is worth stands in
+`expressions.py`, what a call gives in `calls.py`, what a condition tells about names in `conditions.py`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Walker:
         """Locals that are evaluated when first asked for, and whether they are an element of the expression's value."""
         self._loops: list[tuple[list[Environment], list[Environment]]] = []
 
-    # -- expressions and events ---------------------------------------------------------------------------------------------------
+    # -- expressions and events
 
     def eval(self, node: ast.expr) -> Value:
         return EVALUATE[node.__class__](self, node)
@@ -72,7 +72,7 @@ class Walker:
         if not self.silent and self.statement is not None:
             self.session.judge(self, kind, node, details)
 
-    # -- statements ---------------------------------------------------------------------------------------------------------------
+    # -- statements
 
     def run(self, body: list[ast.stmt]) -> bool:
         """Walk a block; False where control never reaches its end."""
@@ -119,8 +119,8 @@ class Walker:
         return self.fork(node.body, yes, node.orelse, no)
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, enter: Callable[[], bool | None], kind: str) -> bool:
-        """Walk a loop to its fixed point. `enter` binds what each round binds, and says whether a round is known to come (True) or
-        known not to (False)."""
+        """Walk a loop to its fixed point. `enter` binds what each round binds, and says whether a round is known to
+        come (True) or known not to (False)."""
         self.situation.blocks.append(kind)
         self.situation.conditional += 1
         endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
@@ -198,7 +198,8 @@ class Walker:
         raised = _raises(node.body)
         falls_through = self.run(node.body) and self.run(node.orelse)
         after = self.env
-        # Dynamo traces a handler only when the exception is raised while tracing, which an explicit `raise` is the sign of.
+        # Dynamo traces a handler only when the exception is raised while tracing, which an explicit `raise` is the sign
+        # of.
         self.situation.blocks[-1] = "except"
         self.silent += not raised
         for handler in node.handlers:
@@ -312,7 +313,7 @@ class Walker:
             self.env = merge(self.env, env) if i else env
         return bool(ends)
 
-    # -- binding ------------------------------------------------------------------------------------------------------------------
+    # -- binding
 
     def assign(self, target: ast.expr, value: Value, augmented: bool = False) -> None:
         """Bind a target: a name, a pattern, an attribute or an element."""

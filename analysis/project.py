@@ -15,10 +15,12 @@ class Loader(Protocol):
     """Where the text of a module comes from. Never runs code."""
 
     def find(self, module: str) -> tuple[str, str] | None:
-        """(path, text) of a module by its dotted name; None where there is none. A package's path ends in `__init__.py`."""
+        """(path, text) of a module by its dotted name; None where there is none. A package's path ends in
+        `__init__.py`."""
 
     def module_name(self, path: str) -> str | None:
-        """The dotted name under which the file at `path` is imported; None where it stands in no package or search folder."""
+        """The dotted name under which the file at `path` is imported; None where it stands in no package or search
+        folder."""
 
 
 class NoLoader:

@@ -1,4 +1,5 @@
-"""What Python's own callables give: builtins, methods of containers, the parts of the standard library that carry values on."""
+"""What Python's own callables give: builtins, methods of containers, the parts of the standard library that carry
+values on."""
 
 from __future__ import annotations
 
@@ -248,7 +249,7 @@ _BUILTINS: dict[str, _Builtin] = {
 }
 
 
-# -- methods of containers ----------------------------------------------------------------------------------------------------------
+# -- methods of containers
 
 
 def container_method(
@@ -308,10 +309,8 @@ def _add(w: Walker, value: Container, name: str, args: Arguments, node: ast.AST)
     path = dotted(func.value) if isinstance(func, ast.Attribute) else None
     if path is None or path not in w.env or not args:
         return
-    if name in ("extend", "update"):
-        new = args[0].element if isinstance(args[0], Container) else UNKNOWN
-    else:
-        new = args[-1]
+    spread = name in ("extend", "update")
+    new = args[-1] if not spread else args[0].element if isinstance(args[0], Container) else UNKNOWN
     if value.kind == "dict":
         fields = (
             {**(value.fields or {}), **(args[0].fields or {})}
@@ -325,7 +324,7 @@ def _add(w: Walker, value: Container, name: str, args: Arguments, node: ast.AST)
         w.env[path] = Container(value.kind, None, new if value.items == () else join(value.element, new))
 
 
-# -- the standard library and the rest ------------------------------------------------------------------------------------------------
+# -- the standard library and the rest
 
 _PURE = frozenset(
     [

@@ -1,4 +1,5 @@
-"""Where tracing starts: the compile sites of a module, and the `forward` of its modules where nothing in sight compiles them."""
+"""Where tracing starts: the compile sites of a module, and the `forward` of its modules where nothing in sight compiles
+them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """One check: the state that the walks of its functions share.
 
-It enters functions, remembers what they gave for which kinds of arguments, and turns what the rules say into findings. A function is
-walked once for each combination of argument values (evidence aside), so a helper that is called with a tensor here and with a number
-there is judged for both.
+It enters functions, remembers what they gave for which kinds of arguments, and turns what the rules say into findings.
+A function is walked once for each combination of argument values (evidence aside), so a helper that is called with a
+tensor here and with a number there is judged for both.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _RECURSION = 2
 
 #: a function under one of these is called as it is; Dynamo does not trace its body (torch 2.13)
 OPAQUE = frozenset({
-    "torch.library.custom_op", "torch.jit.script", "torch.compiler.allow_in_graph", "torch._dynamo.allow_in_graph", "triton.jit",
-    "numba.jit", "numba.njit", "torch.compiler.assume_constant_result", "torch._dynamo.assume_constant_result",
-    "torch._dynamo.nonstrict_trace", "torch.library.triton_op",
+    "torch.library.custom_op", "torch.jit.script", "torch.compiler.allow_in_graph", "torch._dynamo.allow_in_graph",
+    "triton.jit", "numba.jit", "numba.njit", "torch.compiler.assume_constant_result",
+    "torch._dynamo.assume_constant_result", "torch._dynamo.nonstrict_trace", "torch.library.triton_op",
 })  # fmt: skip
 DISABLED = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo"})
 _GRADIENTS_OFF = ("torch.no_grad", "torch.inference_mode")
@@ -90,7 +90,7 @@ class Session:
         self._signatures: dict[Hashable, tuple[Returns | None, bool]] = {}
         self._parameters: dict[tuple[FunctionInfo, str], Value] = {}
 
-    # -- rules --------------------------------------------------------------------------------------------------------------------
+    # -- rules
 
     def listens(self, callee: str) -> bool:
         """Whether a rule cares for calls of `callee`."""
@@ -140,7 +140,7 @@ class Session:
             known = self._signatures[key] = (returns, depends)
         return known
 
-    # -- roots --------------------------------------------------------------------------------------------------------------------
+    # -- roots
 
     def walk_root(self, function: Function, region: Region, given: tuple[Value, ...] | None = None) -> None:
         """Walk a function that tracing starts at. `given`: what its parameters are known to be."""
@@ -213,7 +213,7 @@ class Session:
             return join(guess, NONE)
         return guess if guess is not None else UNKNOWN
 
-    # -- functions ----------------------------------------------------------------------------------------------------------------
+    # -- functions
 
     def walker(self, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None = None) -> Walker:
         """A walker for one activation; one that records where facts about this function were asked for."""
@@ -230,7 +230,8 @@ class Session:
         return found
 
     def decorated(self, info: FunctionInfo, bound: Value | None = None) -> Value:
-        """What a definition's name stands for. Decorators that keep the function's meaning, which most do, are looked through."""
+        """What a definition's name stands for. Decorators that keep the function's meaning, which most do, are looked
+        through."""
         return Function(info, bound=bound)
 
     def enter(
@@ -354,7 +355,7 @@ class Session:
             env[arguments.kwarg.arg] = Container("dict", None, None, extra)
         return env
 
-    # -- names --------------------------------------------------------------------------------------------------------------------
+    # -- names
 
     def evaluate(self, module: ModuleInfo, node: ast.expr) -> Value:
         """The value of an expression at a module's top level."""
@@ -376,7 +377,8 @@ class Session:
             self.within_region = within
 
     def evaluate_in(self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.expr) -> Value:
-        """The value of an expression that stands in a function, whose locals are looked up when asked for; or at the top level."""
+        """The value of an expression that stands in a function, whose locals are looked up when asked for; or at the
+        top level."""
         if scope is None or isinstance(scope.node, ast.Lambda):
             return self.evaluate(module, node)
         w = self.reader(scope, Instance(scope.owner) if scope.owner is not None and not scope.is_static else None)
@@ -386,7 +388,8 @@ class Session:
             return UNKNOWN
 
     def reader(self, info: FunctionInfo, receiver: Value | None) -> Walker:
-        """A walker that reads single expressions of a function without walking it: locals are evaluated when asked for."""
+        """A walker that reads single expressions of a function without walking it: locals are evaluated when asked
+        for."""
         key = (info, None if receiver is None else receiver.key)
         known = self._readers.get(key)
         if known is not None:
@@ -549,7 +552,8 @@ def _passed(value: Value, name: str, info: FunctionInfo) -> Value:
 
 
 def _example(value: Value, name: str) -> Value:
-    """An example argument as the function sees it: a tensor with a shape and dtype of its own, any other value not a constant."""
+    """An example argument as the function sees it: a tensor with a shape and dtype of its own, any other value not a
+    constant."""
     if isinstance(value, Tensor):
         origin = Origin("is a Tensor, as example_inputs() shows", name)
         dtype = value.dtype if value.dtype is not None else ("dtype", name)

@@ -1,8 +1,8 @@
 """A file's text: its lines, positions in every encoding that editors use, its syntax tree or why it has none.
 
-Lines end at LF, CRLF or CR, as Python's tokenizer and the Language Server Protocol both say; form feed and U+2028 do not end a
-line. Columns inside GraphMend are code points; `ast` counts UTF-8 bytes and editors mostly UTF-16 units, so both are converted
-here and nowhere else.
+Lines end at LF, CRLF or CR, as Python's tokenizer and the Language Server Protocol both say; form feed and U+2028 do
+not end a line. Columns inside GraphMend are code points; `ast` counts UTF-8 bytes and editors mostly UTF-16 units, so
+both are converted here and nowhere else.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class LineIndex:
         return self.text[self.starts[number] : end].rstrip("\r\n")
 
     def offset(self, line: int, column: int) -> int:
-        """Offset in the text of a code-point column; past the end of a line means its end, past the last line the text's end."""
+        """Offset in the text of a code-point column; past the end of a line means its end, past the last line the
+        text's end."""
         if line < 0:
             return 0
         if line >= len(self.starts):

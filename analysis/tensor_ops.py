@@ -1,7 +1,8 @@
 """What an operation on tensors gives: rank, dtype and shape as far as they follow from the operands.
 
-A shape or dtype that does not follow is None: nothing is ever guessed, because rewrites rely on equal tokens. Semantics are torch's
-type promotion and broadcasting rules, https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc (torch 2.13).
+A shape or dtype that does not follow is None: nothing is ever guessed, because rewrites rely on equal tokens. Semantics
+are torch's type promotion and broadcasting rules,
+https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc (torch 2.13).
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def unary(value: Tensor, node: ast.UnaryOp) -> Tensor:
 
 
 def promote_scalar(dtype: Hashable, kind: str | None) -> Hashable:
-    """The dtype of a tensor after arithmetic with a Python number of a kind: the number only counts where its kind is higher."""
+    """The dtype of a tensor after arithmetic with a Python number of a kind: the number only counts where its kind is
+    higher."""
     have = dtype_kind(dtype)
     if kind is None:
         return None
@@ -184,8 +186,8 @@ def unbound(value: Tensor, node: ast.AST) -> Tensor:
 
 
 _TORCH_DTYPES = {
-    "float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32", "short": "int16", "cfloat": "complex64",
-    "cdouble": "complex128",
+    "float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32", "short": "int16",
+    "cfloat": "complex64", "cdouble": "complex128",
 }  # fmt: skip
 _DTYPE_NAMES = frozenset(
     [
@@ -417,9 +419,10 @@ _BINARY_BOOL = frozenset(
 )
 #: over all dimensions without `dim`, else over some: dtype of the result by kind of the operand's
 _REDUCTIONS = {
-    "sum": "sum", "prod": "sum", "mean": "float", "std": "float", "var": "float", "norm": "float", "logsumexp": "float",
-    "amax": "same", "amin": "same", "max": "same", "min": "same", "median": "same", "nansum": "sum", "nanmean": "float", "quantile": "float",
-    "any": "bool", "all": "bool", "argmax": "int64", "argmin": "int64", "count_nonzero": "int64",
+    "sum": "sum", "prod": "sum", "mean": "float", "std": "float", "var": "float", "norm": "float",
+    "logsumexp": "float", "amax": "same", "amin": "same", "max": "same", "min": "same", "median": "same",
+    "nansum": "sum", "nanmean": "float", "quantile": "float", "any": "bool", "all": "bool", "argmax": "int64",
+    "argmin": "int64", "count_nonzero": "int64",
 }  # fmt: skip
 _FACTORIES = frozenset(
     [

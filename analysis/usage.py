@@ -11,10 +11,13 @@ from graphmend.analysis.values import Origin, Tensor
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
 
-#: attributes that tensors share with what else gets passed to a model: modules, configuration, containers, strings, dates
-_SHARED = frozenset(dir(list)) | frozenset(dir(dict)) | frozenset(dir(str)) | frozenset(dir(set)) | frozenset(dir(int)) | frozenset(
-    ["to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "apply", "share_memory", "requires_grad_", "train", "eval", "name", "data", "grad", "names", "T", "H", "real", "imag", "copy", "device", "dtype", "layout", "is_cuda", "register_hook", "parameters", "mode", "values", "indices", "size", "map_", "record_stream"]
-)  # fmt: skip
+#: attributes that tensors share with what else gets passed to a model: modules, configuration,
+#: containers, strings, dates
+_SHARED = frozenset({*dir(list), *dir(dict), *dir(str), *dir(set), *dir(int)}) | frozenset({
+    "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "apply", "share_memory", "requires_grad_",
+    "train", "eval", "name", "data", "grad", "names", "T", "H", "real", "imag", "copy", "device", "dtype", "layout",
+    "is_cuda", "register_hook", "parameters", "mode", "values", "indices", "size", "map_", "record_stream",
+})  # fmt: skip
 _TELLING = frozenset({"shape", "ndim"})
 
 
@@ -27,7 +30,8 @@ def inferred(session: Session, info: FunctionInfo, name: str) -> Tensor | None:
 
 
 def is_flag(session: Session, info: FunctionInfo, name: str) -> bool:
-    """Whether an optional parameter, annotated as a tensor, is a flag in truth: nothing uses it as a tensor, and its bare truth is asked.
+    """Whether an optional parameter, annotated as a tensor, is a flag in truth: nothing uses it as a tensor, and its
+    bare truth is asked.
 
     Such annotations are common slips of the pen; believing them would put a finding on fine code.
     """

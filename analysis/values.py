@@ -11,8 +11,8 @@
     Choice      one of several of the above
     UNKNOWN     nothing is known; no rule speaks about it
 
-A Tensor or Scalar carries its `origin`: the chain back to the parameter, annotation or torch call that makes it one. Values are
-immutable and compare by identity; `key` is what a summary is looked up by, and leaves origins out.
+A Tensor or Scalar carries its `origin`: the chain back to the parameter, annotation or torch call that makes it one.
+Values are immutable and compare by identity; `key` is what a summary is looked up by, and leaves origins out.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class _Unknown(Value):
 
 
 class Static(Value):
-    """Known while tracing. `type` is the builtin type's name where that is known ("int", "float", "bool", "str", "dtype", ...)."""
+    """Known while tracing. `type` is the builtin type's name where that is known ("int", "float", "bool", "str",
+    "dtype", ...)."""
 
     __slots__ = ("type",)
 
@@ -110,9 +111,10 @@ class Const(Static):
 class Tensor(Value):
     """A torch tensor or, with `ndarray`, a NumPy array that Dynamo traces as one.
 
-    `rank` is the number of dimensions where known. `dtype` is "bool", "int", "float" or "complex" (a kind), a torch name such as
-    "int64", or a token that is equal exactly where dtypes are equal. `shape` is a token too: equal tokens, equal shapes; None is
-    equal to nothing. `graph_input` says that the value enters the graph from outside: Dynamo may then read a 0-d one.
+    `rank` is the number of dimensions where known. `dtype` is "bool", "int", "float" or "complex" (a kind), a torch
+    name such as "int64", or a token that is equal exactly where dtypes are equal. `shape` is a token too: equal tokens,
+    equal shapes; None is equal to nothing. `graph_input` says that the value enters the graph from outside: Dynamo may
+    then read a 0-d one.
     """
 
     __slots__ = ("dtype", "graph_input", "likely", "ndarray", "origin", "rank", "shape")
@@ -147,8 +149,8 @@ class Tensor(Value):
 class Scalar(Value):
     """A Python value taken out of a tensor; `type` is "int", "float", "bool", "str", "list" or None.
 
-    Taking it out broke the graph, and behind the break it is a plain number. With `symbolic` it did not: the number is a symbol of
-    the graph (capture flags, Python's random numbers), and a branch on it breaks.
+    Taking it out broke the graph, and behind the break it is a plain number. With `symbolic` it did not: the number is
+    a symbol of the graph (capture flags, Python's random numbers), and a branch on it breaks.
     """
 
     __slots__ = ("likely", "origin", "symbolic", "type")
@@ -174,8 +176,8 @@ class Scalar(Value):
 
 
 class Container(Value):
-    """`items` where the length is known, else `of`, the join of all elements. A dict has `fields` by constant key as far as known;
-    a dataclass or named tuple has `fields` by attribute."""
+    """`items` where the length is known, else `of`, the join of all elements. A dict has `fields` by constant key as
+    far as known; a dataclass or named tuple has `fields` by attribute."""
 
     __slots__ = ("fields", "items", "kind", "of")
 

@@ -1,4 +1,5 @@
-"""One rule a file. `RULES` lists them all, in the order of their codes; a test holds the list and the folder together."""
+"""One rule a file. `RULES` lists them all, in the order of their codes; a test holds the list and the folder
+together."""
 
 from graphmend.analysis.rules.autograd_call import AutogradCall
 from graphmend.analysis.rules.computed_index import ComputedIndex

@@ -11,7 +11,8 @@ from graphmend.analysis.values import Const, Tensor, tensor_in
 
 _CALLS = {
     "torch.Tensor.backward": "GB0123", "torch.autograd.grad": "GB9186", "torch.autograd.backward": "GB0007",
-    "torch.Tensor.retain_grad": "GB0108", "torch.Tensor.requires_grad_": "GB0125", "torch.nn.Module.requires_grad_": "GB0125",
+    "torch.Tensor.retain_grad": "GB0108", "torch.Tensor.requires_grad_": "GB0125",
+    "torch.nn.Module.requires_grad_": "GB0125",
 }  # fmt: skip
 _FACTORIES = frozenset(
     [
@@ -38,12 +39,12 @@ _FACTORIES = frozenset(
 class AutogradCall(Rule):
     """
     What it does:
-        Finds `backward()`, `torch.autograd.grad`, `requires_grad_()`, `.requires_grad = ...`, `retain_grad()` and factories with
-        `requires_grad=True` in traced code.
+        Finds `backward()`, `torch.autograd.grad`, `requires_grad_()`, `.requires_grad = ...`, `retain_grad()` and
+        factories with `requires_grad=True` in traced code.
 
     Why it breaks:
-        TorchDynamo traces the forward pass; AOTAutograd derives the backward from it. Changes of autograd's state inside the graph have
-        no place there (torch 2.13).
+        TorchDynamo traces the forward pass; AOTAutograd derives the backward from it. Changes of autograd's state
+        inside the graph have no place there (torch 2.13).
 
     Example:
         loss.backward()

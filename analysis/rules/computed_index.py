@@ -12,11 +12,12 @@ from graphmend.analysis.values import Container, Static, Tensor, Value, dtype_ki
 class ComputedIndex(Rule):
     """
     What it does:
-        Finds `x[i]` where `i` is a 0-d integer tensor that the graph computes, and Python lists, sizes and module lists indexed by a tensor.
+        Finds `x[i]` where `i` is a 0-d integer tensor that the graph computes, and Python lists, sizes and module lists
+        indexed by a tensor.
 
     Why it breaks:
-        TorchDynamo reads a 0-d index tensor as a Python number, which does not exist while it traces (torch 2.13). A 0-d tensor that
-        comes from outside the graph is fine, and so is an index tensor with dimensions.
+        TorchDynamo reads a 0-d index tensor as a Python number, which does not exist while it traces (torch 2.13). A
+        0-d tensor that comes from outside the graph is fine, and so is an index tensor with dimensions.
 
     Example:
         best = x[x.argmax()]

@@ -11,9 +11,10 @@ from graphmend.analysis.values import Const, Container, Scalar, Static, Tensor, 
 
 #: torch's own Python on top of operations with a dynamic shape, which no operator tag shows (torch 2.13)
 _COMPOSED = frozenset({
-    "torch.unique", "torch.unique_consecutive", "torch.Tensor.unique", "torch.Tensor.unique_consecutive", "torch.argwhere",
-    "torch.Tensor.argwhere", "torch.combinations", "torch.linalg.lstsq", "torch.nn.functional.ctc_loss", "torch.bincount",
-    "torch.Tensor.bincount", "numpy.nonzero", "numpy.argwhere", "numpy.flatnonzero", "numpy.unique", "numpy.ndarray.nonzero",
+    "torch.unique", "torch.unique_consecutive", "torch.Tensor.unique", "torch.Tensor.unique_consecutive",
+    "torch.argwhere", "torch.Tensor.argwhere", "torch.combinations", "torch.linalg.lstsq",
+    "torch.nn.functional.ctc_loss", "torch.bincount", "torch.Tensor.bincount", "numpy.nonzero", "numpy.argwhere",
+    "numpy.flatnonzero", "numpy.unique", "numpy.ndarray.nonzero",
 })  # fmt: skip
 _ONE_ARGUMENT = frozenset({"torch.where", "torch.Tensor.where", "numpy.where"})
 _NEEDS_CLASSES = "torch.nn.functional.one_hot"
@@ -29,8 +30,8 @@ class DynamicShape(Rule):
         `repeat_interleave` by a tensor, `one_hot` without a number of classes, `bincount`, ...
 
     Why it breaks:
-        The shape does not exist while TorchDynamo traces. Most of these stay in the graph where `capture_dynamic_output_shape_ops` is
-        on, as it is with `fullgraph=True` (torch 2.13).
+        The shape does not exist while TorchDynamo traces. Most of these stay in the graph where
+        `capture_dynamic_output_shape_ops` is on, as it is with `fullgraph=True` (torch 2.13).
 
     Example:
         count = (x > 0).nonzero().shape[0]
@@ -48,7 +49,7 @@ class DynamicShape(Rule):
     code = "GM401"
     name = "dynamic-shape"
     message = "the shape of what {call} returns depends on values: the graph breaks here"
-    advice = "Use a form with a fixed shape (a mask, nonzero_static, output_size=), or compile with capture_dynamic_output_shape_ops."
+    advice = "Use a form with a fixed shape (mask, nonzero_static, output_size=), or capture_dynamic_output_shape_ops."
     events = (Call,)
     valid: ClassVar = (
         """
@@ -56,7 +57,7 @@ import torch
 
 @torch.compile
 def f(x, r):
-    return torch.where(x > 0, x, 0).sum() + torch.repeat_interleave(x, r, output_size=3).sum() + x.repeat_interleave(2).sum()
+    return torch.where(x > 0, x, 0).sum() + torch.repeat_interleave(x, r, output_size=3).sum()
 
 def example_inputs():
     return [(torch.ones(2), torch.tensor([2, 1]))]

@@ -14,21 +14,22 @@ from graphmend.analysis.values import Object, Ref
 _ELSEWHERE = frozenset({"torch", "builtins", "logging", "warnings", "tqdm", "pdb", "ipdb", "pprint"})
 #: features of the language rather than of the world around the program: GM501
 PYTHON = frozenset({
-    "copy", "inspect", "importlib", "dataclasses", "functools", "types", "typing", "decimal", "fractions", "contextlib", "weakref",
-    "operator", "itertools", "collections", "enum", "abc", "numbers", "statistics", "heapq", "bisect", "json", "re", "string",
-    "textwrap", "struct", "asyncio", "contextvars", "ast", "traceback", "ctypes", "array",
+    "copy", "inspect", "importlib", "dataclasses", "functools", "types", "typing", "decimal", "fractions",
+    "contextlib", "weakref", "operator", "itertools", "collections", "enum", "abc", "numbers", "statistics", "heapq",
+    "bisect", "json", "re", "string", "textwrap", "struct", "asyncio", "contextvars", "ast", "traceback", "ctypes",
+    "array",
 })  # fmt: skip
 
 
 class Environment(Rule):
     """
     What it does:
-        Finds calls that ask or change the world around the program (time, random numbers, files, the environment, processes, threads),
-        and calls into libraries that TorchDynamo is told not to trace.
+        Finds calls that ask or change the world around the program (time, random numbers, files, the environment,
+        processes, threads), and calls into libraries that TorchDynamo is told not to trace.
 
     Why it breaks:
-        What they answer may change from call to call, so it can't be put into a graph. TorchDynamo ends the graph, makes the call, and
-        starts another one.
+        What they answer may change from call to call, so it can't be put into a graph. TorchDynamo ends the graph,
+        makes the call, and starts another one.
 
     Example:
         start = time.perf_counter()
@@ -102,5 +103,6 @@ def example_inputs():
 
 
 def _known(value: Object) -> bool:
-    """Whether it is sure that an instance is of its class: made here, or of the standard library, which has few look-alikes."""
+    """Whether it is sure that an instance is of its class: made here, or of the standard library, which has few
+    look-alikes."""
     return value.made_inside or value.cls.partition(".")[0] in sys.stdlib_module_names

@@ -14,8 +14,8 @@ class GeneratorRoot(Rule):
         Finds `torch.compile` on a function that yields.
 
     Why it breaks:
-        TorchDynamo does not compile the frame of a generator at the top level: it runs eagerly (torch 2.13). Generators that a compiled
-        function consumes are traced.
+        TorchDynamo does not compile the frame of a generator at the top level: it runs eagerly (torch 2.13). Generators
+        that a compiled function consumes are traced.
 
     Example:
         @torch.compile

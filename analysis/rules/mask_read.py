@@ -15,8 +15,8 @@ class MaskRead(Rule):
         Finds `x[mask]` with a boolean tensor, where it is read. Writing `x[mask] = number` is fine (torch 2.13).
 
     Why it breaks:
-        How many elements there are depends on values, so the result has no shape while TorchDynamo traces. It stays in the graph where
-        `capture_dynamic_output_shape_ops` is on, as it is with `fullgraph=True` (torch 2.13).
+        How many elements there are depends on values, so the result has no shape while TorchDynamo traces. It stays in
+        the graph where `capture_dynamic_output_shape_ops` is on, as it is with `fullgraph=True` (torch 2.13).
 
     Example:
         total = x[x > 0].sum()

@@ -37,7 +37,8 @@ _LOGGERS = ("logging.Logger.", "logging.LoggerAdapter.", "loguru.logger.", "absl
 class Logging(Rule):
     """
     What it does:
-        Finds calls of a logger's methods, of the `logging` module's functions and of `getLogger` in code that is traced.
+        Finds calls of a logger's methods, of the `logging` module's functions and of `getLogger` in code that is
+        traced.
 
     Why it breaks:
         TorchDynamo does not trace into `logging` (torch 2.13): it ends the graph, logs, and starts another one.

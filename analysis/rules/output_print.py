@@ -27,7 +27,8 @@ class Print(Rule):
         Finds `print`, `pprint` and writes to standard output or standard error in code that is traced.
 
     Why it breaks:
-        Writing is a side effect that TorchDynamo does not put into a graph: it ends the graph, prints, and starts another one.
+        Writing is a side effect that TorchDynamo does not put into a graph: it ends the graph, prints, and starts
+        another one.
 
     Example:
         print("loss", loss)
@@ -45,7 +46,7 @@ class Print(Rule):
     code = "GM201"
     name = "print"
     message = "{call}() writes output: the graph breaks here"
-    advice = "Print from inside the graph (torch._higher_order_ops.print, graphmend.runtime.emit), or only while not compiling."
+    advice = "Print from inside the graph (torch._higher_order_ops.print, graphmend.runtime.emit), or in eager only."
     events = (Call,)
     valid: ClassVar = (
         """

@@ -9,7 +9,8 @@ from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
 
 _LIBRARIES = frozenset({"tqdm", "alive_progress", "progressbar", "rich.progress"})
-#: a name that the file does not define comes from a star import or another cell of a notebook; these mean one thing everywhere
+#: a name that the file does not define comes from a star import or another cell of a notebook; these mean one thing
+#: everywhere
 _UNBOUND = frozenset({"builtins.tqdm", "builtins.trange"})
 
 
@@ -19,7 +20,8 @@ class ProgressBar(Rule):
         Finds progress bars (`tqdm` and its like) in code that is traced.
 
     Why it breaks:
-        TorchDynamo does not trace into these libraries (torch 2.13), and a break at the head of a loop loses the whole frame.
+        TorchDynamo does not trace into these libraries (torch 2.13), and a break at the head of a loop loses the whole
+        frame.
 
     Example:
         for layer in tqdm(self.layers):

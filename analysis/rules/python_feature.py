@@ -18,8 +18,8 @@ _POWER = "builtins.pow"
 class PythonFeature(Rule):
     """
     What it does:
-        Finds class statements, `exec`, copies of tensors and modules, introspection and other parts of Python that TorchDynamo does not
-        trace.
+        Finds class statements, `exec`, copies of tensors and modules, introspection and other parts of Python that
+        TorchDynamo does not trace.
 
     Why it breaks:
         TorchDynamo interprets Python's bytecode and models its builtins one by one; these have no model (torch 2.13).

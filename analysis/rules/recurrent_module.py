@@ -17,8 +17,8 @@ class RecurrentModule(Rule):
         Finds calls of `nn.LSTM`, `nn.GRU` and `nn.RNN`.
 
     Why it breaks:
-        TorchDynamo does not put them into a graph unless `torch._dynamo.config.allow_rnn` is set (torch 2.13). Their cells
-        (`nn.LSTMCell`) are fine.
+        TorchDynamo does not put them into a graph unless `torch._dynamo.config.allow_rnn` is set (torch 2.13). Their
+        cells (`nn.LSTMCell`) are fine.
 
     Example:
         out, state = self.lstm(x)

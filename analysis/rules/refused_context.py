@@ -9,13 +9,15 @@ from graphmend.analysis.rules.rule import Break, Context, Rule
 
 #: measured on torch 2.13
 _CONTEXTS = {
-    "torch.device": "GB0142", "torch.autograd.graph.saved_tensors_hooks": "GB0142", "torch.autograd.graph.save_on_cpu": "GB0142",
-    "torch.autograd.profiler.emit_nvtx": "GB0142", "torch.autograd.detect_anomaly": "GB0142", "torch.autograd.set_detect_anomaly": "GB0142",
+    "torch.device": "GB0142", "torch.autograd.graph.saved_tensors_hooks": "GB0142",
+    "torch.autograd.graph.save_on_cpu": "GB0142", "torch.autograd.profiler.emit_nvtx": "GB0142",
+    "torch.autograd.detect_anomaly": "GB0142", "torch.autograd.set_detect_anomaly": "GB0142",
     "torch.autograd.anomaly_mode.detect_anomaly": "GB0142", "threading.Lock": "GB0142", "threading.RLock": "GB0142",
     "threading.Semaphore": "GB0142", "threading.Condition": "GB0142", "multiprocessing.Lock": "GB0142",
     "concurrent.futures.ThreadPoolExecutor": "GB0142", "concurrent.futures.ProcessPoolExecutor": "GB0142",
-    "concurrent.futures.thread.ThreadPoolExecutor": "GB0142", "contextlib.ExitStack": "GB0142", "torch.backends.cudnn.flags": "GB0142",
-    "torch.random.fork_rng": "GB0142", "tempfile.TemporaryDirectory": "GB0142", "tempfile.NamedTemporaryFile": "GB0142",
+    "concurrent.futures.thread.ThreadPoolExecutor": "GB0142", "contextlib.ExitStack": "GB0142",
+    "torch.backends.cudnn.flags": "GB0142", "torch.random.fork_rng": "GB0142",
+    "tempfile.TemporaryDirectory": "GB0142", "tempfile.NamedTemporaryFile": "GB0142",
     "torch.backends.cuda.sdp_kernel": "GB0142",
 }  # fmt: skip
 
@@ -26,7 +28,8 @@ class RefusedContext(Rule):
         Finds `with` over context managers that TorchDynamo does not model.
 
     Why it breaks:
-        What they do on entry and exit can't be put into a graph, and a break inside them loses the whole frame (torch 2.13).
+        What they do on entry and exit can't be put into a graph, and a break inside them loses the whole frame (torch
+        2.13).
 
     Example:
         with torch.device("cuda"):

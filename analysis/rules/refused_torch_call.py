@@ -9,9 +9,11 @@ from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_re
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import Container, Ref, Tensor, tensor_in
 
-_DATA_DEPENDENT = {"torch.equal": "GB0033", "torch.allclose": "GB0033", "torch.Tensor.equal": "GB0033", "torch.Tensor.allclose": "GB0033",
-                   "torch._check_tensor_all": "GB0124",
-    "torch.is_nonzero": "GB0208", "torch.Tensor.is_nonzero": "GB0208"}  # fmt: skip
+_DATA_DEPENDENT = {
+    "torch.equal": "GB0033", "torch.allclose": "GB0033", "torch.Tensor.equal": "GB0033",
+    "torch.Tensor.allclose": "GB0033", "torch._check_tensor_all": "GB0124", "torch.is_nonzero": "GB0208",
+    "torch.Tensor.is_nonzero": "GB0208",
+}  # fmt: skip
 #: of any optimizer (torch 2.13)
 _OPTIMIZER = {"zero_grad": "GB0008", "step": "GB0025"}
 #: judged by rules of their own
@@ -23,8 +25,8 @@ _ELSEWHERE = frozenset(
 class RefusedTorchCall(Rule):
     """
     What it does:
-        Finds calls of torch that TorchDynamo refuses: comparisons that answer with a Python bool (`torch.equal`), random generators and
-        their state, sparse and nested tensors, `.data = ...`, storage access, optimizers, ...
+        Finds calls of torch that TorchDynamo refuses: comparisons that answer with a Python bool (`torch.equal`),
+        random generators and their state, sparse and nested tensors, `.data = ...`, storage access, optimizers, ...
 
     Why it breaks:
         They have no operation that could stand in a graph, or change state outside of it (torch 2.13).

@@ -28,8 +28,8 @@ from graphmend.analysis.values import (
 class Context(NamedTuple):
     """What a rule may know besides the event.
 
-    `capture`: the region is compiled with the flags that keep scalars and data-dependent shapes in the graph, as `fullgraph=True`
-    does (torch 2.13); what breaks under default flags only does not break there.
+    `capture`: the region is compiled with the flags that keep scalars and data-dependent shapes in the graph, as
+    `fullgraph=True` does (torch 2.13); what breaks under default flags only does not break there.
     """
 
     torch: TorchFacts
@@ -53,8 +53,9 @@ class Break(NamedTuple):
 class Rule:
     """Base of all rules.
 
-    `message` may hold placeholders that a `Break` fills. `valid` and `invalid` are whole modules with a compiled function and an
-    `example_inputs()`; TorchDynamo itself judges them in the tests. A rule of calls lists what it `concerns`.
+    `message` may hold placeholders that a `Break` fills. `valid` and `invalid` are whole modules with a compiled
+    function and an `example_inputs()`; TorchDynamo itself judges them in the tests. A rule of calls lists what it
+    `concerns`.
     """
 
     code: ClassVar[str]
@@ -97,7 +98,8 @@ def scalar_evidence(value: Value) -> tuple[Origin | None, bool] | None:
 
 
 def argument_kind(event: Call) -> str | None:
-    """What torch's facts want to know about a call's first argument: "tensor", "module", "container", "class", "str", "alone"."""
+    """What torch's facts want to know about a call's first argument: "tensor", "module", "container", "class", "str",
+    "alone"."""
     if event.receiver is not None and isinstance(event.receiver, Tensor) and event.receiver.graph_input:
         return "input"
     first = event.arguments[0] if event.arguments else None

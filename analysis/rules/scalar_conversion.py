@@ -11,8 +11,9 @@ from graphmend.analysis.values import Value, dtype_kind, tensor_in
 
 _CONVERSIONS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "operator.index", "builtins.complex"})
 _METHODS = {
-    "torch.Tensor.item": "GB0124", "numpy.ndarray.item": "GB0124", "torch.Tensor.tolist": "GB0033", "numpy.ndarray.tolist": "GB0033",
-    "torch.Tensor.__int__": "GB0124", "torch.Tensor.__float__": "GB0124", "torch.Tensor.__bool__": "GB0124",
+    "torch.Tensor.item": "GB0124", "numpy.ndarray.item": "GB0124", "torch.Tensor.tolist": "GB0033",
+    "numpy.ndarray.tolist": "GB0033", "torch.Tensor.__int__": "GB0124", "torch.Tensor.__float__": "GB0124",
+    "torch.Tensor.__bool__": "GB0124",
 }  # fmt: skip
 
 
@@ -22,8 +23,9 @@ class ScalarConversion(Rule):
         Finds `.item()`, `.tolist()`, `int()`, `float()`, `bool()`, `operator.index()` and `math` functions on tensors.
 
     Why it breaks:
-        The number does not exist while TorchDynamo traces. With default flags it ends the graph, and on CUDA the program waits for the
-        device. `.item()` and its like stay in the graph where `capture_scalar_outputs` is on, as it is with `fullgraph=True` (torch 2.13).
+        The number does not exist while TorchDynamo traces. With default flags it ends the graph, and on CUDA the
+        program waits for the device. `.item()` and its like stay in the graph where `capture_scalar_outputs` is on, as
+        it is with `fullgraph=True` (torch 2.13).
 
     Example:
         scale = x.abs().max().item()

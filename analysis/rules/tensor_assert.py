@@ -13,11 +13,12 @@ from graphmend.analysis.values import Const
 class TensorAssert(Rule):
     """
     What it does:
-        Finds `assert` on a tensor with `not`, `and`, `or` or a chained comparison around it, or with a message that is no string literal.
+        Finds `assert` on a tensor with `not`, `and`, `or` or a chained comparison around it, or with a message that is
+        no string literal.
 
     Why it breaks:
-        TorchDynamo turns `assert tensor` and `assert tensor, "literal"` into an assertion inside the graph, and only those (torch 2.13).
-        In any other form the assertion is a branch on data.
+        TorchDynamo turns `assert tensor` and `assert tensor, "literal"` into an assertion inside the graph, and only
+        those (torch 2.13). In any other form the assertion is a branch on data.
 
     Example:
         assert not torch.isnan(x).any(), f"NaN in {name}"

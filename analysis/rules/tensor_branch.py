@@ -12,13 +12,13 @@ from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, scalar
 class TensorBranch(Rule):
     """
     What it does:
-        Finds `if`, `elif`, `while`, conditional expressions, `and`, `or`, `not`, chained comparisons, comprehension filters and `match`
-        that ask for the truth of a tensor.
+        Finds `if`, `elif`, `while`, conditional expressions, `and`, `or`, `not`, chained comparisons, comprehension
+        filters and `match` that ask for the truth of a tensor.
 
     Why it breaks:
-        Which way to go depends on data that does not exist while TorchDynamo traces. It ends the graph, runs the test in Python, and
-        starts another graph on the side that was taken. Inside a loop, `try` or most `with` blocks it can't resume and gives the whole
-        frame up.
+        Which way to go depends on data that does not exist while TorchDynamo traces. It ends the graph, runs the test
+        in Python, and starts another graph on the side that was taken. Inside a loop, `try` or most `with` blocks it
+        can't resume and gives the whole frame up.
 
     Example:
         if x.sum() > 0:
@@ -104,6 +104,6 @@ def example_inputs():
 
 
 _WORDS = {
-    "if": "the branch", "while": "the loop's condition", "ternary": "the conditional expression", "and": "`and`", "or": "`or`",
-    "not": "`not`", "match": "`match`", "filter": "the comprehension's filter",
+    "if": "the branch", "while": "the loop's condition", "ternary": "the conditional expression", "and": "`and`",
+    "or": "`or`", "not": "`not`", "match": "`match`", "filter": "the comprehension's filter",
 }  # fmt: skip

@@ -16,8 +16,8 @@ _ORDERING = frozenset({"builtins.sorted", "builtins.max", "builtins.min"})
 class TensorMembership(Rule):
     """
     What it does:
-        Finds `value in tensor`, `tensor in [...]`, `==` and `.index()` on containers of tensors, `any()`, `all()` and `sorted()` over
-        tensors.
+        Finds `value in tensor`, `tensor in [...]`, `==` and `.index()` on containers of tensors, `any()`, `all()` and
+        `sorted()` over tensors.
 
     Why it breaks:
         Python compares element by element and asks each answer for its truth, which is a branch on data.

@@ -14,7 +14,8 @@ class TensorRaiseGuard(Rule):
         Finds `if condition: raise ...` whose condition is a tensor.
 
     Why it breaks:
-        The test is a branch on data that does not exist while TorchDynamo traces, although nobody expects it to be taken.
+        The test is a branch on data that does not exist while TorchDynamo traces, although nobody expects it to be
+        taken.
 
     Example:
         if (x < 0).any():

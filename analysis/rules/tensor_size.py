@@ -11,11 +11,12 @@ from graphmend.analysis.values import Container, Tensor, Value, tensor_in
 
 #: where a tensor that the graph computes stands for a size; one that comes from outside is read by a guard (torch 2.13)
 _SIZES: dict[str, int] = {
-    "torch.arange": 0, "torch.zeros": 0, "torch.ones": 0, "torch.empty": 0, "torch.rand": 0, "torch.randn": 0, "torch.linspace": 2,
-    "torch.randperm": 0, "torch.eye": 0, "torch.range": 0,
-    "torch.split": 1, "torch.Tensor.split": 0, "torch.narrow": 2, "torch.Tensor.narrow": 1, "torch.nn.functional.pad": 1,
-    "torch.Tensor.view": 0, "torch.Tensor.reshape": 0, "torch.Tensor.expand": 0, "torch.Tensor.repeat": 0, "torch.topk": 1,
-    "torch.Tensor.topk": 0, "torch.Tensor.new_zeros": 0, "torch.Tensor.new_ones": 0, "torch.Tensor.chunk": 0,
+    "torch.arange": 0, "torch.zeros": 0, "torch.ones": 0, "torch.empty": 0, "torch.rand": 0, "torch.randn": 0,
+    "torch.linspace": 2, "torch.randperm": 0, "torch.eye": 0, "torch.range": 0, "torch.split": 1,
+    "torch.Tensor.split": 0, "torch.narrow": 2, "torch.Tensor.narrow": 1, "torch.nn.functional.pad": 1,
+    "torch.Tensor.view": 0, "torch.Tensor.reshape": 0, "torch.Tensor.expand": 0, "torch.Tensor.repeat": 0,
+    "torch.topk": 1, "torch.Tensor.topk": 0, "torch.Tensor.new_zeros": 0, "torch.Tensor.new_ones": 0,
+    "torch.Tensor.chunk": 0,
 }  # fmt: skip
 
 

@@ -23,8 +23,8 @@ class TensorText(Rule):
         Finds `str()`, `repr()` and `"%s" %` of a tensor, or of a list of tensors.
 
     Why it breaks:
-        The text shows the tensor's values, which do not exist while TorchDynamo traces. An f-string or `format` of a tensor is traced
-        (torch 2.13).
+        The text shows the tensor's values, which do not exist while TorchDynamo traces. An f-string or `format` of a
+        tensor is traced (torch 2.13).
 
     Example:
         text = "loss %s" % loss
