@@ -60,6 +60,13 @@ def locals_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     return ({*parameters(function)} | writes(*function.body)) - outside
 
 
+def bound_anywhere(facts: FunctionFacts, name: str) -> bool:
+    """Does the function, the module or Python itself bind a name?"""
+    tree = facts.source.tree
+    known = {*facts.names} | locals_of(facts.function) | (writes(*tree.body) if tree is not None else set())
+    return name in known or hasattr(builtins, name)
+
+
 def alive(facts: FunctionFacts, name: str, last: ast.stmt) -> bool:
     """May `name` be read after `last`? Loops around it count, and functions that capture the name."""
     for node in ast.walk(facts.function):

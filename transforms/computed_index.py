@@ -116,6 +116,9 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: str) -> Fix | Re
         and value.cls == "torch.nn.ModuleList"
     ):
         return _module(facts, node, parent, index)
+    parent = facts.parent(node)
+    if isinstance(parent, ast.Call) and parent.func is node and _modules(value):
+        return _module(facts, node, parent, index)
     if isinstance(value, Container) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor):
         differences, function = ["the tensors must have equal shapes; the result is a copy", _LATE], "torch.stack"
         argument = text

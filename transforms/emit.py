@@ -75,15 +75,22 @@ _RUNTIME = "graphmend.runtime"
 #: conversions that are a plain call of one function
 _CONVERSIONS = {f"builtins.{n}" for n in ("int", "float", "bool", "str", "repr", "complex", "round", "hash")}
 #: functions whose work is not text for a reader
-_NOT_OUTPUT = {
-    "isEnabledFor",
-    "getEffectiveLevel",
-    "hasHandlers",
-    "setLevel",
-    "addHandler",
-    "removeHandler",
-    "getChild",
-}
+_NOT_OUTPUT = frozenset(
+    [
+        "isEnabledFor",
+        "getEffectiveLevel",
+        "hasHandlers",
+        "setLevel",
+        "addHandler",
+        "removeHandler",
+        "getChild",
+        "getLogger",
+        "basicConfig",
+        "simplefilter",
+        "filterwarnings",
+        "resetwarnings",
+    ]
+)
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
@@ -101,6 +108,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         differences.append(
             "it happens when the graph runs: code of the region that reads what it changes sees the old state"
         )
+    if (isinstance(call.func, ast.Attribute) and call.func.attr == "exception") or any(
+        k.arg == "exc_info" for k in call.keywords
+    ):
+        return refuse(NAME, "the exception that is being handled cannot be handed out of the graph")
     if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
         return refuse(NAME, "the arguments are unpacked from a sequence or a mapping, whose elements are not known")
     try:

@@ -11,7 +11,6 @@ import functools
 import importlib.util
 import os
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
@@ -19,8 +18,6 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NamedTuple, Protocol
-
-from graphmend.transforms import relocate
 
 #: torch's own top-level packages, and ours
 UNTOUCHED = frozenset({"torch", "torchgen", "functorch", "graphmend"})
@@ -89,8 +86,8 @@ class Targets:
     @functools.cached_property
     def _untouched(self) -> list[str]:
         """Where torch, GraphMend and the standard library lie."""
-        paths = [os.path.realpath(sysconfig.get_path(key)) for key in ("stdlib", "platstdlib")]
-        return [*paths, *(folder for name in sorted(UNTOUCHED) for folder in _folders_of(name))]
+        library = os.path.dirname(os.path.realpath(os.__file__))
+        return [library, *(folder for name in sorted(UNTOUCHED) for folder in _folders_of(name))]
 
 
 def _top(name: str) -> str:
@@ -208,6 +205,8 @@ class Importer(MetaPathFinder):
         return code
 
     def _mend(self, text: str, path: str) -> tuple[CodeType | None, Outcome]:
+        from graphmend.transforms import relocate
+
         try:
             outcome = self._mender.mend(text, path)
             if outcome.text is None:

@@ -36,6 +36,8 @@ class Imports:
         if module not in self._new:
             first = module.partition(".")[0]
             taken = first in self._hidden or self.facts.names.get(first, first) != first
+            if not taken and _imports(self.facts.source, module):
+                return module
             self._new[module] = "_" + module.replace(".", "_") if taken else module
         return self._new[module]
 
@@ -54,6 +56,13 @@ def _shadows(facts: FunctionFacts) -> set[str]:
         ):
             hidden |= locals_of(node)
     return hidden
+
+
+def _imports(source: Source, module: str) -> bool:
+    """Does the file's top level say `import module`? Of `import a.b` the names of a file know only `a`."""
+    body = source.tree.body if source.tree is not None else ()
+    found = (alias for s in body if isinstance(s, ast.Import) for alias in s.names)
+    return any(alias.name == module and alias.asname is None for alias in found)
 
 
 def insertion(source: Source, module: str, bound: str) -> TextEdit:

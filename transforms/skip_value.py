@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.bindings import locals_of
+from graphmend.transforms.bindings import bound_anywhere
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -56,7 +56,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     root = call.func
     while isinstance(root, ast.Attribute):
         root = root.value
-    if name is None or (isinstance(root, ast.Name) and root.id not in {*facts.names, *locals_of(facts.function)}):
+    if name is None or (isinstance(root, ast.Name) and not bound_anywhere(facts, root.id)):
         return None
     folder, _, last = name.rpartition(".")
     parent = facts.parent(call)
