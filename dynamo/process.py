@@ -61,7 +61,7 @@ class Worker:
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls, interpreter: str, cwd: str | None = None, fork: bool = FORK) -> Worker:
+    async def start(cls, interpreter: str, fork: bool = FORK) -> Worker:
         """Starts the worker in an interpreter; raises `Unavailable`. Without `fork` it takes one check."""
         program = shutil.which(interpreter)
         if program is None:
@@ -74,7 +74,6 @@ class Worker:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                cwd=cwd if cwd and os.path.isdir(cwd) else None,
                 limit=LONGEST_LINE,
                 start_new_session=True,
             )

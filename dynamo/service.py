@@ -34,10 +34,10 @@ class Service:
         self._store = store
         self._fork = fork
         self._idle_seconds = idle_seconds
-        self._workers: dict[tuple[str, str | None], Worker] = {}
-        self._locks: dict[tuple[str, str | None], asyncio.Lock] = {}
-        self._busy: dict[tuple[str, str | None], int] = {}
-        self._timers: dict[tuple[str, str | None], asyncio.TimerHandle] = {}
+        self._workers: dict[str, Worker] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._busy: dict[str, int] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._closing: set[asyncio.Future[None]] = set()
 
     async def check(self, request: Request, on_progress: Progress | None = None) -> Report:
@@ -60,9 +60,9 @@ class Service:
         answer = None if self._store is None else self._store.find(request, torch_stamp(request.interpreter))
         return None if answer is None else _report(request, answer)
 
-    async def handshake(self, interpreter: str, cwd: str | None = None) -> Handshake:
+    async def handshake(self, interpreter: str) -> Handshake:
         """Versions in an interpreter; raises `Unavailable`, whose message is one line, where no check can run in it."""
-        return (await self._worker((interpreter, cwd))).hello
+        return (await self._worker(interpreter)).hello
 
     async def close(self) -> None:
         """Ends every worker and check."""
@@ -72,7 +72,7 @@ class Service:
         await asyncio.gather(*self._closing, *(worker.close() for worker in workers))
 
     async def _checked(self, request: Request, tell: Progress, **more: str) -> Report:
-        key = (request.interpreter, request.cwd)
+        key = request.interpreter
         self._busy[key] = self._busy.get(key, 0) + 1
         try:
             answer = await self._with_retry(request, tell, key, more)
@@ -85,12 +85,10 @@ class Service:
             self._store.keep(request, torch_stamp(request.interpreter), answer)
         return _report(request, answer)
 
-    async def _with_retry(
-        self, request: Request, tell: Progress, key: tuple[str, str | None], more: dict[str, str]
-    ) -> dict[str, Any]:
+    async def _with_retry(self, request: Request, tell: Progress, key: str, more: dict[str, str]) -> dict[str, Any]:
         """The worker's answer. A parent that dies is replaced once; a check that dies is the user's to know about."""
         for again in (True, False):
-            worker = await self._worker(key) if self._fork else await Worker.start(*key, fork=False)
+            worker = await self._worker(key) if self._fork else await Worker.start(key, fork=False)
             try:
                 answer = await worker.check(request.job(worker.next_number(), **more), tell)
                 return {**answer, "python": worker.hello.python}
@@ -103,7 +101,7 @@ class Service:
                     await worker.close()
         raise AssertionError("the second try returns")
 
-    async def _worker(self, key: tuple[str, str | None]) -> Worker:
+    async def _worker(self, key: str) -> Worker:
         """The living worker of an interpreter; started, or replaced where its torch was changed on disk."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             worker = self._workers.get(key)
@@ -112,17 +110,17 @@ class Service:
                 await worker.close()
                 worker = None
             if worker is None:
-                worker = self._workers[key] = await Worker.start(*key, fork=self._fork)
+                worker = self._workers[key] = await Worker.start(key, fork=self._fork)
             return worker
 
-    def _idle_later(self, key: tuple[str, str | None]) -> None:
+    def _idle_later(self, key: str) -> None:
         old = self._timers.pop(key, None)
         if old is not None:
             old.cancel()
         if not self._busy.get(key):
             self._timers[key] = asyncio.get_running_loop().call_later(self._idle_seconds, self._idle, key)
 
-    def _idle(self, key: tuple[str, str | None]) -> None:
+    def _idle(self, key: str) -> None:
         worker = None if self._busy.get(key) else self._workers.pop(key, None)
         if worker is not None:
             self._closing.add(task := asyncio.ensure_future(worker.close()))

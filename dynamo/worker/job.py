@@ -5,6 +5,7 @@ Runs in the fork.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -61,6 +62,8 @@ def _import(job: dict[str, Any], project: Project) -> ModuleType:
     path = job["path"]
     if path not in job["texts"] and not os.path.isfile(path):
         raise Unusable(f"{path} does not exist")
+    with contextlib.suppress(OSError):
+        os.chdir(job["cwd"])
     sys.argv = [path]
     try:
         return loading.load(path, job["texts"], job.get("module"), job.get("import_root"))

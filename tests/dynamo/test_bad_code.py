@@ -99,25 +99,17 @@ def test_a_dead_parent_is_replaced(checks: Checks, write: Callable[..., Path]) -
 def test_a_fresh_process_for_each_check(write: Callable[..., Path]) -> None:
     """As on systems without a sound fork."""
     pytest.importorskip("torch")
-    fine, ends, hangs = (
-        write(FINE, "fine.py"),
-        write("import os; os._exit(3)", "ends.py"),
-        write("while True: pass", "hangs.py"),
-    )
+    fine, ends = write(FINE, "fine.py"), write("import os; os._exit(3)", "ends.py")
 
     async def run() -> list[Report]:
         service = Service(fork=False)
-        requests = [
-            Request(str(path), interpreter=sys.executable, timeout=t)
-            for path, t in ((fine, 30), (ends, 30), (hangs, 1))
-        ]
+        requests = [Request(str(path), interpreter=sys.executable) for path in (fine, ends)]
         try:
             return await asyncio.gather(*(service.check(request) for request in requests))
         finally:
             await service.close()
 
-    first, second, third = asyncio.run(run())
+    first, second = asyncio.run(run())
     assert len(first.breaks) == 1
     assert second.problem is not None
     assert "ended with status 3" in second.problem
-    assert third.problem == "no answer in the time allowed"

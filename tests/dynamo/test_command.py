@@ -30,17 +30,11 @@ def verify(*words: str) -> int:
     return main(["verify", "--device", "cpu", "--python", sys.executable, *words])
 
 
-def test_statuses(write: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
-    fine = write("def f(x):\n    return x + 1\n", "fine.py")
-    assert verify(f"{fine}:f") == 0
-    assert "no graph break: 1 graph" in capsys.readouterr().out
-    assert verify(f"{fine}:g") == 2
-    assert "has no g" in capsys.readouterr().err
-    assert verify(str(fine.parent / "missing.py")) == 2
-    assert verify("no_such_module:f") == 2
-    assert verify(str(fine.parent)) == 2
-    assert verify("--") == 2
-    assert verify("--timeout", "nothing", str(fine)) == 2
+def test_wrong_use(write: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(BREAKS)
+    for words in (["missing.py"], ["no_such_module:f"], [str(path.parent)], ["--"], ["--timeout", "x", str(path)]):
+        assert verify(*words) == 2
+        assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_json(write: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,6 +47,19 @@ def test_json(write: Callable[..., Path], capsys: pytest.CaptureFixture[str]) ->
         ("GB0059", {"row": 6, "column": 5}),
         ("GB0170", {"row": 7, "column": 8}),
     ]
+    assert [(f["code"], f["verdict"]) for f in report["findings"]] == [("GM201", "confirmed"), ("GM101", "confirmed")]
+
+
+def test_a_page(write: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(BREAKS.replace('"before"', '"<b>before</b>"'))
+    assert verify(str(path), "--output-format", "html") == 1
+    page = capsys.readouterr().out
+    assert page.startswith("<!doctype html>")
+    assert "GB0170" in page
+    assert page.count('class="cut"') == 1
+    assert "&lt;b&gt;before" in page
+    assert "<b>before" not in page
+    assert "://" not in page
 
 
 def test_declared_targets_are_the_default(
@@ -62,7 +69,9 @@ def test_declared_targets_are_the_default(
     path.with_name("graphmend.toml").write_text('[[targets]]\ntarget = "model.py:Net"\ninputs = "torch.ones(3, 7)"\n')
     monkeypatch.chdir(path.parent)
     assert verify() == 0
-    assert "Net()(torch.ones(3, 7))" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Net()(torch.ones(3, 7))" in out
+    assert "no graph break: 1 graph" in out
 
 
 def test_a_command_and_its_children_are_watched(
