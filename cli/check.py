@@ -196,11 +196,16 @@ def _conclude(
     items = shown(reports, configurations, plan)
     problems = [*problems, *(problem for report in reports for problem in report.problems)]
     if args.write_baseline is not None:
-        items = _write_baseline(args, reports, items)
+        for problem in problems:
+            complain(problem)
+        _write_baseline(args.write_baseline, reports, items)
+        return 2 if problems else 0
     if args.add_ignores is not None:
         items, more = _add_ignores(items, args.add_ignores)
         problems += more
-    result = Run(items, problems, [r.path for r in reports if r.checked], sum(r.mended for r in reports), texts or {})
+    narrowed = bool(plan.known) or plan.changed is not None
+    checked = [report.path for report in reports if report.checked]
+    result = Run(items, problems, checked, sum(report.mended for report in reports), narrowed, texts or {})
     for problem in problems:
         complain(problem)
     with _output(args, out) as stream:
@@ -221,9 +226,8 @@ def _write(args: argparse.Namespace, result: Run, out: TextIO) -> None:
         out.write(summary(result) + "\n")
 
 
-def _write_baseline(args: argparse.Namespace, reports: list[FileReport], items: list[Item]) -> list[Item]:
+def _write_baseline(target: Path, reports: list[FileReport], items: list[Item]) -> None:
     """Writes what was found as known; files that were not checked keep what the file said of them before."""
-    target: Path = args.write_baseline
     checked = {report.path for report in reports}
     before = baseline.load(target) if target.exists() else {}
     found: dict[str, list[str]] = defaultdict(list)
@@ -231,8 +235,7 @@ def _write_baseline(args: argparse.Namespace, reports: list[FileReport], items: 
         found[item.finding.path].append(item.finding.key)
     kept = {name: keys for name, keys in before.items() if name not in checked and Path(name).exists()}
     number = baseline.save(target, found, kept)
-    complain(f"{target}: {number} known findings")
-    return []
+    complain(f"{target}: {_count(number, 'known finding')}")
 
 
 def _add_ignores(items: list[Item], reason: str) -> tuple[list[Item], list[str]]:
@@ -247,7 +250,7 @@ def _add_ignores(items: list[Item], reason: str) -> tuple[list[Item], list[str]]
     for path, found in by_file.items():
         number, more = add_ignores(Path(path), [item.finding for item in found], reason)
         total, problems = total + number, problems + more
-    complain(f"added comments that take {total} findings back")
+    complain(f"added comments that take {_count(total, 'finding')} back")
     return [item for item in items if item.finding.code.startswith("GM0")], problems
 
 

@@ -68,6 +68,8 @@ class Run:
     problems: list[str]
     files: list[str]
     mended: int = 0
+    narrowed: bool = False
+    """Whether a baseline or changed lines keep some findings out."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Texts that are not on disk as they were checked: standard input."""
 

@@ -17,9 +17,10 @@ def summary(run: Run) -> str:
     if run.problems:
         checked += f", {count(len(run.problems), 'problem')}"
     if not run.items:
-        return f"{mended}No graph breaks found, {checked}."
+        return f"{mended}No {'new ' if run.narrowed else ''}graph breaks found, {checked}."
     files = len({item.finding.path for item in run.items})
-    found = f"{mended}Found {count(len(run.items), 'finding')} in {count(files, 'file')}, {checked}."
+    noun = "new finding" if run.narrowed else "finding"
+    found = f"{mended}Found {count(len(run.items), noun)} in {count(files, 'file')}, {checked}."
     marks = [mark(item) for item in run.items]
     safe, unsafe = marks.count("[*] "), marks.count("[-] ")
     hints = []

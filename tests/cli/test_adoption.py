@@ -58,7 +58,9 @@ def test_add_ignores(run: Run, found: Found, folder: Path) -> None:
 
 def test_baseline_knows_moved_code_and_not_copies(run: Run, found: Found, folder: Path) -> None:
     (folder / "m.py").write_text("x = BREAK\n")
-    assert run("check", "--write-baseline", "base.json").status == 0
+    written = run("check", "--write-baseline", "base.json")
+    assert (written.status, written.out, written.err) == (0, "", "graphmend: base.json: 1 known finding\n")
+    assert run("check", "--baseline", "base.json").out == "No new graph breaks found, 1 file checked.\n"
     assert found("--baseline", "base.json") == []
     (folder / "m.py").write_text("import torch\n\n\nx   =   BREAK\nx = BREAK\n")
     assert found("--baseline", "base.json") == [("GM101", 5)]

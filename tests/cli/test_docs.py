@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,3 +51,12 @@ def test_changelog_lists_every_rule_with_its_status(root: Path) -> None:
         assert row in listed, f"CHANGELOG.md has no line that begins with {row}"
         (line,) = (line for line in listed.splitlines() if line.startswith(row))
         assert line.endswith("| preview |" if rule.preview else "| stable |")
+
+
+def test_links_between_pages_lead_somewhere(root: Path) -> None:
+    """Pages that other parts of the documentation make (rules, rewrites, editors) may be missing in a partial checkout."""
+    elsewhere = {"docs/rules", "docs/rewrites", "docs/editors.md", "docs/dependencies.md"}
+    for page in (root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))):
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            target = (page.parent / link).resolve()
+            assert target.exists() or str(target.relative_to(root)) in elsewhere, f"{page.name} links to {link}"
