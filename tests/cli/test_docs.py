@@ -54,7 +54,7 @@ def test_changelog_lists_every_rule_with_its_status(root: Path) -> None:
 
 
 def test_links_between_pages_lead_somewhere(root: Path) -> None:
-    """Pages that other parts of the documentation make (rules, rewrites, editors) may be missing in a partial checkout."""
+    """Pages of other parts (rules, rewrites, editors) may be missing in a partial checkout."""
     elsewhere = {"docs/rules", "docs/rewrites", "docs/editors.md", "docs/dependencies.md"}
     for page in (root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))):
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
