@@ -1,8 +1,8 @@
-"""How long an editor waits for diagnostics: this server, one that does nothing, and other people's, under the same keys.
+"""How long an editor waits for diagnostics: this server, one that does nothing, and others, under the same keys.
 
-Statements are typed, a character at a time, into the middle of a long model file. After each character the client pulls
-diagnostics, or (second mode) waits for those that are published for that version. Servers take turns in one run, so that
-what else the machine does meets all of them.
+Statements are typed, a character at a time, into the middle of a long model file. After each character the client
+pulls diagnostics, or (second mode) waits for those that are published for that version. Servers take turns in one run,
+so that what else the machine does meets all of them.
 
     python bench/lsp_latency.py [--file FILE] [--characters N] [--server NAME ...] [--json]
 """
@@ -64,7 +64,10 @@ TYPED = """
 def servers() -> dict[str, list[str]]:
     """The command of each server that is installed."""
     bin_ = Path(sys.executable).parent
-    found = {"graphmend": [sys.executable, "-m", "graphmend", "server"], "nothing (pygls)": [sys.executable, "-c", NOTHING]}
+    found = {
+        "graphmend": [sys.executable, "-m", "graphmend", "server"],
+        "nothing (pygls)": [sys.executable, "-c", NOTHING],
+    }
     for name, program, *arguments in (("ruff", "ruff", "server"), ("pylsp", "pylsp"), ("jedi", "jedi-language-server")):
         path = shutil.which(program, path=f"{bin_}{os.pathsep}{os.environ.get('PATH', '')}")
         if path:
@@ -90,7 +93,8 @@ class Client:
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
         )
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self._in, self._out = self.process.stdin, self.process.stdout
         self._buffer = b""
         self._number = 0
@@ -110,8 +114,9 @@ class Client:
     def published(self, uri: str, version: int) -> None:
         """Waits for the diagnostics of a version; servers that name none are taken at their next word."""
         for message in self.messages():
-            if message.get("method") == "textDocument/publishDiagnostics" and message["params"]["uri"] == uri:
-                if message["params"].get("version") in (None, version):
+            if message.get("method") == "textDocument/publishDiagnostics":
+                params = message["params"]
+                if params["uri"] == uri and params.get("version") in (None, version):
                     return
 
     def messages(self) -> Iterator[dict[str, Any]]:
@@ -130,7 +135,9 @@ class Client:
         while b"\r\n\r\n" not in self._buffer:
             self._more()
         head, _, rest = self._buffer.partition(b"\r\n\r\n")
-        length = next(int(line.partition(b":")[2]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+        length = next(
+            int(line.partition(b":")[2]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")
+        )
         self._buffer = rest
         while len(self._buffer) < length:
             self._more()
@@ -167,7 +174,11 @@ def capabilities(pull: bool) -> dict[str, Any]:
     document: dict[str, Any] = {"publishDiagnostics": {"versionSupport": True}}
     if pull:
         document["diagnostic"] = {}
-    return {"textDocument": document, "workspace": {"configuration": True}, "general": {"positionEncodings": ["utf-16"]}}
+    return {
+        "textDocument": document,
+        "workspace": {"configuration": True},
+        "general": {"positionEncodings": ["utf-16"]},
+    }
 
 
 class Run:
@@ -253,7 +264,9 @@ def row(times: Times) -> dict[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--file", type=Path, help="the file to type into; default: transformers' modeling_longformer.py")
+    parser.add_argument(
+        "--file", type=Path, help="the file to type into; default: transformers' modeling_longformer.py"
+    )
     parser.add_argument("--characters", type=int, default=len(TYPED))
     parser.add_argument("--server", action="append", help="only this one; may be repeated")
     parser.add_argument("--long", action="store_true", help="also in a file ten times as long")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -66,15 +67,12 @@ class Scope:
 
     def __init__(self, settings: Settings, project: Callable[[], Project | None] = lambda: None) -> None:
         self.settings = settings
-        self._make = project
-        self._project: Project | None = None
+        self._project = project
 
     @property
     def project(self) -> Project | None:
-        """The modules around; made at the first use, which is in the lane."""
-        if self._project is None:
-            self._project = self._make()
-        return self._project
+        """The modules around, as they are on disk and in the editor now. Asked in the lane only."""
+        return self._project()
 
 
 class Analyses:
@@ -92,7 +90,7 @@ class Analyses:
         self._failed = failed
         self._check = check or _check
         self._lane = Lane("graphmend-analysis")
-        self._epoch = 0
+        self._epochs: Counter[Document] = Counter()
         self._latest: dict[Document, Analysis] = {}
         self._results: dict[Document, tuple[Analysis, Result]] = {}
         self._running: dict[Document, asyncio.Task[None]] = {}
@@ -104,18 +102,18 @@ class Analyses:
                 return self._latest[document]
             # whoever waits may be cancelled; the work is for everybody who waits
             await asyncio.shield(self._run(document))
-        return Analysis(document.stamp, self._epoch)
+        return Analysis(document.stamp, self._epochs[document])
 
     def knows(self, document: Document) -> bool:
         """Whether any state of the document was analysed with the settings of now."""
         latest = self._latest.get(document)
-        return latest is not None and latest.epoch == self._epoch
+        return latest is not None and latest.epoch == self._epochs[document]
 
     def shown(self, document: Document) -> Analysis:
         """The newest analysis there is, moved to the text of now. Never waits."""
         latest = self._latest.get(document)
         if latest is None:
-            return Analysis(document.stamp, self._epoch)
+            return Analysis(document.stamp, self._epochs[document])
         if latest.stamp == document.stamp:
             return latest
         return latest.moved(document.moves(latest.stamp), document.stamp, latest.epoch)
@@ -124,10 +122,11 @@ class Analyses:
         """The document is closed."""
         self._latest.pop(document, None)
         self._results.pop(document, None)
+        del self._epochs[document]
 
-    def expire(self) -> None:
-        """Settings or other files changed: what was found no longer counts as current."""
-        self._epoch += 1
+    def expire(self, document: Document) -> None:
+        """Settings or other files changed: what was found in a document no longer counts as current."""
+        self._epochs[document] += 1
 
     async def mends(self, document: Document, finding: Finding) -> list[Fix | Refusal]:
         """The ways to mend a finding of the current analysis, best first, and what stands in the way of others."""
@@ -167,7 +166,7 @@ class Analyses:
 
     def _is_current(self, document: Document) -> bool:
         latest = self._latest.get(document)
-        return latest is not None and latest.stamp == document.stamp and latest.epoch == self._epoch
+        return latest is not None and latest.stamp == document.stamp and latest.epoch == self._epochs[document]
 
     def _run(self, document: Document) -> asyncio.Task[None]:
         task = self._running.get(document)
@@ -182,7 +181,7 @@ class Analyses:
             del self._running[document]
 
     async def _analyse_once(self, document: Document) -> None:
-        stamp, epoch, text = document.stamp, self._epoch, document.text.text
+        stamp, epoch, text = document.stamp, self._epochs[document], document.text.text
         analysis = Analysis(stamp, epoch)
         try:
             scope = self._scope(document)

@@ -17,6 +17,7 @@ from graphmend.server.protocol import Protocol
 from graphmend.server.publish import Publisher
 from graphmend.server.session import Session
 from graphmend.server.verify import Verify
+from graphmend.server.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,10 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
     session = Session(server, check)
     publisher = Publisher(session)
     verify = Verify(server, session)
+    workspace = Workspace(server, session)
+    session.workspace = workspace.surroundings
     session.changed = publisher.publish_again
+    session.all_changed = publisher.publish_all
     session.check = verify.saved
 
     @server.feature(types.INITIALIZE)
@@ -49,22 +53,23 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
             session.folders.add(convert.path_of(folder.uri), folder.uri)
         session.trusted = trust.initial(params.initialization_options)
         configuration.initial(session, params.initialization_options)
-        _register(server, session, publisher)
+        _register(server, session, workspace)
 
-    sync.register(server, session, publisher)
-    configuration.register(server, session, publisher)
+    sync.register(server, session, publisher, workspace)
+    configuration.register(server, session, workspace)
     trust.register(server, session)
     commands.register(server, session, verify)
     return server, session
 
 
-def _register(server: Server, session: Session, publisher: Publisher) -> None:
+def _register(server: Server, session: Session, workspace: Workspace) -> None:
     """The features that depend on what the client can do."""
     code_actions.register(server, session)
     code_lens.register(server, session)
     hover.register(server, session)
     if session.client.capabilities.pull_diagnostics:
         diagnostics.register(server, session)
+        workspace.register()
 
 
 def _folders(params: types.InitializeParams) -> list[types.WorkspaceFolder]:

@@ -10,24 +10,24 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from graphmend.server import convert
-from graphmend.server.publish import Publisher
-from graphmend.server.session import Session
+from graphmend.server.session import CONFIGURATION_FILES, Session
+from graphmend.server.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO, "debug": logging.DEBUG}
 
-_WATCHED = ("**/*.py", "**/pyproject.toml", "**/graphmend.toml")
+_WATCHED = ("**/*.py", *(f"**/{name}" for name in CONFIGURATION_FILES))
 
 
-def register(server: LanguageServer, session: Session, publisher: Publisher) -> None:
+def register(server: LanguageServer, session: Session, workspace: Workspace) -> None:
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
     async def did_change(params: types.DidChangeConfigurationParams) -> None:
         if session.client.capabilities.configuration:
             await pull(session)
         else:
             session.folders.set_all(_section(params.settings))
-        applied(session, publisher)
+        applied(session, workspace)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     async def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
@@ -37,12 +37,11 @@ def register(server: LanguageServer, session: Session, publisher: Publisher) -> 
             session.folders.add(convert.path_of(folder.uri), folder.uri)
         if session.client.capabilities.configuration:
             await pull(session)
-        applied(session, publisher)
+        applied(session, workspace)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def did_change_files(params: types.DidChangeWatchedFilesParams) -> None:
         session.files_changed([convert.path_of(event.uri) for event in params.changes])
-        publisher.publish_all()
 
     @server.feature(types.INITIALIZED)
     async def initialized(_: types.InitializedParams) -> None:
@@ -61,7 +60,9 @@ def register(server: LanguageServer, session: Session, publisher: Publisher) -> 
             )
         if can.configuration:
             await pull(session)
-            applied(session, publisher)
+            applied(session, workspace)
+        else:
+            workspace.configure()
 
 
 def initial(session: Session, options: Any) -> None:
@@ -71,11 +72,11 @@ def initial(session: Session, options: Any) -> None:
     set_log_level(session)
 
 
-def applied(session: Session, publisher: Publisher) -> None:
+def applied(session: Session, workspace: Workspace) -> None:
     """New settings hold: everything shown is made again."""
     set_log_level(session)
-    session.analyses.expire()
-    publisher.publish_all()
+    workspace.configure()
+    session.expire()
 
 
 def set_log_level(session: Session) -> None:

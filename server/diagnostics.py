@@ -45,10 +45,15 @@ def of(session: Session, document: Document, shown: Shown) -> types.Diagnostic:
         severity=_severity(session, document, shown),
         source=convert.SOURCE,
         code=finding.code,
-        code_description=types.CodeDescription(_URL.format(code=finding.code)) if can.code_description else None,
+        code_description=description(session, finding.code),
         data={"key": finding.key} if can.diagnostic_data else None,
         related_information=_related(session, finding) if can.related_information and finding.related else None,
     )
+
+
+def description(session: Session, code: str) -> types.CodeDescription | None:
+    """The link behind a code, for clients that show one."""
+    return types.CodeDescription(url(code)) if session.client.capabilities.code_description else None
 
 
 def _message(shown: Shown) -> str:

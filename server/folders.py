@@ -5,6 +5,7 @@ A wrong setting never stops the server: it is named in one line of the log, and 
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,9 @@ log = logging.getLogger(__name__)
 
 #: Editors' extensions send their whole section; these parts of it are theirs.
 _OF_EXTENSIONS = ("trace",)
+
+#: What changes the findings of a file.
+_OF_CHECK = frozenset({"select", "extend-select", "ignore", "severity", "assume-compiled", "torch-version", "preview"})
 
 
 @dataclass
@@ -50,6 +54,14 @@ class Folder:
                 self._reported.add(note)
                 log.warning("%s", note)
         return found
+
+    def as_arguments(self) -> tuple[str, ...]:
+        """The client's settings as options of `graphmend check`."""
+        given = {name: value for name, value in self.settings.items() if name in _OF_CHECK}
+        options = [f"--config={name}={json.dumps(value)}" for name, value in sorted(given.items())]
+        if interpreter := self.settings.get("interpreter"):
+            options.append(f"--python={interpreter}")
+        return tuple(options)
 
     def forget(self) -> None:
         """Read the project's files again."""
@@ -116,13 +128,31 @@ class Folders:
         from graphmend.workspace.environment import Environment, package_root
 
         key = package_root(path), interpreter.prefix
-        if key not in self._projects:
-            self._projects[key] = Project(Environment(key[0], self.roots, interpreter, self.overlay))
-        return self._projects[key]
+        projects = self._projects
+        if key not in projects:
+            projects[key] = Project(Environment(key[0], self.roots, interpreter, self.overlay))
+        return projects[key]
+
+    def changed(self, path: str, text: str | None) -> bool:
+        """A file has this text now (None: the one on disk). Whether that is another one than modules were read from:
+        then all of them are read again, for any may rest on it."""
+        known = self.overlay.get(path) or _on_disk(path)
+        if text is None:
+            self.overlay.pop(path, None)
+        else:
+            self.overlay[path] = text
+        if known == (_on_disk(path) if text is None else text):
+            return False
+        self.forget_modules()
+        return True
+
+    def forget_modules(self) -> None:
+        """Modules are read again when they are next needed."""
+        self._projects = {}  # a new one: the thread that uses projects may be reading the old
 
     def _drop(self) -> None:
         self._scopes.clear()
-        self._projects.clear()
+        self.forget_modules()
 
     def set(self, folder: Folder, section: Any) -> None:
         """The client's settings for a folder."""
@@ -143,6 +173,15 @@ class Folders:
         for folder in self:
             folder.forget()
         self._drop()
+
+
+def _on_disk(path: str) -> str | None:
+    from graphmend.workspace import files
+
+    try:
+        return files.read(path).text
+    except files.FileProblem:
+        return None
 
 
 def read(section: Any) -> dict[str, Any]:

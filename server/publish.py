@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from lsprotocol import types
+
 from graphmend.server import diagnostics
 from graphmend.server.documents import Document
 from graphmend.server.session import Session
@@ -34,10 +36,10 @@ class Publisher:
             self.publish(document)
         self._session.client.refresh()
 
-    def withdraw(self, document: Document) -> None:
-        """A closed document has no diagnostics."""
+    def withdraw(self, document: Document, left: list[types.Diagnostic]) -> None:
+        """A closed document has no diagnostics but those of its file, where such are shown."""
         if not self._session.client.capabilities.pull_diagnostics:
-            self._session.client.publish(document.uri, None, [])
+            self._session.client.publish(document.uri, None, left)
 
     async def _publish(self, document: Document) -> None:
         try:

@@ -11,7 +11,7 @@ import logging
 import os
 import tempfile
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from graphmend.server.analyses import Analyses, Check
 from graphmend.server.client import Client
 from graphmend.server.documents import Document, Documents
 from graphmend.server.folders import Folders
+from graphmend.server.surroundings import Surroundings
 from graphmend.server.verification import Verification
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from graphmend.dynamo.merge import Verdict
     from graphmend.workspace.config import Configuration
+
+CONFIGURATION_FILES = ("pyproject.toml", "graphmend.toml")
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +56,11 @@ class Session:
         self.folders = Folders()
         self.trusted = False
         self.analyses = Analyses(self.documents, lambda d: self.folders.scope(d.path), self._analysis_failed, check)
-        #: Told when what is shown for a document changed without an edit.
-        self.changed: Callable[[Document], None] = lambda document: None
+        #: Told when what is shown for a document, or for all of them, changed without an edit.
+        self.changed: Callable[[Document], None]
+        self.all_changed: Callable[[], None]
+        #: The files that are not open.
+        self.workspace: Surroundings
         #: The check on save.
         self.check: Callable[[Document], Coroutine[Any, Any, None]]
         self.verification = Verification(self.folders, self._texts)
@@ -96,10 +102,12 @@ class Session:
 
     def opened(self, document: Document) -> None:
         self.documents.open(document)
+        self.folders.changed(document.path, document.text.text)
 
     def closed(self, uri: str) -> Document | None:
         document = self.documents.close(uri)
         if document is not None:
+            self.folders.changed(document.path, None)
             self.analyses.forget(document)
             self.verification.forget(document)
         return document
@@ -109,12 +117,30 @@ class Session:
         if self.configuration(document)["run"] == "onSave":
             await self.analyses.current(document)
             self.changed(document)
+        if self.folders.changed(document.path, document.text.text):
+            self.workspace.expire()
+            for other in self.documents:
+                if other is not document:
+                    self.analyses.expire(other)
+                    self.changed(other)
         await self.check(document)
 
-    def files_changed(self, paths: list[str]) -> None:
-        """Files changed on disk: other documents' findings may depend on them."""
-        self.folders.forget()
-        self.analyses.expire()
+    def files_changed(self, paths: Iterable[str]) -> None:
+        """Files changed on disk: any document's findings may. Open files are left out, their edits are known."""
+        changed = [path for path in paths if self.documents.by_path(path) is None]
+        if not changed:
+            return
+        if any(os.path.basename(path) in CONFIGURATION_FILES for path in changed):
+            self.folders.forget()
+        self.folders.forget_modules()
+        self.workspace.expire()
+        self.expire()
+
+    def expire(self) -> None:
+        """Something that every document depends on changed."""
+        for document in self.documents:
+            self.analyses.expire(document)
+        self.all_changed()
 
     def trust(self, trusted: bool) -> None:
         """The client changed its mind about the workspace."""
@@ -127,6 +153,7 @@ class Session:
         for task in list(self._tasks):
             task.cancel()
         await self.verification.close()
+        await self.workspace.close()
 
     def _texts(self) -> dict[str, str]:
         """The texts of the open files by path, saved or not."""

@@ -11,11 +11,12 @@ from graphmend.server import convert
 from graphmend.server.documents import Document
 from graphmend.server.publish import Publisher
 from graphmend.server.session import Session
+from graphmend.server.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
 
-def register(server: LanguageServer, session: Session, publisher: Publisher) -> None:
+def register(server: LanguageServer, session: Session, publisher: Publisher, workspace: Workspace) -> None:
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def did_open(params: types.DidOpenTextDocumentParams) -> None:
         item = params.text_document
@@ -42,7 +43,7 @@ def register(server: LanguageServer, session: Session, publisher: Publisher) -> 
     def did_close(params: types.DidCloseTextDocumentParams) -> None:
         document = session.closed(params.text_document.uri)
         if document is not None:
-            publisher.withdraw(document)
+            publisher.withdraw(document, workspace.of(document.path))
 
 
 def change(session: Session, document: Document, params: types.DidChangeTextDocumentParams) -> None:

@@ -17,7 +17,7 @@ Start = Callable[..., Awaitable[Editor]]
 
 @pytest.fixture
 def module(tmp_path: Path) -> Path:
-    """A module with two branches on tensors; in front of one stand characters that every encoding counts differently."""
+    """A module with two branches on tensors, one of them behind characters that every encoding counts differently."""
     path = tmp_path / "net.py"
     path.write_text(MODULE, encoding="utf-8")
     return path

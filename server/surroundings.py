@@ -1,0 +1,127 @@
+"""The findings of files that are not open: made by `graphmend check` in a process of its own, which has its own
+interpreter lock and the cache on disk, so that typing never waits for it. Knows no protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import graphmend
+
+log = logging.getLogger(__name__)
+
+Findings = dict[str, list[dict[str, Any]]]
+"""The items of `graphmend check --output-format json`, by absolute path."""
+
+#: The child gets the server's own path before it imports anything: `python -m` would put the working folder in front,
+#: and what lies in there could then be imported.
+_PROGRAM = (
+    "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); from graphmend.cli.main import main; sys.exit(main())"
+)
+
+#: Changes come in bursts (a checkout, a "save all"); one check answers them all.
+_SETTLE = 0.5
+
+
+class Surroundings:
+    """Keeps the findings of some folders up to date. `done` is called after each check that changed anything."""
+
+    def __init__(self, done: Callable[[], None]) -> None:
+        self._done = done
+        self._findings: Findings = {}
+        self._folders: tuple[tuple[Path, tuple[str, ...]], ...] = ()
+        self._stale = asyncio.Event()
+        self._first = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def findings(self) -> Findings:
+        return self._findings
+
+    async def ready(self) -> None:
+        """Returns when the folders were checked once, or when there are none."""
+        if self._folders:
+            await self._first.wait()
+
+    def watch(self, folders: Mapping[Path, tuple[str, ...]]) -> None:
+        """The folders to check, each with options for the command; what was found in others is dropped."""
+        wanted = tuple(sorted(folders.items()))
+        if wanted == self._folders:
+            return
+        self._folders = wanted
+        self.expire()
+        if not wanted and self._findings:
+            self._findings = {}
+            self._done()
+
+    def expire(self) -> None:
+        """Files changed: check again, soon."""
+        if not self._folders:
+            return
+        self._stale.set()
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._work())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _work(self) -> None:
+        while True:
+            await self._stale.wait()
+            await asyncio.sleep(_SETTLE if self._first.is_set() else 0)
+            self._stale.clear()
+            found: Findings = {}
+            for folder, options in self._folders:
+                for item in await _check(folder, options):
+                    found.setdefault(item["filename"], []).append(item)
+            changed = found != self._findings
+            self._findings = found
+            self._first.set()
+            if changed:
+                self._done()
+
+
+async def _check(folder: Path, options: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The findings below a folder; none, with a line in the log, where the command fails."""
+    arguments = ["check", str(folder), "--output-format", "json", "--exit-zero", "--quiet", "--jobs", "1", *options]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        _PROGRAM,
+        "\n".join(path for path in sys.path if path),
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=os.path.dirname(graphmend.__file__),
+        **_nicely(),
+    )
+    try:
+        output, errors = await process.communicate()
+        items = json.loads(output) if process.returncode == 0 else None
+    except ValueError:
+        items = None
+    finally:
+        if process.returncode is None:
+            process.kill()
+    if not isinstance(items, list):
+        last = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no reason given"]
+        log.warning("the files below %s could not be checked: %s", folder, last[0])
+        return []
+    return items
+
+
+def _nicely() -> dict[str, Any]:
+    """The child works when nobody else wants the processor."""
+    return {"preexec_fn": lambda: os.nice(10)} if os.name == "posix" else {"creationflags": 0x4000}  # below normal
