@@ -69,7 +69,7 @@ class Checker:
             report = self._analyse(Source(text.text, str(path)), path, configuration)
             if entry is not None and not report.problems:
                 self._cache.store(*entry, to_store(report))
-        report.notes = configuration.notes
+        report.notes = (*configuration.notes, *report.notes)
         return report
 
     def _analyse(self, source: Source, path: Path, configuration: Configuration) -> FileReport:
@@ -88,6 +88,7 @@ class Checker:
         for finding in result.findings:
             offers, refusal = self._offers(result, finding, report)
             report.items.append(Item(finding, severity_of(finding, configuration), offers, refusal))
+        report.notes = tuple(f"{path}: {note}" for note in result.notes)
         report.elsewhere = [finding for findings in result.elsewhere.values() for finding in findings]
         report.comments = suppress.suppressions(source)
         return report

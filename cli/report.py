@@ -89,6 +89,7 @@ def to_store(report: FileReport) -> dict[str, Any]:
         "items": [asdict(item) for item in report.items],
         "elsewhere": [asdict(finding) for finding in report.elsewhere],
         "comments": [asdict(comment) for comment in report.comments],
+        "notes": list(report.notes),
     }
 
 
@@ -100,6 +101,7 @@ def from_store(path: str, stored: Any) -> FileReport | None:
             items=[_item(data) for data in stored["items"]],
             elsewhere=[_finding(data) for data in stored["elsewhere"]],
             comments=tuple(_comment(data) for data in stored["comments"]),
+            notes=tuple(map(str, stored["notes"])),
         )
     except (TypeError, KeyError, ValueError, AttributeError, IndexError):
         return None

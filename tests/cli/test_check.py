@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from graphmend.analysis.check import Result
+from graphmend.analysis.source import Source
+
 Run = Callable[..., Any]
 
 pytestmark = pytest.mark.usefixtures("fake")
@@ -221,3 +224,17 @@ def test_failure_of_a_rewrite_keeps_the_finding(run: Run, folder: Path, monkeypa
     assert items(outcome.out) == [("GM101", 1)]
     assert outcome.status == 2
     assert "m.py:1: internal error: ZeroDivisionError" in outcome.err
+
+
+def test_what_could_not_be_followed_is_said_also_from_the_cache(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(source: Source, *_: object) -> Result:
+        return Result(source, notes=("f is nested too deeply to follow",))
+
+    monkeypatch.setattr("graphmend.cli.checker.check", check)
+    (folder / "m.py").write_text("x = 1\n")
+    for _ in range(2):
+        outcome = run("check")
+        assert (outcome.status, outcome.err) == (0, f"graphmend: {folder / 'm.py'}: f is nested too deeply to follow\n")
+    assert run("check", "--quiet").err == ""
