@@ -36,10 +36,11 @@ def kept(folder: str, target: str) -> dict[str, Any] | None:
 
 
 def state(instance: Any) -> dict[str, Any]:
-    """A copy of a module's tensors."""
+    """A copy of a module's tensors, except of those that get their shape in the first call."""
     if not isinstance(instance, torch.nn.Module):
         return {}
-    return {name: v.detach().clone() for name, v in instance.state_dict().items() if isinstance(v, torch.Tensor)}
+    tensors = {name: v for name, v in instance.state_dict().items() if isinstance(v, torch.Tensor)}
+    return {name: v.detach().clone() for name, v in tensors.items() if not torch.nn.parameter.is_lazy(v)}
 
 
 def restore(instance: Any, tensors: dict[str, Any]) -> None:

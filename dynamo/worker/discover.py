@@ -54,6 +54,11 @@ class CompileSites:
         self.made.append(made)
         return made
 
+    def compiled(self, value: Any) -> bool:
+        """Whether a value is what `torch.compile` made, or a module on which `.compile()` was called."""
+        in_place = isinstance(value, torch.nn.Module) and getattr(value, "_compiled_call_impl", None) is not None
+        return in_place or any(value is made for made in self.made)
+
     def install(self) -> None:
         torch.compile = self.compile
 
@@ -65,7 +70,7 @@ def find(module: ModuleType, names: list[str], sites: CompileSites) -> list[Targ
     compiled = [
         target
         for name, value in list(vars(module).items())
-        if any(value is made for made in sites.made) and (target := as_target(name, value)) is not None
+        if sites.compiled(value) and (target := as_target(name, value)) is not None
     ]
     return compiled + roots(module)
 

@@ -23,6 +23,7 @@ from .variants import GIVEN, Variant
 
 VARIANTS_KEPT = 6
 VARIANTS_SECONDS = 4.0
+SMALLEST_PART = 16
 COMPARED = 2
 """Variants that are always kept for a comparison: lines do not show the sides of a conditional expression."""
 
@@ -36,6 +37,8 @@ class Fit:
         self.device = device
         self.calls = calls
         self.state = compare.state(instance)
+        self.parts = 1
+        """Batches are cut to one of so many parts."""
 
 
 class Run:
@@ -95,6 +98,8 @@ class Session:
             arguments=[shapes(self._arguments(fit, run)) for run in runs],
             device=devices.title(fit.device),
         )
+        if fit.parts > 1:
+            self.answer["notes"].append(f"batches are cut to 1/{fit.parts}: out of memory on {fit.device}")
         runs += self._other_sides(fit, runs)
         self._tell_runs(runs)
         self.progress(f"compiling {self.target.name}")
@@ -123,7 +128,7 @@ class Session:
                     tried.append(f"{example.text}: {describe(error, self.project.contains)}")
                     example.failed(error)
                 else:
-                    runs = [self._eager(fit, Run(call, GIVEN)) for call in range(fit.calls)]
+                    runs = self._given(fit)
                     if self.job.get("compare") or any(self._fits(example, run) for run in runs):
                         if device != self.possible_devices[0]:
                             self.answer["notes"].append(f"on {device}: {self.possible_devices[0]} failed")
@@ -139,6 +144,17 @@ class Session:
                     break
         raise Unusable(self._nothing_fits(tried))
 
+    def _given(self, fit: Fit) -> list[Run]:
+        """The eager runs of an example; with smaller batches where the device's memory does not do."""
+        while True:
+            runs = [self._eager(fit, Run(call, GIVEN)) for call in range(fit.calls)]
+            short = any(isinstance(run.raised, torch.OutOfMemoryError) for run in runs)
+            if not short or fit.parts == SMALLEST_PART:
+                return runs
+            fit.parts *= 2
+            if fit.device != "cpu":
+                torch.cuda.empty_cache()
+
     def _fits(self, example: Example, run: Run) -> bool:
         return run.raised is None or (example.declared and self._raised_on_purpose(run.raised))
 
@@ -152,7 +168,10 @@ class Session:
         def make() -> Arguments:
             return fit.example.inputs()[run.call]
 
-        return devices.move(variants.arguments(make, run.variant), fit.device)  # type: ignore[no-any-return]
+        made = variants.arguments(make, run.variant)
+        if fit.parts > 1:
+            made = variants.part_of_batch(made, fit.parts)
+        return devices.move(made, fit.device)  # type: ignore[no-any-return]
 
     # runs
 
@@ -161,6 +180,7 @@ class Session:
 
     def _eager(self, fit: Fit, run: Run) -> Run:
         tracer = lines.LineTracer(self.project.contains)
+        compare.restore(fit.instance, fit.state)
         try:
             arguments = self._arguments(fit, run)
             call = self._callable(fit)
@@ -300,6 +320,7 @@ class Session:
             torch.compile = kept
 
     def _one_compiled(self, fit: Fit, run: Run, call: Any) -> None:
+        compare.restore(fit.instance, fit.state)
         try:
             arguments = self._arguments(fit, run)
             variants.seed(0)

@@ -107,7 +107,6 @@ def _argument(name: str, value: Any) -> str:
 def _combinations(call: Any, instance: Any) -> Iterator[dict[str, Any]]:
     """Arguments by name; a name that begins with `*` is passed by position."""
     function = instance.forward if call is instance and isinstance(instance, torch.nn.Module) else call
-    function = getattr(function, "_torchdynamo_orig_callable", function)
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -117,6 +117,18 @@ def arguments(make: Callable[[], Arguments], variant: Variant) -> Arguments:
     return tree_map_only(torch.Tensor, _change(variant), made)  # type: ignore[no-any-return]
 
 
+def part_of_batch(given: Arguments, parts: int) -> Arguments:
+    """The first of `parts` parts of every tensor that has the batch's size, the most frequent first dimension."""
+    sizes: list[int] = []
+    tree_map_only(torch.Tensor, lambda t: sizes.append(t.shape[0]) if t.dim() else None, given)
+    batch = max(sizes, key=sizes.count, default=0)
+
+    def cut(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor[: max(batch // parts, 1)] if tensor.dim() and tensor.shape[0] == batch else tensor
+
+    return tree_map_only(torch.Tensor, cut, given)  # type: ignore[no-any-return]
+
+
 def worth_trying(given: Arguments, has_weights: bool) -> Iterator[Variant]:
     """The variants that change anything in these arguments."""
     tensors: list[torch.Tensor] = []

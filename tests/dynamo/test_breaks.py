@@ -164,3 +164,36 @@ def test_unsaved_text_wins_and_relative_imports_work(checks: Checks, write: Call
 def test_what_was_printed_is_shown(checks: Checks, write: Callable[..., Path]) -> None:
     path = write("@torch.compile\ndef f(x):\n    print('size', x.shape)\n    return x\n")
     assert "size torch.Size" in checks(path).output
+
+
+def test_every_way_to_compile_is_found(checks: Checks, write: Callable[..., Path]) -> None:
+    path = write(
+        """
+        class Method(nn.Module):
+            @torch.compile(mode="max-autotune")
+            def forward(self, x):
+                print("method")
+                return x
+        class Part(nn.Module):
+            def forward(self, x):
+                return x
+        class Whole(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.part = torch.compile(Part())
+                self.compile()
+            def forward(self, x):
+                print("whole")
+                return self.part(x)
+        wrapped = torch.compile(Part(), backend="inductor")
+        in_place = Part()
+        in_place.compile()
+        @torch.compile
+        def function(x):
+            return x
+        """
+    )
+    report = checks(path)
+    assert {target.name for target in report.targets} == {"Method", "Whole", "wrapped", "in_place", "function"}
+    assert [target.problem for target in report.targets] == [None] * 5
+    assert sorted(item.span.line for item in report.breaks) == [7, 18]

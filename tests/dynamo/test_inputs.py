@@ -132,3 +132,38 @@ def test_inputs_that_make_the_model_raise(checks: Checks, write: Callable[..., P
 )
 def test_entries_are_matched_with_files(target: str, concerns: bool) -> None:
     assert Request(path="/home/src/pkg/model.py").concerns(Declared(target)) is concerns
+
+
+def test_a_smaller_batch_where_memory_is_short(check: Check) -> None:
+    found = check(
+        """
+        # graphmend: example f(torch.ones(8, 3))
+        @torch.compile
+        def f(x):
+            if x.shape[0] > 2:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return x
+        """
+    )
+    assert found.arguments == ("float32[2, 3]",)
+    assert found.notes == ("batches are cut to 1/4: out of memory on cpu",)
+
+
+def test_each_run_begins_with_the_same_state(check: Check) -> None:
+    """An input with a NaN spoils the statistics of a batch norm for its own run only."""
+    found = check(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.BatchNorm1d(4)
+            def forward(self, x):
+                y = self.norm(x)
+                if self.norm.running_mean.isnan().any():
+                    y = y * 0
+                return y
+        """
+    )
+    assert found.runs[0].raised is None
+    assert [b.span.line for b in found.breaks] == [10]
+    assert len(found.runs) > 1
