@@ -13,6 +13,7 @@ from graphmend.analysis.finding import Finding
 from graphmend.analysis.project import Project
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
+from graphmend.analysis.torch_facts import load
 from graphmend.cli.failures import internal_error
 from graphmend.cli.output.paths import relative
 from graphmend.cli.plan import Plan
@@ -88,7 +89,7 @@ class Checker:
         for finding in result.findings:
             offers, refusal = self._offers(result, finding, report)
             report.items.append(Item(finding, severity_of(finding, configuration), offers, refusal))
-        report.notes = tuple(f"{path}: {note}" for note in result.notes)
+        report.notes = (*_on_version(source, settings), *(f"{path}: {note}" for note in result.notes))
         report.elsewhere = [finding for findings in result.elsewhere.values() for finding in findings]
         report.comments = suppress.suppressions(source)
         return report
@@ -176,6 +177,13 @@ class Checker:
             return None
         options = repr(sorted(configuration.values.items()))
         return digest(str(path), options, str(self.plan.edits)), digest(text.data, str(configuration.root), around)
+
+
+def _on_version(source: Source, settings: Settings) -> tuple[str, ...]:
+    """A remark where nothing is known of the torch that a file is checked against."""
+    if "torch" not in source.text or (known := load(settings.torch_version)).exact:
+        return ()
+    return (f"torch {settings.torch_version} is not known to this version; checked as torch {known.minor}",)
 
 
 def _project_folder(root: Path, configuration: Configuration) -> Path:

@@ -238,3 +238,12 @@ def test_what_could_not_be_followed_is_said_also_from_the_cache(
         outcome = run("check")
         assert (outcome.status, outcome.err) == (0, f"graphmend: {folder / 'm.py'}: f is nested too deeply to follow\n")
     assert run("check", "--quiet").err == ""
+
+
+def test_torch_that_is_not_known_is_said_once(run: Run, folder: Path) -> None:
+    for name in ("a.py", "b.py"):
+        (folder / name).write_text("import torch\n")
+    outcome = run("check", "--torch-version", "99.1")
+    assert outcome.status == 0
+    assert outcome.err.startswith("graphmend: torch 99.1 is not known to this version; checked as torch ")
+    assert outcome.err.count("\n") == 1
