@@ -159,7 +159,9 @@ class _Reader:
             return STATIC
         fields = record_fields(self.session, info)
         if fields is not None:
-            return Container("record", fields=fields)
+            from graphmend.analysis.calls import record
+
+            return record(self.session, info, fields)
         return Instance(info)
 
     def _generic(self, node: ast.Subscript) -> Value:

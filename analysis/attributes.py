@@ -301,7 +301,7 @@ def _registered(session: Session, cls: ClassInfo, name: str) -> Value:
         graph_input=True,
     )
     if value is NONE:
-        return join_all([tensor, NONE])
+        return join_all([tensor, NONE]) if name in cls.assigned or _switched(cls.module, name) else NONE
     return tensor
 
 

@@ -45,7 +45,9 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
+    from graphmend.analysis.definitions import ClassInfo
     from graphmend.analysis.flow import Walker
+    from graphmend.analysis.session import Session
 
 Arguments = tuple[Value, ...]
 Keywords = Mapping[str, Value]
@@ -60,6 +62,12 @@ RESUMABLE = frozenset({
 _STOPS_GRADIENTS = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"}
 )
+
+
+#: functions that call their first argument with the others
+_CALLS_ITS_ARGUMENT = frozenset({"torch.utils.checkpoint.checkpoint"})
+_CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
+_MAPS_TREE = frozenset({"torch.utils._pytree.tree_map", "torch.utils._pytree.tree_map_only", "functools.reduce"})
 
 
 def call(w: Walker, node: ast.Call) -> Value:
@@ -105,7 +113,7 @@ def apply(w: Walker, callee: Value, args: Arguments, keywords: Keywords, node: a
     if isinstance(callee, Choice):
         return join_all(apply(w, o, args, keywords, node) for o in options(callee) if o is not NONE)
     if isinstance(callee, Native):
-        return callee.call(*args, **keywords)
+        return callee.call(w, args, keywords, node)
     if isinstance(callee, Container) and callee.kind == "modules":
         return _sequential(w, callee, args, node)
     if isinstance(callee, Static) and all(isinstance(a, Static) for a in (*args, *keywords.values())):
@@ -142,7 +150,7 @@ def _construct(w: Walker, callee: Class, args: Arguments, keywords: Keywords, no
         rest = {
             k: NONE if k in _defaulted(info) and _is_none(info, k) else v for k, v in fields.items() if k not in given
         }
-        return Container("record", fields={**fields, **rest, **given})
+        return record(session, info, {**fields, **rest, **given})
     for base in outside_bases(session, info):
         if base.startswith("enum."):
             return STATIC
@@ -155,6 +163,12 @@ def _construct(w: Walker, callee: Class, args: Arguments, keywords: Keywords, no
             session.enter(Function(init, bound=instance), args, keywords, w, node)
         return instance
     return Instance(info, made_inside=session.within_region)
+
+
+def record(session: Session, info: ClassInfo, fields: Mapping[str, Value]) -> Container:
+    """An instance of a dataclass or named tuple; the latter unpacks into its fields."""
+    is_tuple = "typing.NamedTuple" in outside_bases(session, info)
+    return Container("record", tuple(fields.values()) if is_tuple else None, fields=fields)
 
 
 def _defaulted(info: object) -> frozenset[str]:
@@ -198,6 +212,13 @@ def external(w: Walker, name: str, receiver: Value | None, args: Arguments, keyw
         keywords = {**keywords, "key()": apply(w, keywords["key"], (element,), {}, node)}
     if not w.silent and isinstance(node, ast.expr) and session.listens(name):
         w.emit(Call, node, name, receiver, args, keywords)
+    if name in _CALLS_ITS_ARGUMENT and args:
+        passed = {k: v for k, v in keywords.items() if k not in _CHECKPOINT_OPTIONS}
+        return apply(w, args[0], args[1:], passed, node)
+    if name in _MAPS_TREE and len(args) >= 2:
+        return Container("tree", of=apply(w, args[0], (python_calls.element(w, args[1], node),), {}, node))
+    if name in ("torch.vmap", "torch.func.vmap") and args:
+        return args[0]
     root = name.partition(".")[0]
     if root == "torch":
         return _torch(w, name, receiver, args, keywords, node)

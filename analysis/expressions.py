@@ -377,6 +377,8 @@ def item(w: Walker, value: Value, index: Value, node: ast.Subscript) -> Value:
 def _element(w: Walker, value: Container, index: Value) -> Value:
     if isinstance(index, Const) and value.fields is not None and index.value in value.fields:
         return value.fields[index.value]
+    if value.kind == "record" and value.fields and isinstance(index, Const) and index.value == 0:
+        return next(iter(value.fields.values()))
     if isinstance(index, Container) and index.kind == "slice":
         bounds: list[Any] = [b.value if isinstance(b, Const) else ... for b in index.items or ()]
         if value.items is not None and all(b is None or isinstance(b, int) for b in bounds):

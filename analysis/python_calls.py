@@ -359,7 +359,7 @@ _PURE = frozenset(
 def library(w: Walker, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """A callable outside torch, NumPy and the builtins."""
     if name == "functools.partial" and args:
-        return _partial(w, args, keywords, node)
+        return _partial(args, keywords)
     if name in ("copy.copy", "copy.deepcopy", "typing.cast", "functools.wraps"):
         return args[-1] if args else UNKNOWN
     if w.session.torch.unknown_number(name):
@@ -390,10 +390,10 @@ def library(w: Walker, name: str, receiver: Value | None, args: Arguments, keywo
     return UNKNOWN
 
 
-def _partial(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _partial(args: Arguments, keywords: Keywords) -> Value:
     function, *first = args
 
-    def call(*more: Value, **late: Value) -> Value:
+    def call(w: Walker, more: Arguments, late: Keywords, node: ast.AST) -> Value:
         from graphmend.analysis.calls import apply
 
         return apply(w, function, (*first, *more), {**keywords, **late}, node)

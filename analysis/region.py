@@ -40,20 +40,51 @@ class Root(NamedTuple):
 def roots(session: Session, module: ModuleInfo) -> list[Root]:
     """All roots in a module, compiled ones first."""
     found = list(_compiled(session, module))
-    if session.settings.assume_compiled == "modules":
+    everywhere = _compiled_by_trainer(module)
+    if session.settings.assume_compiled == "modules" or everywhere is not None:
         covered = {r.function.info for r in found}
-        found += [r for r in _forwards(session, module) if r.function.info not in covered]
+        found += [r for r in _forwards(session, module, everywhere) if r.function.info not in covered]
     return found
 
 
-def _forwards(session: Session, module: ModuleInfo) -> Iterator[Root]:
-    from graphmend.analysis.attributes import is_module_class
+def _forwards(session: Session, module: ModuleInfo, site: ast.Call | None) -> Iterator[Root]:
+    """The `forward` of each module class; an inherited one too, where the class changes what it calls."""
+    from graphmend.analysis.attributes import find_method, is_module_class
 
     for cls in module.classes.values():
+        if not is_module_class(session, cls):
+            continue
         forward = cls.methods.get("forward")
-        if forward is not None and is_module_class(session, cls) and not _untraced(forward):
+        if forward is None and cls.methods.keys() - {"__init__"}:
+            forward = find_method(session, cls, "forward")
+        if forward is None or _untraced(forward):
+            continue
+        if site is not None:
+            evidence = f"{cls.name} is compiled through {_short(site.func)}(...) at line {site.lineno}"
+            region = Region("compiled", evidence, (module.source.path, module.source.span(site)))
+        else:
             evidence = f"{cls.name} is a torch.nn.Module; its forward is assumed to be compiled"
-            yield Root(Function(forward, bound=Instance(cls)), Region("assumed", evidence, None))
+            region = Region("assumed", evidence, None)
+        yield Root(Function(forward, bound=Instance(cls)), region)
+
+
+#: options of trainers that compile the model they are given: keyword -> values that do not
+_TRAINERS = {"torch_compile": (False, None), "dynamo_backend": ("no", "NO", None)}
+
+
+def _compiled_by_trainer(module: ModuleInfo) -> ast.Call | None:
+    """A call such as `TrainingArguments(torch_compile=True)` or `Accelerator(dynamo_backend="inductor")`."""
+    text = module.source.text
+    if "torch_compile=" not in text and "dynamo_backend=" not in text:
+        return None
+    assert module.source.tree is not None
+    for node in ast.walk(module.source.tree):
+        for keyword in node.keywords if isinstance(node, ast.Call) else ():
+            off = _TRAINERS.get(keyword.arg or "")
+            if off is not None and not (isinstance(keyword.value, ast.Constant) and keyword.value.value in off):
+                assert isinstance(node, ast.Call)
+                return node
+    return None
 
 
 def _untraced(info: FunctionInfo) -> bool:
@@ -67,14 +98,15 @@ def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
     if not _may_compile(module.source.text):
         return
     capture = _flags_switched_on(module)
-    for info in _functions(module):
-        for decorator in info.decorators:
+    for scope, node in _sites(module):
+        if isinstance(node, ast.Call):
+            yield from _called(session, module, scope, node, capture)
+            continue
+        for decorator in node.decorator_list:
             site = _compile_call(session, module, decorator)
-            if site is not None:
-                receiver = Instance(info.owner) if info.owner is not None and not info.is_static else None
-                yield _root(session, module, Function(info, bound=receiver), decorator, site, capture)
-    for scope, call in _calls(module):
-        yield from _called(session, module, scope, call, capture)
+            function = session.defined(module, scope, node) if site is not None else None
+            if function is not None:
+                yield _root(session, module, function, decorator, site, capture)
 
 
 def _may_compile(text: str) -> bool:
@@ -123,7 +155,8 @@ def _called(
     if not strict:
         return
     for function in _targets(session, session.evaluate_in(module, scope, target)):
-        yield _root(session, module, function, call, call, capture or name in EXPORT)
+        root = _root(session, module, function, call, call, capture or name in EXPORT)
+        yield root._replace(region=root.region._replace(fullgraph=True)) if name in EXPORT else root
 
 
 def _targets(session: Session, value: Value) -> Iterator[Function]:
@@ -208,19 +241,24 @@ def _functions(module: ModuleInfo) -> Iterator[FunctionInfo]:
         yield from cls.methods.values()
 
 
-def _calls(module: ModuleInfo) -> Iterator[tuple[FunctionInfo | None, ast.Call]]:
-    """Every call that may compile something, with the function it stands in."""
+def _sites(
+    module: ModuleInfo,
+) -> Iterator[tuple[FunctionInfo | None, ast.Call | ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every call that may compile something, and every decorated function, with the function that it stands in."""
     assert module.source.tree is not None
     scopes: dict[ast.AST, FunctionInfo] = {f.node: f for f in _functions(module)}
+    names = {"compile", "optimize", "export", *(n for n, q in module.imports.items() if q in COMPILE | EXPORT)}
     stack: list[tuple[ast.AST, FunctionInfo | None]] = [(module.source.tree, None)]
     while stack:
         node, scope = stack.pop()
-        scope = scopes.get(node, scope)
-        if isinstance(node, ast.Call):
-            text = dotted(node.func)
-            if (text is not None and text.rpartition(".")[2] in ("compile", "optimize", "export")) or isinstance(
-                node.func, ast.Call
-            ):
+        decorators: list[ast.expr] = []
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            decorators = node.decorator_list
+            if decorators:
                 yield scope, node
-        decorators = getattr(node, "decorator_list", ())
+            scope = scopes.get(node, scope)
+        elif isinstance(node, ast.Call):
+            text = dotted(node.func)
+            if (text is not None and text.rpartition(".")[2] in names) or isinstance(node.func, ast.Call):
+                yield scope, node
         stack.extend((c, scope) for c in ast.iter_child_nodes(node) if c not in decorators)

@@ -27,6 +27,7 @@ from graphmend.analysis.torch_facts import Returns, load
 from graphmend.analysis.tracing import WHILE_TRACING
 from graphmend.analysis.usage import inferred
 from graphmend.analysis.values import (
+    FALSE,
     NONE,
     UNKNOWN,
     Class,
@@ -89,6 +90,7 @@ class Session:
         self._readers: dict[Hashable, Walker] = {}
         self._signatures: dict[Hashable, tuple[Returns | None, bool]] = {}
         self._parameters: dict[tuple[FunctionInfo, str], Value] = {}
+        self._decorated: dict[FunctionInfo, Function | None] = {}
 
     # -- rules
 
@@ -153,6 +155,9 @@ class Session:
         env = self.parameters(info, function.bound, given)
         try:
             self._walk(info, env, function.closure, 0, 0, None)
+            wrapper = self.decorated(info, function.bound) if info.decorators else function
+            if isinstance(wrapper, Function) and wrapper.info is not info:
+                self._walk(wrapper.info, self.parameters(wrapper.info, function.bound), wrapper.closure, 0, 0, None)
         except RecursionError:
             self.report.note(f"{info.qualname} is nested too deeply to follow")
         finally:
@@ -183,7 +188,8 @@ class Session:
             env[arguments.vararg.arg] = Container("tuple", extra) if extra else Container("tuple", of=of)
         if arguments.kwarg is not None:
             # an example that passes no keywords shows that there are none; otherwise anything may be among them
-            env[arguments.kwarg.arg] = Container("dict", None, None if given is not None else UNKNOWN, {})
+            of = annotated(self, info.module, arguments.kwarg.annotation, arguments.kwarg.arg, where)
+            env[arguments.kwarg.arg] = Container("dict", None, None if given is not None else of, {})
         return env
 
     def _parameter(self, info: FunctionInfo, parameter: ast.arg, where: str) -> Value:
@@ -229,10 +235,57 @@ class Session:
             found = self._inner[node] = FunctionInfo(node, outer.module, outer=outer.qualname)
         return found
 
+    def defined(
+        self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.FunctionDef | ast.AsyncFunctionDef
+    ) -> Function | None:
+        """The function that a `def` makes, bound to an instance where it is a method."""
+        for info in module.functions.values():
+            if info.node is node:
+                return Function(info)
+        for cls in module.classes.values():
+            info_ = cls.methods.get(node.name)
+            if info_ is not None and info_.node is node:
+                return Function(info_, bound=None if info_.is_static else Instance(cls))
+        if scope is None:
+            return None
+        around = self.reader(scope, Instance(scope.owner) if scope.owner is not None and not scope.is_static else None)
+        return Function(self.inner_function(node, scope), closure=around.env)
+
     def decorated(self, info: FunctionInfo, bound: Value | None = None) -> Value:
-        """What a definition's name stands for. Decorators that keep the function's meaning, which most do, are looked
-        through."""
-        return Function(info, bound=bound)
+        """What a definition's name stands for: what its decorators make of it, as far as they stand in the same module.
+
+        Those of libraries mostly keep a function's meaning; they are looked through.
+        """
+        if not info.decorators:
+            return Function(info, bound=bound)
+        if info not in self._decorated:
+            self._decorated[info] = None
+            self._decorated[info] = self._wrapped(info)
+        wrapper = self._decorated[info]
+        if wrapper is None:
+            return Function(info, bound=bound)
+        return Function(wrapper.info, bound=bound, closure=wrapper.closure)
+
+    def _wrapped(self, info: FunctionInfo) -> Function | None:
+        """The function that the decorators return, if it is another one with a body in the same module."""
+        value: Value = Function(info)
+        for node in reversed(info.decorators):
+            name = node.func if isinstance(node, ast.Call) else node
+            if not isinstance(name, ast.Name) or name.id not in info.module.functions:
+                continue
+            maker = self.evaluate(info.module, node)
+            if isinstance(maker, Function):
+                within, self.within_region = self.within_region, False
+                made = self._silent_call(maker, (value,), info.module)
+                self.within_region = within
+                value = made if isinstance(made, Function) else value
+        assert isinstance(value, Function)
+        return value if value.info is not info else None
+
+    def _silent_call(self, function: Function, args: tuple[Value, ...], module: ModuleInfo) -> Value:
+        w = Walker(self, FunctionInfo(_MODULE_SCOPE, module), {}, None, self.depth)
+        w.silent = 1
+        return self.enter(function, args, {}, w, _MODULE_SCOPE)
 
     def enter(
         self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST
@@ -433,6 +486,8 @@ class Session:
         """What a qualified name stands for: a definition in reach, else a Ref."""
         known = self.project.resolved.get(qualified)
         if known is None:
+            if qualified in ("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"):
+                return FALSE
             self.project.resolved[qualified] = Ref(qualified)
             known = self.project.resolved[qualified] = self._resolve(qualified)
         return known

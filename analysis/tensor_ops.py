@@ -131,7 +131,17 @@ def binary(node: ast.BinOp | ast.AugAssign, op: ast.operator, left: Value, right
         a is None or b is None
     ):
         rank = shape = None
-    return result(base, node, "is a Tensor, as an operand is", rank=rank, dtype=dtype, shape=shape)
+    return _mixed(result(base, node, "is a Tensor, as an operand is", rank=rank, dtype=dtype, shape=shape), left, right)
+
+
+_COMPARES = "compares a Tensor, which gives a Tensor"
+
+
+def _mixed(value: Tensor, left: Value, right: Value) -> Tensor:
+    """The value of an operation, likely only where no operand is a tensor for certain."""
+    if value.likely or any(isinstance(o, Tensor) and not o.likely for o in (left, right)):
+        return value
+    return Tensor(value.origin, value.rank, value.dtype, value.shape, likely=True, ndarray=value.ndarray)
 
 
 def compare(node: ast.Compare, left: Value, right: Value) -> Value:
@@ -145,7 +155,7 @@ def compare(node: ast.Compare, left: Value, right: Value) -> Value:
         rank, shape = base.rank, base.shape
     else:
         rank = shape = None
-    return result(base, node, "compares a Tensor, which gives a Tensor", rank=rank, dtype="bool", shape=shape)
+    return _mixed(result(base, node, _COMPARES, rank=rank, dtype="bool", shape=shape), left, right)
 
 
 def subscript(value: Tensor, index: Value, node: ast.AST) -> Value:

@@ -53,6 +53,14 @@ def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
             callee = info.module.qualified(node.func)
             if callee is not None and callee.startswith("torch.") and _takes_tensor(session, callee):
                 found.setdefault(node.args[0].id, f"{callee}({node.args[0].id})")
+    for statement in ast.walk(info.node):
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.BinOp, ast.UnaryOp)):
+            operands = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
+            target = statement.targets[0]
+            if len(operands) == 1 and isinstance(target, ast.Name) and target.id in found:
+                found.setdefault(
+                    operands.pop(), f"{target.id} = {ast.unparse(statement.value)}, and {found[target.id]}"
+                )
     return found
 
 

@@ -297,7 +297,7 @@ class Instance(Value):
 
 
 class Native(Value):
-    """A callable that the analysis itself carries out: a bound method of a container, a partial."""
+    """A callable that the analysis itself carries out, given (walker, arguments, keywords, node): a partial, mostly."""
 
     __slots__ = ("call", "name")
 
