@@ -131,6 +131,9 @@ class Analyses:
     async def mends(self, document: Document, finding: Finding) -> list[Fix | Refusal]:
         """The ways to mend a finding of the current analysis, best first, and what stands in the way of others."""
         analysis, text, scope = await self.current(document), document.text.text, self._scope(document)
+        known = next((f for f in analysis.findings if (f.key, f.code) == (finding.key, finding.code)), None)
+        if known is None:  # only Dynamo saw it
+            return []
         kept = self._results.get(document)
         result = kept[1] if kept is not None and kept[0] is analysis else None
 
@@ -138,12 +141,12 @@ class Analyses:
             from graphmend.transforms.mend import mend
 
             fresh = None if result else self._fresh(text, document.path, scope)
-            known = result or (fresh and fresh.result)
-            return mend(finding, known.facts(finding)) if known else []
+            made = result or (fresh and fresh.result)
+            return mend(known, made.facts(known)) if made else []
 
         try:
             return await self._lane.run(job)
-        except LookupError:  # no finding of the analysis: only Dynamo saw it, or the text does not parse just now
+        except LookupError:  # the text does not parse just now, or the finding is about a comment
             return []
         except Exception as error:  # this finding has no mends; everything else goes on
             self._failed(document, error)

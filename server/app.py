@@ -10,7 +10,18 @@ from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 
 import graphmend
-from graphmend.server import code_actions, code_lens, commands, configuration, convert, diagnostics, hover, sync, trust
+from graphmend.server import (
+    code_actions,
+    code_lens,
+    commands,
+    configuration,
+    convert,
+    diagnostics,
+    hover,
+    notebook_sync,
+    sync,
+    trust,
+)
 from graphmend.server.analyses import Check
 from graphmend.server.capabilities import Capabilities
 from graphmend.server.protocol import Protocol
@@ -36,7 +47,9 @@ class Server(LanguageServer):
 
 def create(check: Check | None = None) -> tuple[Server, Session]:
     """A server that waits for `initialize`. `check` stands in for the analysis, in tests."""
-    server = Server("graphmend", graphmend.__version__, protocol_cls=Protocol)
+    server = Server(
+        "graphmend", graphmend.__version__, protocol_cls=Protocol, notebook_document_sync=notebook_sync.OPTIONS
+    )
     session = Session(server, check)
     publisher = Publisher(session)
     verify = Verify(server, session)
@@ -57,6 +70,7 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
 
     sync.register(server, session, publisher, workspace)
     configuration.register(server, session, workspace)
+    notebook_sync.register(server, session, publisher)
     trust.register(server, session)
     commands.register(server, session, verify)
     return server, session

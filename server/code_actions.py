@@ -18,7 +18,7 @@ from graphmend.server import convert, diagnostics, mending
 from graphmend.server.commands import MEND
 from graphmend.server.documents import Document
 from graphmend.server.session import Session, Shown
-from graphmend.transforms.fix import Fix, Unmendable
+from graphmend.transforms.fix import Unmendable
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,8 @@ def register(server: LanguageServer, session: Session) -> None:
         found: list[types.CodeAction | types.Command] = []
         if _wanted(types.CodeActionKind.QuickFix, params.context):
             found += await _quick_fixes(session, document, params.range)
-        if can.action_literals and params.context.only and _wanted(FIX_ALL, params.context):
+        whole = document.host is document  # a notebook's cell is not mended by itself
+        if whole and can.action_literals and params.context.only and _wanted(FIX_ALL, params.context):
             found += await _fix_all(session, document)
         return found
 
@@ -66,8 +67,8 @@ async def _quick_fixes(
     actions: list[types.CodeAction | types.Command] = []
     for one in shown:
         if _touches(document, one.finding, begin, end):
-            for fix in await mending.offers(session, document, one.finding):
-                actions += await _mend(session, document, one, fix)
+            for offer in await mending.offers(session, document, one.finding):
+                actions += await _mend(session, document, one, offer)
     for one in shown:
         if _touches(document, one.finding, begin, end):
             actions += _ignore(session, document, one)
@@ -81,8 +82,11 @@ def _touches(document: Document, finding: Finding, begin: int, end: int) -> bool
     return lines.offset(span.line - 1, span.column) <= end and begin <= lines.offset(span.end_line - 1, span.end_column)
 
 
-async def _mend(session: Session, document: Document, shown: Shown, fix: Fix) -> list[types.CodeAction | types.Command]:
-    can, title = session.client.capabilities, mending.title(fix)
+async def _mend(
+    session: Session, document: Document, shown: Shown, offer: mending.Offer
+) -> list[types.CodeAction | types.Command]:
+    fix, can = offer.fix, session.client.capabilities
+    title = mending.title(fix)
     data = {"uri": document.uri, "key": shown.finding.key, "code": shown.finding.code, "rewrite": fix.rewrite}
     if not can.action_literals:
         return [types.Command(title, MEND, arguments=[data])] if fix.applicability != "display" else []
@@ -99,8 +103,8 @@ async def _mend(session: Session, document: Document, shown: Shown, fix: Fix) ->
         action.data = data
         return [action]
     try:
-        action.edit = await mending.edit(session, document, fix)
-    except Unmendable as error:
+        action.edit = await mending.edit(session, document, offer)
+    except (Unmendable, mending.Gone) as error:
         log.info("%s: %s cannot be made: %s", document.uri, fix.rewrite, error)
         return []
     return [action]

@@ -24,7 +24,9 @@ def register(server: LanguageServer, session: Session) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
     async def lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
         document = session.documents.get(params.text_document.uri)
-        if document is None or not session.configuration(document)["code-lens.enable"]:
+        if document is None or document.host is not document:  # cells cannot be run by themselves
+            return []
+        if not session.configuration(document)["code-lens.enable"]:
             return []
         shown = await session.current(document)
         return [

@@ -74,23 +74,21 @@ def text_edits(lines: LineIndex, edits: Iterable[Replacement], encoding: Encodin
 
 
 def workspace_edit(
-    uri: str,
-    version: int | None,
-    edits: Sequence[types.TextEdit],
+    documents: Sequence[tuple[str, int, Sequence[types.TextEdit]]],
     *,
     versioned: bool,
     warning: types.ChangeAnnotation | None = None,
 ) -> types.WorkspaceEdit:
-    """Edits of one document: bound to its version where the client understands that, else as plain changes."""
+    """Edits of documents, by uri and version: bound to the version where the client understands that."""
     if not versioned:
-        return types.WorkspaceEdit(changes={uri: list(edits)})
-    identifier = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=version)
-    if warning is None:
-        return types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, list(edits))])
-    marked = [types.AnnotatedTextEdit("unsafe", edit.range, edit.new_text) for edit in edits]
+        return types.WorkspaceEdit(changes={uri: list(edits) for uri, _, edits in documents})
+    changes = []
+    for uri, version, edits in documents:
+        marked = edits if warning is None else [types.AnnotatedTextEdit("unsafe", e.range, e.new_text) for e in edits]
+        identifier = types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=version)
+        changes.append(types.TextDocumentEdit(identifier, list(marked)))
     return types.WorkspaceEdit(
-        document_changes=[types.TextDocumentEdit(identifier, marked)],
-        change_annotations={"unsafe": warning},
+        document_changes=changes, change_annotations=None if warning is None else {"unsafe": warning}
     )
 
 

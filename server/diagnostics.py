@@ -75,9 +75,9 @@ def _related(session: Session, finding: Finding) -> list[types.DiagnosticRelated
     """Callers and compile sites; those in files that cannot be read are left out, for their columns are not known."""
     related = []
     for place in finding.related:
-        lines = session.lines_of(place.path)
-        if lines is not None:
-            location = types.Location(convert.uri_of(place.path), convert.range_of(lines, place.span, session.encoding))
+        if (found := session.place(place.path, place.span)) is not None:
+            uri, lines, span = found
+            location = types.Location(uri, convert.range_of(lines, span, session.encoding))
             related.append(types.DiagnosticRelatedInformation(location, place.message))
     return related
 

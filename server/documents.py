@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from graphmend.analysis.finding import Span
 from graphmend.server.moves import Move
 from graphmend.server.text import Text
 
@@ -22,6 +23,20 @@ class Document:
         self.stamp = 1
         self._moves: list[Move] = []
         self._forgotten = 1
+
+    @property
+    def host(self) -> Document:
+        """The document that is analysed: this one, or the notebook around a cell."""
+        return self
+
+    @property
+    def parts(self) -> tuple[Document, ...]:
+        """The documents that the client knows: this one, or a notebook's cells."""
+        return (self,)
+
+    def inside(self, span: Span) -> Span | None:
+        """A span of the host in this document; None where it is in another one."""
+        return span
 
     def replace(self, begin: int, end: int, new: str) -> None:
         """Put `new` in place of the text between two offsets."""
@@ -68,7 +83,8 @@ class Documents:
         self._open: dict[str, Document] = {}
 
     def __iter__(self) -> Iterator[Document]:
-        return iter(list(self._open.values()))
+        """The documents that are analysed: a notebook counts as one."""
+        return iter([document for document in self._open.values() if document.host is document])
 
     def get(self, uri: str) -> Document | None:
         return self._open.get(uri)

@@ -67,7 +67,7 @@ async def _explain(session: Session, document: Document, shown: Shown) -> str:
 
 
 async def _mends(session: Session, document: Document, shown: Shown) -> str:
-    fixes = await mending.offers(session, document, shown.finding)
+    fixes = [offer.fix for offer in await mending.offers(session, document, shown.finding)]
     if fixes:
         return "Mends:\n" + "\n".join(f"- {fix.title} ({fix.applicability}: {fix.reason})" for fix in fixes)
     reason = await mending.refusal(session, document, shown.finding)

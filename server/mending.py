@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lsprotocol import types
@@ -11,6 +11,7 @@ from lsprotocol import types
 from graphmend.analysis.finding import Finding, Span
 from graphmend.analysis.source import LineIndex
 from graphmend.server import convert, ignore
+from graphmend.server.convert import Replacement
 from graphmend.server.documents import Document
 from graphmend.server.session import Session
 from graphmend.transforms.fix import Fix, Refusal
@@ -25,16 +26,27 @@ class _Edit(NamedTuple):
     text: str
 
 
-async def offers(session: Session, document: Document, finding: Finding) -> list[Fix]:
+class Offer(NamedTuple):
+    """A mend for one state of a document."""
+
+    fix: Fix
+    stamp: int
+
+
+async def offers(session: Session, document: Document, finding: Finding) -> list[Offer]:
     """The mends that the user is to see, best first. Unsafe ones are among them unless they were switched off."""
-    unsafe = session.configuration(document).values.get("unsafe-fixes", True)
-    answers = await session.analyses.mends(document, finding)
-    return [fix for fix in answers if isinstance(fix, Fix) and (unsafe or fix.applicability != "unsafe")]
+    unsafe = session.configuration(document.host).values.get("unsafe-fixes", True)
+    stamp = document.host.stamp
+    answers = await session.analyses.mends(document.host, finding)
+    if stamp != document.host.stamp:
+        return []
+    fixes = [answer for answer in answers if isinstance(answer, Fix)]
+    return [Offer(fix, stamp) for fix in fixes if unsafe or fix.applicability != "unsafe"]
 
 
 async def refusal(session: Session, document: Document, finding: Finding) -> str | None:
     """Why there is no mend; None where there is one."""
-    answers = await session.analyses.mends(document, finding)
+    answers = await session.analyses.mends(document.host, finding)
     if any(isinstance(answer, Fix) for answer in answers):
         return None
     return next((answer.reason for answer in answers if isinstance(answer, Refusal)), None)
@@ -48,25 +60,24 @@ def is_preferred(fix: Fix) -> bool:
     return fix.applicability == "safe" and not fix.silences
 
 
-async def edit(session: Session, document: Document, fix: Fix) -> types.WorkspaceEdit:
-    """The fix's edit. Raises `Unmendable`, and `Gone` where the document changed while the edit was made."""
-    stamp = document.stamp
-    edits = await session.analyses.edits(fix)
-    if document.stamp != stamp:
+async def edit(session: Session, document: Document, offer: Offer) -> types.WorkspaceEdit:
+    """The edit of a mend. Raises `Unmendable`, and `Gone` where the document changed since it was offered."""
+    edits = await session.analyses.edits(offer.fix)
+    if document.host.stamp != offer.stamp:
         raise Gone("the document changed while the mend was made")
     warning = None
-    if fix.applicability == "unsafe" and session.client.capabilities.change_annotations:
-        warning = types.ChangeAnnotation(label="Unsafe mend", needs_confirmation=True, description=fix.reason)
-    return _edit(session, document, convert.text_edits(document.text, edits, session.encoding), warning)
+    if offer.fix.applicability == "unsafe" and session.client.capabilities.change_annotations:
+        warning = types.ChangeAnnotation(label="Unsafe mend", needs_confirmation=True, description=offer.fix.reason)
+    return _edit(session, document.host, edits, warning)
 
 
 async def edit_of(session: Session, document: Document, data: Mapping[str, Any]) -> types.WorkspaceEdit:
     """The edit that an action promised: the same mend of the same finding, in the document as it is now."""
     for shown in await session.current(document):
         if (shown.finding.key, shown.finding.code) == (data.get("key"), data.get("code")):
-            for fix in await offers(session, document, shown.finding):
-                if fix.rewrite == data.get("rewrite") and fix.applicability != "display":
-                    return await edit(session, document, fix)
+            for offer in await offers(session, document, shown.finding):
+                if offer.fix.rewrite == data.get("rewrite") and offer.fix.applicability != "display":
+                    return await edit(session, document, offer)
     raise Gone("this graph break is not there any more, or is not mended in this way")
 
 
@@ -77,7 +88,7 @@ async def edit_all(session: Session, document: Document) -> types.WorkspaceEdit 
         new = await session.analyses.mended(document, unsafe=False)
         if document.stamp == stamp:
             break
-    edits = convert.text_edits(document.text, _differences(old, new), session.encoding)
+    edits = list(_differences(old, new))
     return _edit(session, document, edits) if edits else None
 
 
@@ -86,14 +97,34 @@ def ignoring(session: Session, document: Document, finding: Finding) -> types.Wo
     change = ignore.edit(document.text, finding)
     if change is None:
         return None
-    return _edit(session, document, convert.text_edits(document.text, [change], session.encoding))
+    return _workspace_edit(session, [(document, [change])], None)
 
 
 def _edit(
-    session: Session, document: Document, edits: list[types.TextEdit], warning: types.ChangeAnnotation | None = None
+    session: Session, host: Document, edits: Iterable[Replacement], warning: types.ChangeAnnotation | None = None
 ) -> types.WorkspaceEdit:
-    versioned = session.client.capabilities.versioned_edits
-    return convert.workspace_edit(document.uri, document.version, edits, versioned=versioned, warning=warning)
+    """Edits of what is analysed, as edits of the documents that the client knows."""
+    of_part: dict[Document, list[Replacement]] = {}
+    for each in edits:
+        for part in host.parts:
+            if (span := part.inside(each.span)) is not None:
+                of_part.setdefault(part, []).append(_Edit(span, each.text))
+                break
+        else:
+            raise Gone("the mend reaches over the border of a cell")
+    return _workspace_edit(session, list(of_part.items()), warning)
+
+
+def _workspace_edit(
+    session: Session,
+    edits: Sequence[tuple[Document, Sequence[Replacement]]],
+    warning: types.ChangeAnnotation | None,
+) -> types.WorkspaceEdit:
+    return convert.workspace_edit(
+        [(part.uri, part.version, convert.text_edits(part.text, new, session.encoding)) for part, new in edits],
+        versioned=session.client.capabilities.versioned_edits,
+        warning=warning,
+    )
 
 
 def _differences(old: str, new: str) -> Iterator[_Edit]:

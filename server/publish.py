@@ -22,8 +22,9 @@ class Publisher:
         """Sends the diagnostics of the document's newest version as soon as they are known."""
         if self._session.client.capabilities.pull_diagnostics:
             return
-        if document not in self._tasks:
-            self._tasks[document] = self._session.spawn(self._publish(document))
+        host = document.host
+        if host not in self._tasks:
+            self._tasks[host] = self._session.spawn(self._publish(host))
 
     def publish_again(self, document: Document) -> None:
         """What is shown for the document changed without an edit."""
@@ -41,13 +42,15 @@ class Publisher:
         if not self._session.client.capabilities.pull_diagnostics:
             self._session.client.publish(document.uri, None, left)
 
-    async def _publish(self, document: Document) -> None:
+    async def _publish(self, host: Document) -> None:
+        found: list[tuple[Document, list[types.Diagnostic]]] = []
         try:
             stamp = -1
-            while stamp != document.stamp:  # an edit came while the diagnostics were made: those are stale
-                stamp = document.stamp
-                found = await diagnostics.current(self._session, document)
+            while stamp != host.stamp:  # an edit came while the diagnostics were made: those are stale
+                stamp = host.stamp
+                found = [(part, await diagnostics.current(self._session, part)) for part in host.parts]
         finally:  # here, not in a callback that runs later: an edit in between would find this task and rely on it
-            del self._tasks[document]
-        if self._session.documents.is_open(document):
-            self._session.client.publish(document.uri, document.version, found)
+            del self._tasks[host]
+        for part, shown in found:
+            if self._session.documents.is_open(part):
+                self._session.client.publish(part.uri, part.version, shown)

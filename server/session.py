@@ -12,14 +12,15 @@ import os
 import tempfile
 import traceback
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 
-from graphmend.analysis.finding import Finding
+from graphmend.analysis.finding import Finding, Span
 from graphmend.analysis.source import Encoding, LineIndex
+from graphmend.server import convert
 from graphmend.server.analyses import Analyses, Check
 from graphmend.server.client import Client
 from graphmend.server.documents import Document, Documents
@@ -69,19 +70,35 @@ class Session:
 
     async def current(self, document: Document) -> list[Shown]:
         """What is to be shown for the document's newest version."""
-        configuration = self.configuration(document)
+        host = document.host
+        configuration = self.configuration(host)
         if not configuration["enable"]:
             return []
-        if configuration["run"] == "onSave" and self.analyses.knows(document):
-            analysis = self.analyses.shown(document)
+        if configuration["run"] == "onSave" and self.analyses.knows(host):
+            analysis = self.analyses.shown(host)
         else:
-            analysis = await self.analyses.current(document)
-        checked = self.verification.checked(document)
-        findings = [*analysis.findings, *(checked.findings(document) if checked else ())]
-        return [Shown(f, *(checked.says(f) if checked else ())) for f in findings if not self._hides(document, f)]
+            analysis = await self.analyses.current(host)
+        checked = self.verification.checked(host)
+        findings = [*analysis.findings, *(checked.findings(host) if checked else ())]
+        shown = []
+        for finding in findings:
+            span = document.inside(finding.span)
+            if span is not None and not self._hides(host, finding):
+                here = finding if span is finding.span else replace(finding, span=span)
+                shown.append(Shown(here, *(checked.says(finding) if checked else ())))
+        return shown
 
     def _hides(self, document: Document, finding: Finding) -> bool:
         return self.configuration(document).hides(finding.code, Path(document.path))
+
+    def place(self, path: str, span: Span) -> tuple[str, LineIndex, Span] | None:
+        """A place in any file as the client knows it: (uri, lines, span); None where the file cannot be read."""
+        document = self.documents.by_path(path)
+        for part in document.parts if document else ():
+            if (inside := part.inside(span)) is not None:
+                return part.uri, part.text, inside
+        lines = self.lines_of(path)
+        return None if lines is None else (convert.uri_of(path), lines, span)
 
     def lines_of(self, path: str) -> LineIndex | None:
         """The lines of any file, as the client has it open or as it is on disk; None where it cannot be read."""
@@ -160,7 +177,7 @@ class Session:
         return {document.path: document.text.text for document in self.documents if os.path.isabs(document.path)}
 
     def configuration(self, document: Document) -> Configuration:
-        return self.folders.configuration(document.path)
+        return self.folders.configuration(document.host.path)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Work that nobody awaits; its failure is logged."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -30,7 +31,7 @@ def register(server: LanguageServer, session: Session, publisher: Publisher, wor
         if document is None:
             log.warning("a change of %s, which is not open, was dropped", params.text_document.uri)
             return
-        change(session, document, params)
+        change(session, document, params.text_document.version, params.content_changes)
         publisher.publish(document)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE, types.SaveOptions(include_text=False))
@@ -46,12 +47,13 @@ def register(server: LanguageServer, session: Session, publisher: Publisher, wor
             publisher.withdraw(document, workspace.of(document.path))
 
 
-def change(session: Session, document: Document, params: types.DidChangeTextDocumentParams) -> None:
+def change(
+    session: Session, document: Document, version: int, changes: Iterable[types.TextDocumentContentChangeEvent]
+) -> None:
     """Applies the changes in order: each speaks of the text that the one before it left."""
-    version = params.text_document.version
     if version < document.version:
         log.warning("%s goes back from version %d to %d", document.uri, document.version, version)
-    for part in params.content_changes:
+    for part in changes:
         if isinstance(part, types.TextDocumentContentChangePartial):
             begin, end = convert.offsets_of(document.text, part.range, session.encoding)
             document.replace(begin, end, part.text)
