@@ -35,7 +35,10 @@ def dynamo() -> Iterator[Judge]:
     if importlib.util.find_spec("torch") is None or not hasattr(os, "fork"):
         pytest.skip("needs torch and fork")
     process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("judge.py"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, str(Path(__file__).with_name("judge.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdin is not None
     assert process.stdout is not None

@@ -1,8 +1,8 @@
 """A process in which TorchDynamo judges small modules. Started by path; knows nothing of the analysis.
 
-Each line of its input is a JSON object {"files": {path: text}, "main": path, "run": [expression, ...]}; it answers each with one
-line: {"breaks": [[path, line, break's id, kind], ...], "graphs": number, "error": what escaped, or null}. A request is served by a
-fork of the process, which has torch loaded and warm, so nothing that the code does is left behind.
+Each line of its input is a JSON object {"files": {path: text}, "main": path, "run": [expression, ...]}; it answers each
+with one line: {"breaks": [[path, line, break's id, kind], ...], "graphs": number, "error": what escaped, or null}. A
+request is served by a fork of the process, which has torch loaded and warm, so nothing that the code does is left.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cases in `cases/*.md`: small modules whose comments say what is found on a line, checked against TorchDynamo as well.
+"""The cases in `cases/*.md`: small modules whose comments say what is found on a line; TorchDynamo judges them too.
 
 A case is a ```python block under a heading, which names it. In its comments:
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
 from graphmend.analysis.check import check
 from graphmend.analysis.project import Project
 from graphmend.analysis.source import Source
@@ -33,7 +34,9 @@ from torch import Tensor, nn
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 """
 
-_BLOCK = re.compile(r"^#+ (?P<heading>[^\n]+)$|^```python(?P<xfail> xfail)?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^#+ (?P<heading>[^\n]+)$|^```python(?P<xfail> xfail)?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 _MARK = re.compile(r"# (GM\d{3}|missed)((?: (?:likely|skips-frame|raises|recompiles|default|unseen))*)")
 
 

@@ -1,4 +1,4 @@
-"""Every rule: its documentation has the fixed form, and its examples are judged by the analysis and by TorchDynamo itself."""
+"""Every rule: its documentation has the fixed form; the analysis and TorchDynamo itself judge its examples."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from graphmend.analysis import rules
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
