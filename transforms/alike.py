@@ -1,4 +1,6 @@
-"""Do two expressions give tensors of one shape and one dtype? By the analysis's tokens, else by how both are built from one leaf."""
+"""Do two expressions give tensors of one shape and one dtype? By the analysis's tokens, else by how both are
+built from one leaf.
+"""
 
 from __future__ import annotations
 
@@ -94,9 +96,8 @@ class Metas:
             isinstance(node.func, ast.Attribute)
             and not (name or "").startswith(("torch.nn", "torch._"))
             and self.of(node.func.value)
-        ):
-            if name is None or name.startswith("torch.Tensor."):
-                first = node.func.value
+        ) and (name is None or name.startswith("torch.Tensor.")):
+            first = node.func.value
         if first is None or (name and name.rpartition(".")[0] not in known.FUNCTIONAL):
             return None
         inner = self.of(first)

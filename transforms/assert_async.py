@@ -11,12 +11,12 @@ After:
         raise ValueError("negative")
 
 Legal when:
-    the branch only raises, the test is one element of a tensor (conjuncts in front of it that are known while tracing stay a
-    Python `if`), and no `try` of the function would catch the exception.
+    the branch only raises, the test is one element of a tensor (conjuncts in front of it that are known while
+    tracing stay a Python `if`), and no `try` of the function would catch the exception.
 
 Differs in:
-    while compiled the exception is a RuntimeError with the constant part of the message, on a GPU later than the line itself.
-    Plain Python raises what it raised. The other values, gradients and output stay the same.
+    while compiled the exception is a RuntimeError with the constant part of the message, on a GPU later than
+    the line itself. Plain Python raises what it raised. The other values, gradients and output stay the same.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def _asserted(
 
 
 def _claims(facts: FunctionFacts, test: ast.expr, predicates: Predicates) -> list[str]:
-    """The conjuncts of an assertion, each as a tensor. Those that are known while tracing are dropped: they have been true."""
+    """The conjuncts of an assertion, each as a tensor. Those that are known while tracing are dropped: they
+    have been true.
+    """
     conjuncts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
     static, _ = split(facts, test)
     if static:

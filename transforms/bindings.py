@@ -1,4 +1,6 @@
-"""Which names a piece of code reads and binds, which are alive behind a statement, and which are still free. No values here."""
+"""Which names a piece of code reads and binds, which are alive behind a statement, and which are still free. No
+values here.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """If-conversion: what a block of statements would bind, change and return, as values that can be selected afterwards.
 
-A block qualifies when it only computes: assignments to names, in-place methods of tensors, `pass`, nested `if`s, and one `return` at
-its end. Whatever else stands in it is a reason to refuse.
+A block qualifies when it only computes: assignments to names, in-place methods of tensors, `pass`, nested
+`if`s, and one `return` at its end. Whatever else stands in it is a reason to refuse.
 """
 
 from __future__ import annotations
@@ -185,9 +185,8 @@ class Block:
 
     def _change(self, target: str, choice: Choice, rest: Sequence[ast.stmt]) -> None:
         root = target.partition(".")[0]
-        if target in self.changes or any(c for c in self.changes if root in c.split(".")):
-            if "." not in target or any(c == target or c == root for c in self.changes):
-                raise NotSelectableError(f"`{target}` is changed in place twice")
+        if target in self.changes or root in self.changes:
+            raise NotSelectableError(f"`{target}` is changed in place twice")
         if any(target in ast.unparse(s) for s in rest):
             raise NotSelectableError(f"`{target}` is used again after it is changed in place")
         if any(target in c.text for c in self.values.values()):
@@ -210,9 +209,8 @@ class Block:
             side.replace, side.bound = dict(self.replace), dict(self.bound)
             sides.append(side.run(branch))
         one, two = sides
-        if one.changes or two.changes or RETURN in one.values or RETURN in two.values:
-            if not (RETURN in one.values and RETURN in two.values and not one.changes and not two.changes):
-                raise NotSelectableError(f"`if {_short(statement.test)}` inside the branch does more than bind names")
+        if one.changes or two.changes or (RETURN in one.values) != (RETURN in two.values):
+            raise NotSelectableError(f"`if {_short(statement.test)}` inside the branch does more than bind names")
         tensor = depends(self.facts, statement.test)
         self.evaluated += [] if tensor else [statement.test]
         test = (
@@ -222,10 +220,7 @@ class Block:
         )
         for name in dict.fromkeys([*one.values, *two.values]):
             a, b = one.values.get(name) or self.now(name), two.values.get(name) or self.now(name)
-            if tensor:
-                text = select(self, test, a, b)
-            else:
-                text = f"({a.text} if {test} else {b.text})"
+            text = select(self, test, a, b) if tensor else f"({a.text} if {test} else {b.text})"
             meta = a.meta if a.meta == b.meta else None
             if name == RETURN:
                 self.values[name] = Choice(text, a.node, meta)

@@ -1,4 +1,6 @@
-"""Which rewrites answer which finding, in order of preference. One line for one kind of break; nothing is registered elsewhere."""
+"""Which rewrites answer which finding, in order of preference. One line for one kind of break; nothing is
+registered elsewhere.
+"""
 
 from __future__ import annotations
 

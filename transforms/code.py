@@ -1,6 +1,8 @@
-"""The text of expressions, taken from the file as it is written. Knows positions and precedence, no rewrite and no libcst.
+"""The text of expressions, taken from the file as it is written. Knows positions and precedence, no rewrite and
+no libcst.
 
-New code is built from the user's own spelling: an expression keeps its quotes, its spacing and the comments inside its brackets.
+New code is built from the user's own spelling: an expression keeps its quotes, its spacing and the comments
+inside its brackets.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ class Code:
         return text if is_atom(text) or text.isdecimal() else f"({text})"
 
     def line(self, node: ast.expr, replace: Replacements | None = None) -> str:
-        """The text of a node for the right side of an assignment: brackets around what spans lines without any of its own."""
+        """The text of a node for the right side of an assignment: brackets around what spans lines without any
+        of its own.
+        """
         text = self.text(node, replace)
         return f"({text})" if "\n" in text and not parses(text) else text
 

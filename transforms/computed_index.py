@@ -10,8 +10,8 @@ Legal when:
     a tensor is indexed by one computed whole number, with nothing but slices beside it; or a list of tensors is.
 
 Differs in:
-    reading gives a copy instead of a view; an index out of range raises later on a GPU. A list of tensors is stacked, which needs
-    equal shapes.
+    reading gives a copy instead of a view; an index out of range raises later on a GPU. A list of tensors is
+    stacked, which needs equal shapes.
 """
 
 from __future__ import annotations

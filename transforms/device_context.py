@@ -8,8 +8,8 @@ After:
     return x + torch.ones(4, device="cpu")
 
 Legal when:
-    the context stands alone in its `with`, its device is a literal or a name that is not rebound inside, and every call inside is a
-    torch function or a method of a tensor.
+    the context stands alone in its `with`, its device is a literal or a name that is not rebound inside, and
+    every call inside is a torch function or a method of a tensor.
 
 Differs in:
     nothing.

@@ -1,10 +1,11 @@
-"""Changes to the text of a file: replacing statements, applying edits, and the checks around both. Imports libcst only when asked
-for an edit.
+"""Changes to the text of a file: replacing statements, applying edits, and the checks around both. Imports
+libcst only when asked for an edit.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,7 @@ def checked(facts: FunctionFacts, make: Callable[[], Iterable[TextEdit]]) -> tup
     function = facts.function
     first, last = first_position(source, function)[0], function.end_lineno or function.lineno
     inside = [e for e in edits if first <= e.span.line and e.span.end_line <= last]
-    for left, right in zip(edits, edits[1:], strict=False):
+    for left, right in itertools.pairwise(edits):
         if (left.span.end_line, left.span.end_column) > (right.span.line, right.span.column):
             raise Unmendable("two edits of the mend overlap")
     lines = source.lines

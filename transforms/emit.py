@@ -7,11 +7,12 @@ After:
     graphmend.runtime.emit(print, "loss", graphmend.runtime.later(loss.item))
 
 Legal when:
-    the call's result is not used, and each argument is something that `emit` carries, or a conversion of a tensor (`item`,
-    `float`, `str`, `%`, an f-string) that `later` can put off.
+    the call's result is not used, and each argument is something that `emit` carries, or a conversion of a
+    tensor (`item`, `float`, `str`, `%`, an f-string) that `later` can put off.
 
 Differs in:
-    nothing: text, values, order and the function called are the same, compiled or not. The program needs `graphmend-runtime`.
+    nothing: text, values, order and the function called are the same, compiled or not. The program needs
+    `graphmend-runtime`.
 """
 
 from __future__ import annotations
@@ -155,7 +156,9 @@ def _carried(facts: FunctionFacts, node: ast.expr) -> bool:
 
 
 def outward(facts: FunctionFacts, call: ast.Call) -> bool:
-    """Is a call, whose result is not used, one that only changes the world outside the program, or a record that it keeps?"""
+    """Is a call, whose result is not used, one that only changes the world outside the program, or a record
+    that it keeps?
+    """
     name = qualified(facts, call.func) or ""
     if any(name == n or name.startswith(f"{n}.") for n in _OUTWARD):
         return True

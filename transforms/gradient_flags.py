@@ -9,8 +9,8 @@ After:
     y.data.copy_(x + 1)
 
 Legal when:
-    the tensor is made inside the function; new data has the shape and the dtype of the old. `requires_grad_` on a detached tensor
-    whose gradient nobody can ask for is left out.
+    the tensor is made inside the function; new data has the shape and the dtype of the old. `requires_grad_` on
+    a detached tensor whose gradient nobody can ask for is left out.
 
 Differs in:
     what other names of the same storage see; a result computed from a detached tensor does not require gradients.

@@ -8,8 +8,8 @@ After:
         logger.debug("y %s", y)
 
 Legal when:
-    the statement is a call whose result is not used, or an assignment outside every local name, and nothing later in the function
-    can read what it did.
+    the statement is a call whose result is not used, or an assignment outside every local name, and nothing
+    later in the function can read what it did.
 
 Differs in:
     nothing happens while compiled; plain Python stays as it is.

@@ -7,12 +7,14 @@ After:
     torch._higher_order_ops.print("y {}", y)
 
 Legal when:
-    a plain `print` whose arguments are literals, tensors, and f-strings of these; `sep` a literal, no `end`, `file` or `flush`.
-    The text is not empty (torch 2.13 loses an empty format string in aot_eager and inductor).
+    a plain `print` whose arguments are literals, tensors, and f-strings of these; `sep` a literal, no `end`,
+    `file` or `flush`. The text is not empty (torch 2.13 loses an empty format string in aot_eager and
+    inductor).
 
 Differs in:
-    a 0-d tensor prints as a number, without `tensor(...)`, except in an f-string, where it does so anyway; while compiled, a
-    tensor that requires gradients prints without its `grad_fn`. The operator is private to torch.
+    a 0-d tensor prints as a number, without `tensor(...)`, except in an f-string, where it does so anyway;
+    while compiled, a tensor that requires gradients prints without its `grad_fn`. The operator is private to
+    torch.
 """
 
 from __future__ import annotations

@@ -59,6 +59,8 @@ class Targets:
             if _top(name) in UNTOUCHED or _top(name) in sys.stdlib_module_names:
                 raise ValueError(f"{name} is never mended")
         self._folders = tuple(os.path.realpath(folder) for folder in folders)
+        self.unused = set(self._names)
+        """The names of which nothing was imported so far."""
 
     def may_hold(self, name: str) -> bool:
         """Could a module of this name be one of them? In folders only the file decides."""
@@ -97,12 +99,20 @@ def _top(name: str) -> str:
 def _folders_of(name: str) -> list[str]:
     """The folders of a package, found without importing it."""
     top, *rest = name.split(".")
-    try:
-        spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError):  # ValueError: it is loaded and has no spec
-        return []
+    spec = _search((finder for finder in sys.meta_path if not isinstance(finder, Importer)), top)
     locations = spec.submodule_search_locations if spec else None
     return [os.path.realpath(os.path.join(folder, *rest)) for folder in locations or ()]
+
+
+def _search(
+    finders: Iterable[Any], name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+) -> ModuleSpec | None:
+    """What the first of the finders that knows a module says."""
+    for finder in finders:
+        spec: ModuleSpec | None = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
+        if spec is not None:
+            return spec
+    return None
 
 
 def _inside(path: str, folder: str, *, installed: bool = False) -> bool:
@@ -160,12 +170,8 @@ class Importer(MetaPathFinder):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if not self.targets.may_hold(name):
             return None
-        for finder in sys.meta_path:
-            if finder is not self and (find := getattr(finder, "find_spec", None)) is not None:
-                spec: ModuleSpec | None = find(name, path, target)
-                if spec is not None:
-                    return self._taken(spec)
-        return None
+        spec = _search((finder for finder in list(sys.meta_path) if finder is not self), name, path, target)
+        return self._taken(spec) if spec is not None else None
 
     def _from_file(self, original: Callable[..., ModuleSpec | None]) -> Callable[..., ModuleSpec | None]:
         @functools.wraps(original)
@@ -178,6 +184,7 @@ class Importer(MetaPathFinder):
     def _taken(self, spec: ModuleSpec) -> ModuleSpec:
         """The spec, with our loader where it is a source file to mend. Others' loaders (pytest's) are left alone."""
         if type(spec.loader) is SourceFileLoader and self.targets.hold(spec.name, spec.loader.path):
+            self.targets.unused -= {name for name in self.targets.unused if f"{spec.name}.".startswith(f"{name}.")}
             spec.loader = MendingLoader(spec.loader.name, spec.loader.path, self)
         return spec
 

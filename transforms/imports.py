@@ -1,4 +1,6 @@
-"""Names for what new code refers to: the file's own import where it has one, else one new import in the file's style."""
+"""Names for what new code refers to: the file's own import where it has one, else one new import in the file's
+style.
+"""
 
 from __future__ import annotations
 

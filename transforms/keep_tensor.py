@@ -9,12 +9,12 @@ After:
     return x * scale
 
 Legal when:
-    every use of the number, through every name that it is given, takes a 0-d tensor too: arithmetic, comparisons that decide a
-    branch (which is mended next), arguments of torch functions that accept tensors.
+    every use of the number, through every name that it is given, takes a 0-d tensor too: arithmetic,
+    comparisons that decide a branch (which is mended next), arguments of torch functions that accept tensors.
 
 Differs in:
-    arithmetic between numbers happens in the tensor's precision; a 0-d tensor may promote where a number does not. Gradients stay
-    as they are: the tensor is detached where it could bring any.
+    arithmetic between numbers happens in the tensor's precision; a 0-d tensor may promote where a number does
+    not. Gradients stay as they are: the tensor is detached where it could bring any.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What happens when an expression is evaluated although its branch was not taken. The questions that rewrites ask before they do so.
+"""What happens when an expression is evaluated although its branch was not taken. The questions that rewrites
+ask before they do so.
 
 The answers are sentences: a blocker is a reason to refuse, a difference has to be named by an unsafe mend.
 """
@@ -9,7 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from graphmend.analysis.values import Container, Object, Scalar, Static, Tensor, dtype_kind, tensor_in
+from graphmend.analysis.values import Object, Scalar, Static, Tensor, dtype_kind, tensor_in
 from graphmend.transforms import torch_names as known
 from graphmend.transforms.bindings import reads
 from graphmend.transforms.names import constant, qualified
@@ -171,18 +172,6 @@ def leak(facts: FunctionFacts, expression: ast.expr) -> Leak:
     return worst
 
 
-def leaks(facts: FunctionFacts, statement: ast.stmt, expressions: list[ast.expr]) -> list[str]:
-    """The difference that gradients make, as a sentence; none where they are off."""
-    if facts.gradients(statement) == "off":
-        return []
-    levels = {leak(facts, e) for e in expressions}
-    if "anywhere" in levels:
-        return ["gradients may become NaN where the derivative of the side not taken is not finite"]
-    if "at infinity" in levels:
-        return ["gradients may become NaN where the side not taken holds infinite or NaN values"]
-    return []
-
-
 def roots(facts: FunctionFacts, expression: ast.expr) -> set[str]:
     """The names in an expression that gradients may flow to."""
     return {n for n in reads(expression) if n not in facts.names and _may_carry(facts, expression, n)}
@@ -245,7 +234,9 @@ def observed(facts: FunctionFacts, statement: ast.stmt) -> bool:
 
 
 def escapes(facts: FunctionFacts, name: str) -> bool:
-    """May the object that `name` is bound to be seen under another name, or be changed in place, somewhere in the function?"""
+    """May the object that `name` is bound to be seen under another name, or be changed in place, somewhere in
+    the function?
+    """
     for node in ast.walk(facts.function):
         if isinstance(node, ast.Return) and node.value is not None and name in _objects(node.value):
             return True
@@ -255,9 +246,8 @@ def escapes(facts: FunctionFacts, name: str) -> bool:
             return True
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is(node.value, name):
             return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.value, name):
-            if node.func.attr.endswith("_") and not node.func.attr.endswith("__"):
-                return True
+        if isinstance(node, ast.Call) and _works_in_place(node, name):
+            return True
     return False
 
 
@@ -268,10 +258,16 @@ def changed_in_place(facts: FunctionFacts, name: str) -> bool:
             return True
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)) and _is(node.value, name):
             return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.value, name):
-            if node.func.attr.endswith("_") and not node.func.attr.endswith("__"):
-                return True
+        if isinstance(node, ast.Call) and _works_in_place(node, name):
+            return True
     return False
+
+
+def _works_in_place(call: ast.Call, name: str) -> bool:
+    """`name.method_(...)`."""
+    if not isinstance(call.func, ast.Attribute) or not _is(call.func.value, name):
+        return False
+    return call.func.attr.endswith("_") and not call.func.attr.endswith("__")
 
 
 def _objects(node: ast.expr) -> set[str]:
@@ -291,10 +287,6 @@ def _objects(node: ast.expr) -> set[str]:
 
 def _is(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
-
-
-def is_container(facts: FunctionFacts, node: ast.expr) -> bool:
-    return isinstance(facts.value(node), Container)
 
 
 def _short(node: ast.AST) -> str:

@@ -9,12 +9,12 @@ After:
     y.copy_(torch.where(m, x * 2, y))
 
 Legal when:
-    the mask is a bool tensor of the shape of what it picks from, and the picked elements are only summed, averaged, counted or
-    tested, or computed on one by one and stored under the same mask.
+    the mask is a bool tensor of the shape of what it picks from, and the picked elements are only summed,
+    averaged, counted or tested, or computed on one by one and stored under the same mask.
 
 Differs in:
-    a count is a 0-d tensor instead of a Python number; what is computed on elements outside the mask is thrown away, and may reach
-    gradients as NaN.
+    a count is a 0-d tensor instead of a Python number; what is computed on elements outside the mask is thrown
+    away, and may reach gradients as NaN.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ After:
     return torch.where(k == 0, x + 1, x)
 
 Legal when:
-    the subject is a tensor that is only compared with numbers, each case returns one value or binds one and the same name, and the
-    last case matches everything; the values are tensors of one shape that only compute.
+    the subject is a tensor that is only compared with numbers, each case returns one value or binds one and the
+    same name, and the last case matches everything; the values are tensors of one shape that only compute.
 
 Differs in:
     as for `where`: all cases are computed.

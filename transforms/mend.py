@@ -1,4 +1,6 @@
-"""Which mends a finding has, and how a whole file is mended: round by round, until no mend is left that may be applied."""
+"""Which mends a finding has, and how a whole file is mended: round by round, until no mend is left that may be
+applied.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,8 @@ class Mended:
 def mend(finding: Finding, facts: FunctionFacts) -> list[Fix | Refusal]:
     """Every mend of a finding, best first, then every refusal.
 
-    A mend that keeps all output comes before one that silences it, and where both keep it the safe one first: that is the order of
-    the catalogue, made stable by what each rewrite can prove here.
+    A mend that keeps all output comes before one that silences it, and where both keep it the safe one first:
+    that is the order of the catalogue, made stable by what each rewrite can prove here.
     """
     answers = [rewrite(finding, facts) for rewrite in rewrites_for(finding)]
     fixes = [a for a in answers if isinstance(a, Fix)]
@@ -73,8 +75,8 @@ def mend_all(
 ) -> Mended:
     """`source` with every permitted mend applied: a fixed point, reached in a few rounds.
 
-    Mends that overlap wait for the next round. A mend that silences output is permitted only with `unsafe`; with `prefer_runtime`
-    it is not permitted at all, as there the runtime keeps every line.
+    Mends that overlap wait for the next round. A mend that silences output is permitted only with `unsafe`;
+    with `prefer_runtime` it is not permitted at all, as there the runtime keeps every line.
     """
     result = Mended(source)
     tried: set[tuple[str, str, str]] = set()

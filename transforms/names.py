@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def qualified(facts: FunctionFacts, node: ast.expr) -> str | None:
-    """The qualified name of an expression: `torch.where`, `builtins.print`, `torch.Tensor.sum`; None where it is not known."""
+    """The qualified name of an expression: `torch.where`, `builtins.print`, `torch.Tensor.sum`; None where it
+    is not known.
+    """
     value = facts.value(node)
     if isinstance(value, Ref):
         return value.name

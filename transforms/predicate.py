@@ -1,7 +1,7 @@
 """A Python test as a 0-d bool tensor: what `if`, `while`, `and`, `or`, `not` and comparisons ask, asked of tensors.
 
-A test that has more than one element raises as a Python test (RuntimeError), and so does the tensor made here: an unknown shape is
-reshaped to 0-d, which takes exactly one element.
+A test that has more than one element raises as a Python test (RuntimeError), and so does the tensor made here:
+an unknown shape is reshaped to 0-d, which takes exactly one element.
 """
 
 from __future__ import annotations
@@ -217,11 +217,8 @@ def _operand(text: str) -> str:
 
 def depends(facts: FunctionFacts, node: ast.expr) -> bool:
     """Does a test look at the elements of a tensor?"""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.expr) and isinstance(facts.value(inner), (Tensor, Scalar)):
-            if not _only_metadata(facts, inner, node):
-                return True
-    return False
+    inner = (n for n in ast.walk(node) if isinstance(n, ast.expr) and isinstance(facts.value(n), (Tensor, Scalar)))
+    return any(not _only_metadata(facts, n, node) for n in inner)
 
 
 def _only_metadata(facts: FunctionFacts, inner: ast.expr, top: ast.expr) -> bool:
@@ -244,7 +241,9 @@ def _only_metadata(facts: FunctionFacts, inner: ast.expr, top: ast.expr) -> bool
 
 
 def _compares(facts: FunctionFacts, node: ast.AST) -> bool:
-    """Does an expression look at elements although its value is a Python bool: membership, `any`, `all`, `torch.equal`?"""
+    """Does an expression look at elements although its value is a Python bool: membership, `any`, `all`,
+    `torch.equal`?
+    """
     if isinstance(node, ast.Compare):
         return any(isinstance(o, (ast.In, ast.NotIn)) for o in node.ops)
     return isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING

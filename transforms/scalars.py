@@ -25,7 +25,9 @@ class Kept:
 
 
 def kept(facts: FunctionFacts, node: ast.expr, detach: bool = False) -> Kept | None:
-    """How to write an expression without taking numbers out of tensors; None where nothing is taken, or no way is known."""
+    """How to write an expression without taking numbers out of tensors; None where nothing is taken, or no way
+    is known.
+    """
     result = Kept()
     for inner in _outermost(facts, node):
         text = tensor_text(facts, inner, result, detach=detach)

@@ -9,8 +9,8 @@ After:
     for step in range(10) if torch.compiler.is_compiling() else tqdm(range(10)):
 
 Legal when:
-    the call is one of those below: a clock, a progress bar around something to loop over, a context that only watches, a question
-    whether a logger would write.
+    the call is one of those below: a clock, a progress bar around something to loop over, a context that only
+    watches, a question whether a logger would write.
 
 Differs in:
     the value means nothing while compiled, no progress is shown, the context is not entered there.

@@ -1,8 +1,8 @@
 """Statements cut out, composed and put back through libcst, on the smallest statement list that holds them.
 
-New statements are written flush left. Statements of the file that go on living inside them are named by `HOLE.format(number)` and
-spliced in as libcst nodes, so that their comments move along and their multi-line strings keep every byte. Imported only when an
-edit is asked for: libcst takes ten times as long as `ast`.
+New statements are written flush left. Statements of the file that go on living inside them are named by
+`HOLE.format(number)` and spliced in as libcst nodes, so that their comments move along and their multi-line
+strings keep every byte. Imported only when an edit is asked for: libcst takes ten times as long as `ast`.
 """
 
 from __future__ import annotations

@@ -13,12 +13,13 @@ After:
         stopped = stopped | (x.sum() > 10)
 
 Legal when:
-    the loop runs over something known while tracing and has no `else`; its body only assigns names, besides `if test: break` and
-    `if test: continue`; each name that lives on is a tensor that keeps its shape and dtype; the loop's own variable is not read
-    behind it.
+    the loop runs over something known while tracing and has no `else`; its body only assigns names, besides `if
+    test: break` and `if test: continue`; each name that lives on is a tensor that keeps its shape and dtype;
+    the loop's own variable is not read behind it.
 
 Differs in:
-    the loop does all its iterations; what the skipped ones compute may raise, and its NaN derivatives may reach gradients.
+    the loop does all its iterations; what the skipped ones compute may raise, and its NaN derivatives may reach
+    gradients.
 """
 
 from __future__ import annotations
@@ -153,6 +154,7 @@ class _Masked:
             swap(source, v, text) for v, text in self.values
         ]
         if self._breaks:
-            made = f"{self.imports.name('torch.zeros')}((), dtype={self.imports.name('torch.bool')}, device={self._device})"
+            zeros, dtype = self.imports.name("torch.zeros"), self.imports.name("torch.bool")
+            made = f"{zeros}((), dtype={dtype}, device={self._device})"
             edits.append(before(source, self.loop, f"{self.stopped} = {made}\n"))
         return edits

@@ -1,4 +1,6 @@
-"""May a 0-d tensor stand where a Python number stands? Follows the number from its expression through names to every use."""
+"""May a 0-d tensor stand where a Python number stands? Follows the number from its expression through names to
+every use.
+"""
 
 from __future__ import annotations
 

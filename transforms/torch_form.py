@@ -128,15 +128,9 @@ def _applied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
 
 
 def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
-    """`sorted(ts)` and `sorted(ts, key=...)` of tensors, where the result is only indexed or looped over."""
-    call = next(
-        (
-            c
-            for n in (facts.node, *facts.ancestors(facts.node))
-            if isinstance(n, ast.expr) and (c := called(facts, n, "builtins.sorted"))
-        ),
-        None,
-    )
+    """`sorted(ts)` and `sorted(ts, key=...)` of tensors, where the result is only indexed."""
+    around = [n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.expr)]
+    call = next((c for n in around if (c := called(facts, n, "builtins.sorted"))), None)
     if call is None or len(call.args) != 1:
         return None
     parent = facts.parent(call)
@@ -157,7 +151,8 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
         body = body.func.value
     if not is_tensor(facts, body):
         return "the key is not known to be a tensor"
-    keys = f"{imports.name('torch.stack')}([{code.argument(body)} for {key.args.args[0].arg} in {code.text(call.args[0])}])"
+    clause = f"for {key.args.args[0].arg} in {code.text(call.args[0])}"
+    keys = f"{imports.name('torch.stack')}([{code.argument(body)} {clause}])"
     return call, f"{stacked}[{keys}.argsort(stable=True)]", differences
 
 

@@ -1,4 +1,5 @@
-"""What rewrites must know about torch's callables, by name: which have effects, which cannot raise, where gradients are singular.
+"""What rewrites must know about torch's callables, by name: which have effects, which cannot raise, where
+gradients are singular.
 
 Held against torch 2.13 by tests/transforms/test_torch_names.py.
 """
@@ -38,7 +39,7 @@ ELEMENTWISE = _names("""
     exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square erf erfc acos asin atan atanh acosh
     sign sgn floor ceil round trunc frac nan_to_num clamp clip clamp_min clamp_max clone contiguous
     detach erfinv lgamma digamma logit sinc deg2rad rad2deg zeros_like ones_like empty_like
-    full_like alias pow
+    full_like pow
 """)
 
 #: the same for two tensors of one shape, or a tensor and a number
@@ -49,7 +50,7 @@ ARITHMETIC = _names("""
 #: elementwise tests: shape kept, dtype bool
 TESTS = _names("""
     isnan isinf isfinite isposinf isneginf isreal signbit logical_not logical_and logical_or
-    logical_xor eq ne lt le gt ge equal_ less greater not_equal less_equal greater_equal isclose
+    logical_xor eq ne lt le gt ge less greater not_equal less_equal greater_equal isclose
 """)
 
 #: one tensor in, a 0-d tensor out (without `dim`), raises for no floating tensor
@@ -64,7 +65,7 @@ CASTS = _names("""
 
 #: nothing but the value of a finite derivative reaches the other side: a gradient of zero stays zero for every input
 LEAKLESS = TESTS | _names("""
-    neg negative positive add sub subtract rsub clone contiguous detach alias relu clamp clip
+    neg negative positive add sub subtract rsub clone contiguous detach relu clamp clip
     clamp_min clamp_max hardtanh floor ceil round trunc sign zeros_like ones_like empty_like
     full_like sum mean float double half bfloat16 where masked_fill nan_to_num reshape view flatten
     unsqueeze squeeze transpose permute expand abs isnan isinf isfinite

@@ -10,14 +10,15 @@ After:
     y = torch.where(x.sum() > 0, x + 1, x * 3)
 
 Legal when:
-    the test is one element of a tensor; conjuncts in front of it that are known while tracing stay a Python `if`. Both sides only
-    compute: they bind names, change tensors in place by methods that have an out-of-place form, or return. What they bind are
-    tensors of one shape; a name that only one side binds has a value before. No random numbers, no calls with side effects.
+    the test is one element of a tensor; conjuncts in front of it that are known while tracing stay a Python
+    `if`. Both sides only compute: they bind names, change tensors in place by methods that have an out-of-place
+    form, or return. What they bind are tensors of one shape; a name that only one side binds has a value
+    before. No random numbers, no calls with side effects.
 
 Differs in:
-    both sides are computed: an exception of the side not taken appears, its NaN derivatives may reach gradients, and what only it
-    uses gets zeros for gradients. A name that keeps its value is bound to a copy of it. Where none of this can be seen, the mend
-    is safe.
+    both sides are computed: an exception of the side not taken appears, its NaN derivatives may reach
+    gradients, and what only it uses gets zeros for gradients. A name that keeps its value is bound to a copy of
+    it. Where none of this can be seen, the mend is safe.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def _select(
     returns = [RETURN in side.values for side in (then, other)]
     if any(returns) and not all(returns):
         raise NotSelectableError("only one side returns")
-    names = [n for n in dict.fromkeys([*then.values, *other.values])]
+    names = list(dict.fromkeys([*then.values, *other.values]))
     pairs: dict[str, tuple[Choice, Choice]] = {}
     for name in names:
         if returns[0] and name != RETURN:

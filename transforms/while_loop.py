@@ -15,8 +15,9 @@ After:
     (x,) = torch.while_loop(loop_test, loop_body, (x,))
 
 Legal when:
-    the body only assigns names; each name that it carries from one iteration to the next is a tensor that keeps its shape and
-    dtype; what else it reads does not change. The same for `for _ in range(n)` with a tensor `n`, whose variable is not used.
+    the body only assigns names; each name that it carries from one iteration to the next is a tensor that keeps
+    its shape and dtype; what else it reads does not change. The same for `for _ in range(n)` with a tensor `n`,
+    whose variable is not used.
 
 Differs in:
     plain Python goes through torch's own loop operator too, which is slower there. Where gradients flow through the
@@ -110,7 +111,7 @@ def _carried(facts: FunctionFacts, loop: ast.While | ast.For, predicates: Predic
     found = speculate(facts, *evaluated)
     if found.blockers:
         raise NotSelectableError(found.blockers[0])
-    bound = [n for n in dict.fromkeys(n for s in loop.body for n in sorted(writes(s)))]
+    bound = list(dict.fromkeys(n for s in loop.body for n in sorted(writes(s))))
     return [n for n in bound if n in facts.before(loop)], [
         n for n in bound if n not in facts.before(loop) and alive(facts, n, loop)
     ]

@@ -42,7 +42,7 @@ def imported(tree: ast.Module) -> dict[str, str]:
 def facts_at(
     text: str, at: str, values: Mapping[str, Value], *, code: str = "GM101", no_grad: bool = False
 ) -> tuple[Finding, FunctionFacts]:
-    """A finding at the first node of a function that reads `at`, and facts in which expressions have `values` by their text."""
+    """A finding at the first node of a function that reads `at`, and facts with the values of expressions by text."""
     source = Source(text, "model.py")
     tree = source.tree
     assert tree is not None, source.problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import logging
 import sys
 import types
@@ -11,10 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from graphmend.analysis.source import Source
 from graphmend.transforms import Mended, mend_all
 
 torch = pytest.importorskip("torch")
+
+_NUMBERS = itertools.count()
 
 Make = Callable[[], list[tuple[Any, ...]]]
 
@@ -23,22 +27,25 @@ def mend_text(text: str, *, unsafe: bool = True) -> Mended:
     return mend_all(Source(text, "model.py"), unsafe=unsafe)
 
 
-def run(text: str, arguments: tuple[Any, ...], *, compiled: bool) -> tuple[Any, ...]:
-    """(value, gradients, printed, logged) of `case` in a module's text, called from an outer function; or the exception's name."""
-    module = types.ModuleType("judged")
-    sys.modules["judged"] = module  # Dynamo imports the module of an inlined function by its name
+def nested(text: str) -> Callable[..., Any]:
+    """A function that calls `case` of a module's text."""
+    module = types.ModuleType(f"judged_{next(_NUMBERS)}")
+    sys.modules[module.__name__] = module  # Dynamo imports the module of an inlined function by its name, once
     with _no_compile():
         exec(compile(text, "model.py", "exec"), module.__dict__)
 
     def outer(*values: Any) -> Any:
         return module.case(*values)
 
-    function = torch.compile(outer, backend="aot_eager") if compiled else outer
+    return outer
+
+
+def run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """(value, gradients, printed, logged) of a call of a function, or the name of its exception."""
+    leaves = [a for a in arguments if isinstance(a, torch.Tensor) and a.requires_grad]
     printed, logged = io.StringIO(), io.StringIO()
     handler = logging.StreamHandler(logged)
     logging.getLogger("judged").addHandler(handler)
-    leaves = [a for a in arguments if isinstance(a, torch.Tensor) and a.requires_grad]
-    torch._dynamo.reset()
     torch.manual_seed(0)
     try:
         with contextlib.redirect_stdout(printed), torch._dynamo.error_on_graph_break(True):
@@ -92,15 +99,19 @@ def judge(text: str, inputs: Make, *, unsafe: bool = True) -> str:
     mended = mend_text(text, unsafe=unsafe)
     assert mended.changed, [reason for _, reason in mended.left]
     after = mended.source.text
+    torch._dynamo.reset()
+    before, mended_eager = nested(text), nested(after)
+    graded = any(isinstance(a, torch.Tensor) and a.requires_grad for arguments in inputs() for a in arguments)
+    compiled = torch.compile(nested(after), backend="aot_eager" if graded else "eager")
     for i in range(len(inputs())):
-        wanted = run(text, _made(inputs)[i], compiled=False)
-        eager = run(after, _made(inputs)[i], compiled=False)
+        wanted = run(before, _made(inputs)[i])
+        eager = run(mended_eager, _made(inputs)[i])
         assert close(eager, wanted), f"eager: {wanted} became {eager}\n{after}"
-        compiled = run(after, _made(inputs)[i], compiled=True)
+        answer = run(compiled, _made(inputs)[i])
         if wanted[0] == "raised":
-            assert compiled[0] == "raised", after
+            assert answer[0] == "raised", after
         else:
-            assert close(compiled, wanted), f"compiled: {wanted} became {compiled}\n{after}"
+            assert close(answer, wanted), f"compiled: {wanted} became {answer}\n{after}"
     again = mend_text(after, unsafe=unsafe)
     assert not again.changed, f"a second time changes it again\n{after}\n{again.source.text}"
     return after

@@ -1,7 +1,8 @@
-"""Mended functions, judged by TorchDynamo and by their outputs: every form of the catalogue, both sides of each branch."""
+"""Mended functions, judged by TorchDynamo and by their outputs: each form of the catalogue, both sides of branches."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import Any
 
@@ -35,6 +36,14 @@ logger.setLevel("INFO")
 """
 
 
+def cases(text: str) -> dict[str, str]:
+    """Bodies of functions by their names, which stand above them as comments."""
+    parts = re.split(r"^# (\w+)\n", text, flags=re.MULTILINE)[1:]
+    return {
+        name: textwrap.indent(body.strip("\n"), "    ")[4:] for name, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
 def module(body: str) -> str:
     return HEAD + textwrap.dedent(body).lstrip("\n")
 
@@ -57,100 +66,375 @@ def indexed() -> list[tuple[Any, ...]]:
     return [(torch.rand(5, 3), torch.tensor(1)), (torch.rand(5, 3), torch.tensor(0))]
 
 
-BRANCHES = {
-    "elif": "if x.sum() > 10:\n        x = x + 1\n    elif x.sum() > 0:\n        x = x * 2\n    else:\n        x = x - 1\n    return x * 2",
-    "several": "if x.sum() > 0:\n        y, z = x + 1, x * 2\n    else:\n        y = x - 1\n        z = x * 3\n    return y * z",
-    "swap": "y = x * 2\n    if x.sum() > 0:\n        x, y = y, x\n    return x - y * 3",
-    "nested": "y = x\n    if x.sum() > 0:\n        y = x * 2\n        if x.max() > 0.5:\n            y = y + 1\n    return y * 1",
-    "nested_return": "if x.sum() > 0:\n        if x.max() > 0.5:\n            return x + 1\n        else:\n            return x + 2\n    return x * 3",
-    "temporary": "if x.sum() > 0:\n        h = x * 2\n        x = h + h\n    return x * 2",
-    "not": "if not x.sum() > 0:\n        x = x * 2\n    return x + 1",
-    "or": "if x.sum() > 100 or x.max() < 0:\n        x = x * 2\n    return x + 1",
-    "ternary": "y = x * 2 if x.mean() > 0 else x - 1\n    return y",
-    "nested_ternary": "return x * 2 if x.mean() > 1 else (x - 1 if x.mean() > 0 else x * 5)",
-    "early": "y = x * 2\n    if x.sum() > 0:\n        return y + 1\n    z = y * 3\n    return z - 1",
-    "tuple": "if x.sum() > 0:\n        return x + 1, x * 2\n    return x - 1, x * 3",
-    "static": "if x.dim() == 2 and (x > 0).all():\n        x = x * 2\n    return x + 1",
-    "bool_call": "if bool(x.sum() > 0):\n        x = x * 2\n    return x + 1",
-    "truth": "if x.sum():\n        x = x * 2\n    return x + 1",
-    "any_rows": "if (x > 0).any() and not (x > 100).any():\n        x = x * 2\n    return x + 1",
-    "item": "s = x.sum().item()\n    if s > 0:\n        x = x * 2\n    return x + 1",
-    "item_chain": "if 0 < x.sum().item() < 100:\n        x = x * 2\n    return x + 1",
-    "in_loop": "for i in range(3):\n        if x.sum() > i:\n            x = x + 1\n    return x * 2",
-    "sqrt": "if (x > 0).all():\n        y = x.abs().sqrt()\n    else:\n        y = x * 2\n    return y",
-    "call": "h = F.relu(x)\n    if h.sum() > 0:\n        h = F.gelu(h)\n    return h * 2",
-    "equal": "if torch.equal(x, x.abs()):\n        x = x * 2\n    return x + 1",
-}
+BRANCHES = cases("""
+# elif
+if x.sum() > 10:
+    x = x + 1
+elif x.sum() > 0:
+    x = x * 2
+else:
+    x = x - 1
+return x * 2
 
-LOOPS = {
-    "break": "for i in range(4):\n        x = x * 2\n        if x.sum() > 30:\n            break\n    return x + 1",
-    "continue": "y = x * 0\n    for i in range(3):\n        if x.sum() > i:\n            continue\n        y = y + x\n    return y",
-    "while": "y = x.abs()\n    while y.sum() < 100:\n        y = y * 2\n    return y",
-    "break_first": "for i in range(4):\n        if x.sum() > 30:\n            break\n        x = x * 2\n    return x + 1",
-}
+# several
+if x.sum() > 0:
+    y, z = x + 1, x * 2
+else:
+    y = x - 1
+    z = x * 3
+return y * z
 
-GUARDS = {
-    "raise": 'if (x < 0).any():\n        raise ValueError("negative")\n    return x.sqrt()',
-    "raise_format": 'if (x < 0).any():\n        raise ValueError(f"negative {x.shape}: {x}")\n    return x.sqrt()',
-    "raise_not": 'if not (x >= 0).all():\n        raise ValueError("negative")\n    return x.sqrt()',
-    "raise_item": 'if x.min().item() < 0:\n        raise ValueError("negative")\n    return x.sqrt()',
-    "raise_else": 'if x.min() < 0:\n        raise ValueError("negative")\n    else:\n        x = x + 1\n    return x.sqrt()',
-    "assert_not": 'assert not (x < 0).any(), "negative"\n    return x.sqrt()',
-    "assert_and": "assert (x > 0).all() and (x < 5).all()\n    return x.sqrt()",
-    "assert_item": "assert x.min().item() > 0\n    return x.sqrt()",
-    "assert_format": 'assert (x > 0).all() and x.sum() > 0, f"bad {x}"\n    return x.sqrt()',
-}
+# swap
+y = x * 2
+if x.sum() > 0:
+    x, y = y, x
+return x - y * 3
 
-OUTPUT = {
-    "print": 'y = x + 1\n    print("y", y.sum(), sep="=")\n    return y * 2',
-    "print_item": 'y = x + 1\n    print("y %d" % y.sum().item(), int(y.sum()), end="!")\n    return y * 2',
-    "print_format": 'y = x + 1\n    print(f"{y.sum().item():.2f} {y.shape}")\n    return y * 2',
-    "print_loop": 'for i in range(2):\n        x = x + 1\n        print(i, x.mean())\n    return x',
-    "print_if": 'y = x + 1\n    if y.sum() > 0:\n        print("positive", y.sum())\n    return y',
-    "logger": 'y = x + 1\n    logger.info("y %s %s", y.shape, y.sum())\n    return y',
-    "logger_item": 'y = x + 1\n    logger.warning(f"sum {y.sum().item():.3f}")\n    return y',
-    "logger_if": 'if x.sum() > 0:\n        logger.warning("positive")\n    return x * 2',
-    "in_try": 'try:\n        y = x + 1\n        print("a")\n    finally:\n        x = x * 2\n    return x + y',
-}
+# nested
+y = x
+if x.sum() > 0:
+    y = x * 2
+    if x.max() > 0.5:
+        y = y + 1
+return y * 1
 
-SCALARS = {
-    "multiply": "return x * x.sum().item()",
-    "float": "s = float(x.mean())\n    return x / (s + 10)",
-    "add": "return x + x.max().item() * 2",
-    "accumulate": "total = 0.0\n    for i in range(3):\n        total += x[i].sum().item()\n    return x * total",
-    "clamp": "y = x.clone()\n    y[y < 0] = 0\n    return y * y.sum().item()",
-    "math": "return x * math.exp(x.mean())",
-    "unpack": "a, b, c, d = x[0].tolist()\n    return x * a + d",
-    "minimum": "m = max(0.0, x.max().item())\n    return x + m",
-}
+# nested_return
+if x.sum() > 0:
+    if x.max() > 0.5:
+        return x + 1
+    else:
+        return x + 2
+return x * 3
 
-SHAPES = {
-    "sum": "return x[x > 0].sum()",
-    "mean": "return x[x.abs() > 0].mean()",
-    "count": "return x * (x > 0).nonzero().shape[0]",
-    "count_length": "return x + len(x[x > 0])",
-    "double": "y = x * 1\n    m = y > 0\n    y[m] = y[m] * 2\n    return y",
-    "increment": "y = x * 1\n    y[y > 0] += 1\n    return y",
-    "select": "return x.masked_select(x > 0).sum()",
-}
+# temporary
+if x.sum() > 0:
+    h = x * 2
+    x = h + h
+return x * 2
 
-PYTHON = {
-    "deepcopy": "y = copy.deepcopy(x)\n    return y + 1",
-    "module": 'return x * importlib.import_module("math").pi',
-    "gc": "y = x + 1\n    gc.collect()\n    return y",
-    "environ": 'os.environ["JUDGED"] = "1"\n    return x + 1',
-    "class": "class Two:\n        value = 2\n    return x * Two.value",
-    "power": "return pow(x, 2)",
-    "cpu_count": "return x * min(os.cpu_count(), 1)",
-}
+# not
+if not x.sum() > 0:
+    x = x * 2
+return x + 1
 
-INDICES = {
-    "item": "return x[n.item()] * 2",
-    "argmax": "return x[x[:, 0].argmax()] * 2",
-    "store": "y = x.clone()\n    y[n.item()] = 0\n    return y",
-    "column": "return x[:, n.item()] + 1",
-    "store_row": "y = x.clone()\n    y[n.item()] = y[0] * 2\n    return y",
-}
+# or
+if x.sum() > 100 or x.max() < 0:
+    x = x * 2
+return x + 1
+
+# ternary
+y = x * 2 if x.mean() > 0 else x - 1
+return y
+
+# nested_ternary
+return x * 2 if x.mean() > 1 else (x - 1 if x.mean() > 0 else x * 5)
+
+# early
+y = x * 2
+if x.sum() > 0:
+    return y + 1
+z = y * 3
+return z - 1
+
+# tuple
+if x.sum() > 0:
+    return x + 1, x * 2
+return x - 1, x * 3
+
+# static
+if x.dim() == 2 and (x > 0).all():
+    x = x * 2
+return x + 1
+
+# bool_call
+if bool(x.sum() > 0):
+    x = x * 2
+return x + 1
+
+# truth
+if x.sum():
+    x = x * 2
+return x + 1
+
+# any_rows
+if (x > 0).any() and not (x > 100).any():
+    x = x * 2
+return x + 1
+
+# item
+s = x.sum().item()
+if s > 0:
+    x = x * 2
+return x + 1
+
+# item_chain
+if 0 < x.sum().item() < 100:
+    x = x * 2
+return x + 1
+
+# in_loop
+for i in range(3):
+    if x.sum() > i:
+        x = x + 1
+return x * 2
+
+# sqrt
+if (x > 0).all():
+    y = x.abs().sqrt()
+else:
+    y = x * 2
+return y
+
+# call
+h = F.relu(x)
+if h.sum() > 0:
+    h = F.gelu(h)
+return h * 2
+
+# equal
+if torch.equal(x, x.abs()):
+    x = x * 2
+return x + 1
+""")
+
+LOOPS = cases("""
+# break
+for i in range(4):
+    x = x * 2
+    if x.sum() > 30:
+        break
+return x + 1
+
+# continue
+y = x * 0
+for i in range(3):
+    if x.sum() > i:
+        continue
+    y = y + x
+return y
+
+# while
+y = x.abs()
+while y.sum() < 100:
+    y = y * 2
+return y
+
+# break_first
+for i in range(4):
+    if x.sum() > 30:
+        break
+    x = x * 2
+return x + 1
+""")
+
+GUARDS = cases("""
+# raise
+if (x < 0).any():
+    raise ValueError("negative")
+return x.sqrt()
+
+# raise_format
+if (x < 0).any():
+    raise ValueError(f"negative {x.shape}: {x}")
+return x.sqrt()
+
+# raise_not
+if not (x >= 0).all():
+    raise ValueError("negative")
+return x.sqrt()
+
+# raise_item
+if x.min().item() < 0:
+    raise ValueError("negative")
+return x.sqrt()
+
+# raise_else
+if x.min() < 0:
+    raise ValueError("negative")
+else:
+    x = x + 1
+return x.sqrt()
+
+# assert_not
+assert not (x < 0).any(), "negative"
+return x.sqrt()
+
+# assert_and
+assert (x > 0).all() and (x < 5).all()
+return x.sqrt()
+
+# assert_item
+assert x.min().item() > 0
+return x.sqrt()
+
+# assert_format
+assert (x > 0).all() and x.sum() > 0, f"bad {x}"
+return x.sqrt()
+""")
+
+OUTPUT = cases("""
+# print
+y = x + 1
+print("y", y.sum(), sep="=")
+return y * 2
+
+# print_item
+y = x + 1
+print("y %d" % y.sum().item(), int(y.sum()), end="!")
+return y * 2
+
+# print_format
+y = x + 1
+print(f"{y.sum().item():.2f} {y.shape}")
+return y * 2
+
+# print_loop
+for i in range(2):
+    x = x + 1
+    print(i, x.mean())
+return x
+
+# print_if
+y = x + 1
+if y.sum() > 0:
+    print("positive", y.sum())
+return y
+
+# logger
+y = x + 1
+logger.info("y %s %s", y.shape, y.sum())
+return y
+
+# logger_item
+y = x + 1
+logger.warning(f"sum {y.sum().item():.3f}")
+return y
+
+# logger_if
+if x.sum() > 0:
+    logger.warning("positive")
+return x * 2
+
+# in_try
+try:
+    y = x + 1
+    print("a")
+finally:
+    x = x * 2
+return x + y
+""")
+
+SCALARS = cases("""
+# multiply
+return x * x.sum().item()
+
+# float
+s = float(x.mean())
+return x / (s + 10)
+
+# add
+return x + x.max().item() * 2
+
+# accumulate
+total = 0.0
+for i in range(3):
+    total += x[i].sum().item()
+return x * total
+
+# clamp
+y = x.clone()
+y[y < 0] = 0
+return y * y.sum().item()
+
+# math
+return x * math.exp(x.mean())
+
+# unpack
+a, b, c, d = x[0].tolist()
+return x * a + d
+
+# minimum
+m = max(0.0, x.max().item())
+return x + m
+""")
+
+SHAPES = cases("""
+# sum
+return x[x > 0].sum()
+
+# mean
+return x[x.abs() > 0].mean()
+
+# count
+return x * (x > 0).nonzero().shape[0]
+
+# count_length
+return x + len(x[x > 0])
+
+# double
+y = x * 1
+m = y > 0
+y[m] = y[m] * 2
+return y
+
+# increment
+y = x * 1
+y[y > 0] += 1
+return y
+
+# select
+return x.masked_select(x > 0).sum()
+""")
+
+PYTHON = cases("""
+# deepcopy
+y = copy.deepcopy(x)
+return y + 1
+
+# module
+return x * importlib.import_module("math").pi
+
+# gc
+y = x + 1
+gc.collect()
+return y
+
+# environ
+os.environ["JUDGED"] = "1"
+return x + 1
+
+# class
+class Two:
+    value = 2
+return x * Two.value
+
+# power
+return pow(x, 2)
+
+# cpu_count
+return x * min(os.cpu_count(), 1)
+""")
+
+INDICES = cases("""
+# item
+return x[n.item()] * 2
+
+# argmax
+return x[x[:, 0].argmax()] * 2
+
+# store
+y = x.clone()
+y[n.item()] = 0
+return y
+
+# column
+return x[:, n.item()] + 1
+
+# store_row
+y = x.clone()
+y[n.item()] = y[0] * 2
+return y
+""")
 
 
 @pytest.mark.parametrize("body", BRANCHES.values(), ids=BRANCHES)
@@ -160,7 +444,7 @@ def test_branch(body: str) -> None:
 
 @pytest.mark.parametrize("body", LOOPS.values(), ids=LOOPS)
 def test_loop(body: str) -> None:
-    judge(module(f"def case(x):\n    {body}\n") + INPUTS, both)
+    judge(module(f"def case(x):\n    {body}\n") + INPUTS, plain if "while" in body else both)
 
 
 @pytest.mark.parametrize("body", GUARDS.values(), ids=GUARDS)
@@ -203,25 +487,77 @@ def test_index(body: str) -> None:
 INPUTS = "\n\ndef example_inputs():\n    return [(torch.rand(4, 4),)]\n"
 
 
-REFUSED = {
-    "prints": "if x.sum() > 0:\n        x = helper(x)\n    return x",
-    "shapes": "if x.sum() > 0:\n        x = x[:1]\n    return x * 2",
-    "dtypes": "y = x\n    if x.sum() > 0:\n        y = x > 0\n    return y",
-    "random": "if x.sum() > 0:\n        x = x + torch.rand_like(x)\n    return x",
-    "flag": "flag = False\n    if x.sum() > 0:\n        flag = True\n    return x, flag",
-    "in_try": 'try:\n        if x.sum() > 0:\n            raise ValueError("a")\n    except ValueError:\n        x = x + 1\n    return x',
-    "range": "y = x\n    for i in range(int(x.sum())):\n        y = y[: i + 1]\n    return y",
-    "returned": "return x + 1, x.sum().item()",
-    "list": "out = []\n    if x.sum() > 0:\n        out.append(x)\n    return out",
-    "attribute": "if x.sum() > 0:\n        helper.seen = True\n    return x",
-    "alias": "y = x\n    if x.sum() > 0:\n        y = x * 2\n    y.add_(1)\n    return y",
-}
+REFUSED = cases("""
+# prints
+if x.sum() > 0:
+    x = helper(x)
+return x
+
+# shapes
+if x.sum() > 0:
+    x = x[:1]
+return x * 2
+
+# dtypes
+y = x
+if x.sum() > 0:
+    y = x > 0
+return y
+
+# random
+if x.sum() > 0:
+    x = x + torch.rand_like(x)
+return x
+
+# flag
+flag = False
+if x.sum() > 0:
+    flag = True
+return x, flag
+
+# in_try
+try:
+    if x.sum() > 0:
+        raise ValueError("a")
+except ValueError:
+    x = x + 1
+return x
+
+# range
+y = x
+for i in range(int(x.sum())):
+    y = y[: i + 1]
+return y
+
+# returned
+return x + 1, x.sum().item()
+
+# list
+out = []
+if x.sum() > 0:
+    out.append(x)
+return out
+
+# attribute
+if x.sum() > 0:
+    helper.seen = True
+return x
+
+# alias
+y = x
+if x.sum() > 0:
+    y = x * 2
+y.add_(1)
+return y
+""")
 
 
 @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
 def test_refusal(body: str) -> None:
     text = module(f"def case(x):\n    {body}\n") + INPUTS
-    text = text.replace("@torch.compile", "def helper(x):\n    global seen\n    seen = x\n    return x\n\n\n@torch.compile")
+    text = text.replace(
+        "@torch.compile", "def helper(x):\n    global seen\n    seen = x\n    return x\n\n\n@torch.compile"
+    )
     mended = mend_text(text)
     assert mended.source.text == text
     assert mended.left

@@ -1,0 +1,62 @@
+"""The documentation of the rewrites, made from their docstrings: `python -m graphmend.transforms.document
+FOLDER` writes it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from graphmend.transforms.catalogue import CATALOGUE, Rewrite
+
+HEADINGS = ("Before", "After", "Legal when", "Differs in")
+
+
+def documented() -> dict[str, Rewrite]:
+    """Every rewrite of the catalogue by its file's name."""
+    return {r.__module__.rpartition(".")[2]: r for _, rewrites in CATALOGUE for r in rewrites}
+
+
+def sections(rewrite: Rewrite) -> tuple[str, dict[str, str]]:
+    """The first sentences of a rewrite's docstring, and its sections by heading."""
+    lines = (sys.modules[rewrite.__module__].__doc__ or "").strip().splitlines()
+    found: dict[str, list[str]] = {"": []}
+    heading = ""
+    for line in lines:
+        if line.removesuffix(":") in HEADINGS and line.endswith(":"):
+            heading = line.removesuffix(":")
+            found[heading] = []
+        else:
+            found[heading].append(line.removeprefix("    ") if heading else line)
+    return "\n".join(found.pop("")).strip(), {h: "\n".join(text).strip("\n") for h, text in found.items()}
+
+
+def page(name: str, rewrite: Rewrite) -> str:
+    """A rewrite's page."""
+    summary, parts = sections(rewrite)
+    codes = [code for code, rewrites in CATALOGUE if rewrite in rewrites]
+    text = [f"# {name}", "", summary, "", f"Answers {', '.join(codes)}.", ""]
+    for heading in HEADINGS:
+        body = parts[heading]
+        text += [f"## {heading}", "", *(["```python", body, "```"] if heading in ("Before", "After") else [body]), ""]
+    return "\n".join(text)
+
+
+def pages() -> dict[str, str]:
+    """File names and texts of the whole folder."""
+    rewrites = documented()
+    made = {f"{name}.md": page(name, rewrite) for name, rewrite in sorted(rewrites.items())}
+    rows = [f"| [{name}]({name}.md) | {_first_line(rewrites[name])} |" for name in sorted(rewrites)]
+    made["README.md"] = "\n".join(["# Rewrites", "", "| rewrite | does |", "|---|---|", *rows, ""])
+    return made
+
+
+def _first_line(rewrite: Rewrite) -> str:
+    return " ".join(sections(rewrite)[0].split("\n\n")[0].split())
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in pages().items():
+        (folder / file).write_text(text, encoding="utf-8")
