@@ -1,0 +1,55 @@
+"""The models in `examples/`: what reading finds TorchDynamo confirms, and mending leaves only what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmend.cli.main import main
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
+
+#: what is left of each model after all mends, safe and unsafe
+LEFT = {"gated_classifier": [], "token_pruner": ["GM402"], "guarded_step": []}
+
+
+@pytest.fixture(params=LEFT)
+def example(request: pytest.FixtureRequest, root: Path, tmp_path: Path) -> Path:
+    """A copy of one model's file."""
+    return Path(shutil.copy(root / "examples" / f"{request.param}.py", tmp_path))
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    """What a command answers as JSON."""
+    assert main([*words, "--output-format", "json"]) in (0, 1), capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+def test_findings_are_confirmed_and_mended(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--mend", "--unsafe-fixes", "--device", "cpu", "--python", sys.executable)
+    (report,) = answer(capsys, "verify", *words, str(example))
+    assert report["findings"]
+    assert {f["verdict"] for f in report["findings"]} == {"confirmed"}
+    assert not [f for f in report["findings"] if f["code"].startswith("GM9")]  # seen by TorchDynamo alone
+
+    (mended,) = report["after"]["targets"]
+    assert mended["comparison"]["equal"], mended["comparison"]
+    assert main(["check", "--no-cache", "--fix", "--unsafe-fixes", "--exit-zero", str(example)]) == 0
+    capsys.readouterr()
+    left = answer(capsys, "check", "--no-cache", str(example))
+    assert [finding["code"] for finding in left] == LEFT[example.stem]
+    assert all(finding["refusal"] for finding in left)
+    assert [b["location"]["row"] for b in mended["breaks"]] == [finding["location"]["row"] for finding in left]
+
+
+def test_each_model_is_in_the_readme(root: Path) -> None:
+    text = (root / "examples" / "README.md").read_text("utf-8")
+    models = {path.stem for path in (root / "examples").glob("*.py")} - {"demo"}
+    assert models == LEFT.keys()
+    assert all(f"{name}.py" in text for name in models)
