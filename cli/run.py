@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         program = Script(args.program[1:] if args.program[:1] == ["--"] else args.program)
     importer = _install(args, program)
-    atexit.register(_report, importer.report, args.report, os.getpid())  # after whatever the program registers
+    atexit.register(_report, importer, args.report, os.getpid())  # runs after whatever the program registers
     return _status(lambda: program.run(importer))
 
 
@@ -211,35 +211,39 @@ def _trim(error: BaseException | None, seen: frozenset[int] = frozenset()) -> No
 # What was done
 
 
-def _report(report: Report, file: Path | None, process: int) -> None:
+def _report(importer: Importer, file: Path | None, process: int) -> None:
     """Says once, at the end, what was mended. A forked child that ends says nothing."""
     if os.getpid() != process:
         return
+    unused = sorted(importer.targets.unused)
     if file is None:
-        _tell(_lines(report))
+        _tell(_lines(importer.report, unused))
         return
     try:
-        file.write_text(json.dumps(_as_json(report), indent=2) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(_as_json(importer.report, unused), indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         complain(f"run: {file}: {error.strerror}")
 
 
 def _tell(lines: list[str]) -> None:
+    if sys.stderr is None:
+        return
     try:
         print("\n".join(lines), file=sys.stderr)
     except (OSError, ValueError, AttributeError):
         return  # the program closed its standard error
 
 
-def _as_json(report: Report) -> dict[str, Any]:
+def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
     return {
         "mended": [{"path": path, "mends": list(outcome.mends)} for path, outcome in report.mended.items()],
         "left": [{"path": path, **note} for path, notes in report.left.items() for note in notes],
         "problems": [{"path": path, "reason": reason} for path, reason in report.problems.items()],
+        "unused": unused,
     }
 
 
-def _lines(report: Report) -> list[str]:
+def _lines(report: Report, unused: list[str]) -> list[str]:
     count = len(report.mended)
     lines = [
         f"graphmend: mended {count} {'module' if count == 1 else 'modules'}"
@@ -256,5 +260,6 @@ def _lines(report: Report) -> list[str]:
         lines.append(
             f"graphmend: {left} {'break is' if left == 1 else 'breaks are'} left as they were (--report FILE says why)"
         )
+    lines += [f"graphmend: no module of {name} was imported" for name in unused]
     lines += [f"graphmend: {path}: {reason}" for path, reason in report.problems.items()]
     return lines

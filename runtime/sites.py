@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,4 +49,8 @@ def add(site: Site) -> str:
 
 def run(key: str, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> None:
     """Makes the output call that a graph has come to."""
-    _sites[key].run(tensors, numbers)
+    if (site := _sites.get(key)) is None:
+        lost = f"the output of {key} is lost: its graph was saved by another process"
+        warnings.warn(lost, RuntimeWarning, stacklevel=1)
+        return
+    site.run(tensors, numbers)

@@ -129,7 +129,9 @@ class Mender:
     def _settings(self) -> Settings:
         from graphmend.analysis.settings import Settings
 
-        return Settings(torch_version=self._interpreter.torch_version)
+        loaded = getattr(sys.modules.get("torch"), "__version__", None)
+        minor = ".".join(str(loaded).split(".")[:2]) if loaded else self._interpreter.torch_version
+        return Settings(torch_version=minor)
 
 
 def _note(finding: Finding) -> Note:

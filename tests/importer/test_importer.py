@@ -128,6 +128,18 @@ def test_packages_by_name_and_nothing_beside_them(start: Start) -> None:
     assert [Path(path).name for path in importer.report.mended] == ["inner.py"]
 
 
+def test_part_of_a_package_can_be_named(start: Start, tmp_path: Path) -> None:
+    files = {"gm_pkg/__init__.py": MODULE, "gm_pkg/sub/__init__.py": MODULE, "gm_pkg/sub/inner.py": MODULE}
+    importer = start(files, names=("gm_pkg.sub", "gm_absent"))
+    assert importer.targets.unused == {"gm_pkg.sub", "gm_absent"}
+    assert importlib.import_module("gm_pkg.sub.inner").function() == 11
+    assert importlib.import_module("gm_pkg").function() == 1
+    assert importer.targets.unused == {"gm_absent"}
+    spec = importlib.util.spec_from_file_location("renamed", tmp_path / "gm_pkg/sub/inner.py")
+    assert spec is not None
+    assert isinstance(spec.loader, MendingLoader), "code is loaded from a package under other names too"
+
+
 def test_a_folder_does_not_include_what_is_installed_in_it(start: Start) -> None:
     start({"site-packages/gm_installed.py": MODULE, "gm_mod.py": MODULE})
     sys.path.insert(0, str(Path(sys.path[0]) / "site-packages"))

@@ -184,6 +184,7 @@ def test_named_packages_replace_the_programs_own_folder(run: Run, tmp_path: Path
     got = run(*target, "--report", "report.json", "program.py", program=program, model=MODEL, elsewhere="")
     assert (got.status, got.said) == (0, [])
     report = json.loads((tmp_path / "report.json").read_text())
+    assert report["unused"] == ([] if "model" in target else ["elsewhere"])
     assert [entry["path"] for entry in report["mended"]] == ([str(tmp_path / "model.py")] if "model" in target else [])
     for entry in report["mended"]:
         assert {(note["row"], note["code"], note["applicability"]) for note in entry["mends"]} == {
