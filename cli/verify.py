@@ -9,6 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import Console
+from rich.markup import escape
+
 from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.static import Judged, Static, interpreter_for
 from graphmend.dynamo.report import Report
@@ -194,21 +197,13 @@ def _judged(report: Report, configurations: Configurations, args: argparse.Names
 async def _check(args: argparse.Namespace, requests: Sequence[Request]) -> list[Report]:
     service = Service()
     try:
-        return [await service.check(request, _progress(args, request)) for request in requests]
+        with Console(stderr=True).status("starting the check") as shown:  # on a terminal only
+            return [await service.check(request, lambda stage: shown.update(escape(stage))) for request in requests]
     finally:
         await service.close()
 
 
-def _progress(args: argparse.Namespace, request: Request):  # type: ignore[no-untyped-def]
-    """Shows the stage on a terminal, on one line that the next stage overwrites."""
-    if not sys.stderr.isatty() or args.output_format == "json":
-        return None
-    return lambda stage: print(f"\r\x1b[K{stage} ...", end="\r", file=sys.stderr, flush=True)
-
-
 def _write(args: argparse.Namespace, reports: Sequence[Report], judged: Sequence[list[Judged]]) -> None:
-    if sys.stderr.isatty() and args.output_format != "json":
-        print("\r\x1b[K", end="", file=sys.stderr)
     if args.output_format == "json":
         from graphmend.cli.output import verify_json
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from graphmend.analysis.finding import Span
-from graphmend.dynamo.report import Break, Frame, Kind
+from graphmend.dynamo.report import Break, Frame, Kind, useful
 
 _PREFIX = re.compile(r"^[VDIWEC]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S+:\d+\] (?:\[[^\]]*\] )?(?:\[__graph_breaks\] ?)?")
 _START = re.compile(r"^Graph break in user code at (?P<path>.*):(?P<line>\d+)$")
@@ -77,7 +77,7 @@ def _break(block: list[str], in_project: Callable[[str], bool]) -> Break:
         gb_type=_type(first, said),
         gb_id=f"GB{page[1]}" if page else None,
         reason=" ".join(explanation[1].split()) if explanation else said,
-        hints=tuple(" ".join(hint.split()) for hint in _HINT.findall(first)),
+        hints=useful(" ".join(hint.split()) for hint in _HINT.findall(first)),
         stack=frames,
         in_project=in_project(place.path),
         wrapped_by=("another graph break",) if another else (),

@@ -6,7 +6,7 @@ Knows no process and no protocol of the editor.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -231,6 +231,13 @@ def _target(data: Mapping[str, Any]) -> TargetReport:
     )
 
 
+def useful(hints: Iterable[str]) -> tuple[str, ...]:
+    """Dynamo's hints, without the one that loses output: `reorderable_logging_functions` drops what functions print
+    that are inlined, and prints values as they are later (torch 2.13.0).
+    """
+    return tuple(hint for hint in hints if "reorderable_logging_functions" not in hint)
+
+
 def break_(data: Mapping[str, Any]) -> Break:
     return Break(
         path=data["file"],
@@ -240,7 +247,7 @@ def break_(data: Mapping[str, Any]) -> Break:
         gb_type=data["gb_type"],
         gb_id=data["gb_id"],
         reason=data["reason"],
-        hints=tuple(data["hints"]),
+        hints=useful(data["hints"]),
         stack=tuple(Frame(f["file"], f["function"], Span(*f["span"])) for f in data["stack"]),
         in_project=data["in_project"],
         wrapped_by=tuple(data["wrapped_by"]),

@@ -7,6 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from rich.console import Console
+from rich.text import Text
+
 from graphmend.cli.output.paths import relative
 
 if TYPE_CHECKING:
@@ -22,7 +25,18 @@ EFFECTS = {
 }
 
 
-def write(reports: Sequence[Report], judged: Sequence[Sequence[Judged]], out: TextIO) -> None:
+class Page:
+    """A terminal, where there is one, shows styles; a file or a pipe gets the bare text. Lines are never folded."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._console = Console(file=out, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+    def write(self, text: str, style: str | None = None) -> None:
+        self._console.print(Text(text, style or ""), end="")
+
+
+def write(reports: Sequence[Report], judged: Sequence[Sequence[Judged]], to: TextIO) -> None:
+    out = Page(to)
     for report, findings in zip(reports, judged, strict=True):
         for target in report.targets:
             if target.problem is None:
@@ -34,13 +48,13 @@ def write(reports: Sequence[Report], judged: Sequence[Sequence[Judged]], out: Te
             out.write(f"on the CPU: {note}\n")
 
 
-def _target(target: TargetReport, report: Report, out: TextIO) -> None:
-    out.write(f"{relative(report.path)}: {target.name}\n")
+def _target(target: TargetReport, report: Report, out: Page) -> None:
+    out.write(f"{relative(report.path)}: {target.name}\n", "bold")
     out.write(f"  ran       {target.inputs}  [{target.origin}; {target.device}; torch {report.torch}]\n")
     for run in target.runs[1:]:
         raised = f", which raises {run.raised}" if run.raised else ""
         out.write(f"  also with {run.inputs}{raised}\n")
-    out.write(f"  result    {_result(target)}\n")
+    out.write(f"  result    {_result(target)}\n", _colour(not target.breaks))
     for note in target.notes:
         out.write(f"  note      {note}\n")
     for item in target.breaks:
@@ -51,7 +65,7 @@ def _target(target: TargetReport, report: Report, out: TextIO) -> None:
         )
     after = None if report.after is None else next((t for t in report.after.targets if t.name == target.name), None)
     if after is not None and after.problem is None:
-        out.write(f"  mended    {_result(after)}\n")
+        out.write(f"  mended    {_result(after)}\n", _colour(not after.breaks))
         for item in after.breaks:
             _break(item, out)
         if after.comparison is not None:
@@ -63,7 +77,7 @@ def _target(target: TargetReport, report: Report, out: TextIO) -> None:
             out.write(f"  {title:<9} {steady} ({times.backend}), first call {times.cold:.4g} ms{syncs}\n")
 
 
-def _judged(findings: Sequence[Judged], out: TextIO) -> None:
+def _judged(findings: Sequence[Judged], out: Page) -> None:
     """What became of the analysis' findings, in a line for each that Dynamo did not confirm."""
     confirmed = sum(item.state == "confirmed" for item in findings)
     if findings:
@@ -79,6 +93,10 @@ def _judged(findings: Sequence[Judged], out: TextIO) -> None:
         out.write(f"  not reached: {', '.join(f'{f.code} in line {f.span.line}' for f in missed)}\n")
 
 
+def _colour(good: bool) -> str:
+    return "green" if good else "red"
+
+
 def _result(target: TargetReport) -> str:
     places = len(target.breaks)
     graphs = f"{target.graphs} graph{'s' * (target.graphs != 1)}"
@@ -88,7 +106,7 @@ def _result(target: TargetReport) -> str:
     return f"breaks in {places} place{'s' * (places != 1)}: {graphs}{ops}"
 
 
-def _break(item: Break, out: TextIO) -> None:
+def _break(item: Break, out: Page) -> None:
     name = f"{item.gb_id} {item.gb_type}" if item.gb_id else item.gb_type
     times = f" ({item.count} times)" if item.count > 1 else ""
     out.write(f"  {relative(item.path)}:{item.span.line}:{item.span.column + 1}: {name}: {EFFECTS[item.kind]}{times}\n")
@@ -97,26 +115,30 @@ def _break(item: Break, out: TextIO) -> None:
         text = source.lstrip()
         indent = len(source) - len(text)
         end = item.span.end_column if item.span.end_line == item.span.line else len(source)
-        out.write(f"      {text}\n      {' ' * (item.span.column - indent)}{'^' * max(end - item.span.column, 1)}\n")
+        out.write(f"      {text}\n")
+        out.write(f"      {' ' * (item.span.column - indent)}{'^' * max(end - item.span.column, 1)}\n", "red")
     out.write(f"      {item.reason}\n")
     for hint in item.hints:
-        out.write(f"      hint: {hint}\n")
+        out.write(f"      hint: {hint}\n", "dim")
     for frame in item.stack[:-1]:
         out.write(f"      from {relative(frame.path)}:{frame.span.line} in {frame.function}\n")
 
 
-def _comparison(comparison: Comparison, out: TextIO) -> None:
+def _comparison(comparison: Comparison, out: Page) -> None:
     if comparison.equal:
         runs = f"{comparison.runs} run{'s' * (comparison.runs != 1)}"
-        out.write(f"  compared  equal in {runs}: values, {comparison.gradients} gradients, printed text\n")
+        out.write(
+            f"  compared  equal in {runs}: values, {comparison.gradients} gradients, printed text\n", _colour(True)
+        )
         return
     for line in comparison.differences:
-        out.write(f"  differs   {line}\n")
+        out.write(f"  differs   {line}\n", _colour(False))
     for line in comparison.silenced:
-        out.write(f"  silenced  {line}\n")
+        out.write(f"  silenced  {line}\n", _colour(False))
 
 
-def write_watched(watched: Watched, out: TextIO) -> None:
+def write_watched(watched: Watched, to: TextIO) -> None:
+    out = Page(to)
     if watched.command:
         out.write(f"{watched.graphs} graphs in {watched.processes} process{'es' * (watched.processes != 1)}\n")
     for item in _ordered(watched.breaks):

@@ -75,10 +75,27 @@ class Overlay:
             sys.meta_path.insert(0, self)
 
 
+class RuntimeFinder:
+    """Lets mended text import `graphmend.runtime` where graphmend is not installed: it lies beside this folder.
+
+    Asked last: an installed one wins.
+    """
+
+    folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != "graphmend":
+            return None
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [self.folder]
+        return spec
+
+
 def load(path: str, texts: dict[str, str], name: str | None = None, root: str | None = None) -> ModuleType:
     """Imports the file at `path`."""
     overlay = Overlay(texts)
     overlay.install()
+    sys.meta_path.append(RuntimeFinder())
     found, folder = dotted_name(path)
     name = name or found
     sys.path.insert(0, root or folder)

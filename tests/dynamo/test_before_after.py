@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from graphmend.dynamo.report import Comparison, Report
+from graphmend.dynamo.service import check
+from graphmend.dynamo.targets import Request
 
 from .conftest import Checks
 
@@ -86,3 +90,21 @@ def test_silenced(compare: Compare) -> None:
 def test_raises(compare: Compare) -> None:
     _, found = compare(BEFORE.replace("x * 2", "x @ x.T @ torch.ones(7)"))
     assert any("raises RuntimeError" in line and "where the original returns" in line for line in found.differences)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="uses a shell script as interpreter")
+def test_the_runtime_is_there_where_graphmend_is_not_installed(tmp_path: Path, write: Callable[..., Path]) -> None:
+    torch = pytest.importorskip("torch")
+    packages = Path(torch.__file__).parents[1]
+    python = tmp_path / "python"
+    # without `site`, the link to an editable graphmend is not read; the folder of torch is put on the path by hand
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={packages} exec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    text = "def f(x):\n    return x\n"
+    path = write(text)
+    mended = "import graphmend.runtime\nassert callable(graphmend.runtime.emit)\n" + text
+    report = check(Request(str(path), ("f",), interpreter=str(python), mended={str(path): mended}))
+    assert report.problem is None
+    assert report.after is not None
+    assert report.after.problem is None
+    assert report.after.breaks == ()

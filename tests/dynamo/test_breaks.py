@@ -54,6 +54,7 @@ def example_inputs():
 """
     found = check(text)
     assert marked(text, found) == ["print(größe, x.shape)"]
+    assert not any("reorderable" in hint for hint in found.breaks[0].hints)  # it would lose output
 
 
 def test_lines_after_a_method_chain_over_several_lines_are_right(check: Check) -> None:
