@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import types
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,10 +19,14 @@ _LEVELS = {
     "fatal": logging.CRITICAL,
     "log": None,
 }
-_LOGGER_METHODS = {
-    getattr(logging.Logger, name): level for name, level in _LEVELS.items() if hasattr(logging.Logger, name)
+"""The functions of `logging` that write a record, and its level; None where the level is the first argument."""
+
+_FUNCTIONS: dict[types.FunctionType, int | None] = {
+    getattr(owner, name): level
+    for owner in (logging.Logger, logging)
+    for name, level in _LEVELS.items()
+    if hasattr(owner, name)
 }
-_LOGGING_FUNCTIONS = {getattr(logging, name): level for name, level in _LEVELS.items() if hasattr(logging, name)}
 
 OWN_FRAMES = 2
 """Frames of ours between the user's line and the output function: `emit` and `call`."""
@@ -40,12 +45,9 @@ class Frame:
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Calls `function` for `emit`, which was called from the user's line."""
-    if function is warnings.warn:
-        if len(args) > 2:
-            args = (*args[:2], args[2] + OWN_FRAMES, *args[3:])
-        else:
-            kwargs = {**kwargs, "stacklevel": kwargs.get("stacklevel", 1) + OWN_FRAMES}
-    elif function in _LOGGING_FUNCTIONS or getattr(function, "__func__", None) in _LOGGER_METHODS:
+    if function is warnings.warn and len(args) > 2:
+        args = (*args[:2], args[2] + OWN_FRAMES, *args[3:])
+    elif function is warnings.warn or _logger(function) is not None:
         kwargs = {**kwargs, "stacklevel": kwargs.get("stacklevel", 1) + OWN_FRAMES}
     function(*args, **kwargs)
 
@@ -54,16 +56,28 @@ def call_from(
     frames: tuple[Frame, ...], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     """Calls `function` for a graph, which has no frames; `frames` are those that were traced, the user's line first."""
-    if function is warnings.warn:
+    if function is warnings.warn and "skip_file_prefixes" not in kwargs:
         _warn(frames, *args, **kwargs)
-    elif function in _LOGGING_FUNCTIONS:
-        if not logging.root.handlers:
+    elif (logger := _logger(function)) is not None and kwargs.keys() <= {"msg", "extra", "stacklevel"}:
+        if not hasattr(function, "__self__") and not logger.handlers:
             logging.basicConfig()  # as the functions of the module do
-        _log(frames, logging.root, _LOGGING_FUNCTIONS[function], args, kwargs)
-    elif getattr(function, "__func__", None) in _LOGGER_METHODS:
-        _log(frames, function.__self__, _LOGGER_METHODS[function.__func__], args, kwargs)  # type: ignore[attr-defined]
+        _log(frames, logger, _FUNCTIONS[_python(function)], args, kwargs)
     else:
         function(*args, **kwargs)
+
+
+def _python(function: Callable[..., Any]) -> Any:
+    """The function itself, of a method too."""
+    return getattr(function, "__func__", function)
+
+
+def _logger(function: Callable[..., Any]) -> logging.Logger | None:
+    """The logger that an output function belongs to, if it finds its caller as `logging` does."""
+    plain = _python(function)
+    if not isinstance(plain, types.FunctionType) or plain not in _FUNCTIONS:
+        return None
+    logger = getattr(function, "__self__", logging.root)
+    return logger if type(logger)._log is logging.Logger._log else None
 
 
 def _at(frames: tuple[Frame, ...], stacklevel: int) -> Frame:
@@ -94,18 +108,10 @@ def _log(
         level, *rest = args
         args = tuple(rest)
     if logger.isEnabledFor(level):
-        message, *values = args
+        message, *values = (kwargs["msg"],) if "msg" in kwargs else args
         frame = _at(frames, kwargs.get("stacklevel", 1))
+        extra = kwargs.get("extra")
+        place = frame.filename, frame.line
         logger.handle(
-            logger.makeRecord(
-                logger.name,
-                level,
-                frame.filename,
-                frame.line,
-                message,
-                tuple(values),
-                None,
-                frame.function,
-                kwargs.get("extra"),
-            )
+            logger.makeRecord(logger.name, level, *place, message, tuple(values), None, frame.function, extra)
         )

@@ -468,6 +468,35 @@ def test_plain_python_reports_the_users_line() -> None:
     assert [warning.lineno - caught[0].lineno for warning in caught] == [0, 1, 2]
 
 
+class OwnLogger(logging.Logger):
+    """A logger with a way of its own to write, without a stack level."""
+
+    def _log(self, level: int, msg: object, args: Any, exc_info: Any = None, extra: Any = None) -> None:  # type: ignore[override]
+        print("own", level, msg % args)
+
+
+class Callable_:
+    """An output function that cannot be hashed."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, *values: Any) -> None:
+        print("called", *values)
+
+
+own_logger, unhashable = OwnLogger("own"), Callable_()
+
+
+def test_output_functions_of_any_make_are_called_as_they_are(check: Any) -> None:
+    def program(x: Any) -> Any:
+        emit(own_logger.warning, "sum %s", x.sum())
+        emit(unhashable, x)
+        emit(first.warning, msg="by keyword")
+        return x + 1
+
+    check(program, X)
+
+
 def test_threads_each_write_their_own_lines() -> None:
     torch._dynamo.reset()
     lines: dict[int, list[float]] = {}
