@@ -11,6 +11,7 @@ from graphmend.analysis.facts import FunctionFacts, Recording
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.project import Project
 from graphmend.analysis.region import roots
+from graphmend.analysis.report import report
 from graphmend.analysis.session import Session
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
@@ -86,14 +87,14 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
         return Result(source)
     session = Session(module, project, settings)
     _walk(session)
-    everything = {path: session.report.of(path) for path in session.report.paths()}
-    places = {(path, finding.key): (node, info) for path, found in everything.items() for finding, node, info in found}
-    by_path = {path: tuple(finding for finding, _, _ in found) for path, found in everything.items()}
+    everything = report(session.roots, session.activations)
+    places = {(path, one.finding.key): (one.node, one.info) for path, found in everything.items() for one in found}
+    by_path = {path: tuple(one.finding for one in found) for path, found in everything.items()}
     own = by_path.pop(source.path, ())
-    return Result(source, own, by_path, tuple(session.report.notes), places, (project, settings, module))
+    return Result(source, own, by_path, tuple(session.notes), places, (project, settings, module))
 
 
 def _walk(session: Session) -> None:
     assert session.module is not None
     for root in roots(session, session.module):
-        session.walk_root(root.function, root.region, root.given)
+        session.walk_root(root)

@@ -46,15 +46,43 @@ def dotted(node: ast.expr) -> str | None:
 class FunctionInfo:
     """A function or lambda: where it stands and how it takes its arguments."""
 
-    def __init__(self, node: FunctionNode, module: ModuleInfo, owner: ClassInfo | None = None, outer: str = "") -> None:
+    def __init__(
+        self, node: FunctionNode, module: ModuleInfo, owner: ClassInfo | None = None, outer: FunctionInfo | None = None
+    ) -> None:
         self.node = node
         self.module = module
         self.owner = owner
+        self.outer = outer
+        self._source: Source | None = None
+        self._shift = 0
         self.name = getattr(node, "name", "<lambda>")
-        prefix = owner.qualname if owner is not None else outer
-        self.qualname = f"{prefix}.{self.name}" if prefix else self.name
+        prefix = owner.qualname if owner is not None else outer.qualname if outer is not None else ""
+        self.qualname: str = f"{prefix}.{self.name}" if prefix else self.name
         self.uses: dict[str, str] | None = None
         """Names that the body uses as only a tensor can be used, once that was asked."""
+
+    @property
+    def source(self) -> Source:
+        """The text that the nodes' positions are those of: the module's, or the function's own after an edit of it."""
+        return self.outer.source if self.outer is not None else self._source or self.module.source
+
+    @property
+    def shift(self) -> int:
+        """How many lines the function has moved down since it was parsed."""
+        return self.outer.shift if self.outer is not None else self._shift
+
+    def moved(self, lines: int) -> None:
+        """Text above the function grew by so many lines."""
+        self._shift += lines
+
+    def replaced(self, node: FunctionNode, source: Source) -> None:
+        """The function's own text was edited and parsed again; its header says what it said before."""
+        self.node = node
+        self._source = source
+        self._shift = 0
+        self.uses = None
+        for name in ("parameters", "defaults", "is_abstract"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def parameters(self) -> list[ast.arg]:

@@ -60,7 +60,7 @@ def _forwards(session: Session, module: ModuleInfo, site: ast.Call | None) -> It
         if forward is None or _untraced(forward):
             continue
         if site is not None:
-            evidence = f"{cls.name} is compiled through {_short(site.func)}(...) at line {site.lineno}"
+            evidence = f"{cls.name} is compiled through {_short(site.func)}(...)"
             region = Region("compiled", evidence, (module.source.path, module.source.span(site)))
         else:
             evidence = f"{cls.name} is a torch.nn.Module; its forward is assumed to be compiled"
@@ -182,7 +182,7 @@ def _root(
     session: Session, module: ModuleInfo, function: Function, node: ast.expr, site: ast.Call | None, capture: bool
 ) -> Root:
     fullgraph = site is not None and _constant_keyword(site, "fullgraph") is True
-    evidence = f"{function.info.qualname} is compiled at line {node.lineno}: {_short(node)}"
+    evidence = f"{function.info.qualname} is compiled: {_short(node)}"
     region = Region(
         "compiled", evidence, (module.source.path, module.source.span(node)), fullgraph, fullgraph or capture
     )

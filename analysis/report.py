@@ -4,88 +4,110 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.events import Call, Event
-from graphmend.analysis.finding import Effect, Finding, Related
-from graphmend.analysis.settings import Settings
+from graphmend.analysis.activation import Activation, Verdict, reached
+from graphmend.analysis.events import Situation
+from graphmend.analysis.finding import Effect, Finding, Related, Span
 
 if TYPE_CHECKING:
     from graphmend.analysis.definitions import FunctionInfo
     from graphmend.analysis.region import Region
-    from graphmend.analysis.rules.rule import Break, Rule
 
 #: enclosing blocks out of which Dynamo can't resume (torch 2.13): it gives the whole frame up
 _LOSES_FRAME = frozenset({"for", "while", "try", "except", "with"})
 
 
-class Report:
-    """The findings of one check, in every file that it reached."""
+class Found(NamedTuple):
+    """A finding with the node and the function that it stands in."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.notes: list[str] = []
-        self._found: dict[tuple[str, int, int, str], tuple[Finding, ast.expr | ast.stmt, FunctionInfo]] = {}
-
-    def note(self, text: str) -> None:
-        """Remember something that could not be followed."""
-        if text not in self.notes:
-            self.notes.append(text)
-
-    def add(self, rule: Rule, verdict: Break, event: Event, info: FunctionInfo, region: Region) -> None:
-        """Keep a finding; a surer one replaces one for the same place."""
-        if not self.settings.selects(rule.code):
-            return
-        source = info.module.source
-        node = event.node
-        place = (source.path, node.lineno, node.col_offset, rule.code)
-        certain = not verdict.likely and not event.situation.conditional
-        old = self._found.get(place)
-        if old is not None and (old[0].certainty == "certain" or not certain):
-            return
-        chain = list(verdict.origin.chain()) if verdict.origin is not None else []
-        text = " ".join(ast.unparse(node).split()) if isinstance(node, ast.expr) else ""
-        finding = Finding(
-            code=rule.code,
-            name=rule.name,
-            message=rule.message.format(**verdict.fill) if verdict.fill else rule.message,
-            path=source.path,
-            span=source.span(node),
-            function=info.qualname,
-            region=region.kind,
-            certainty="certain" if certain else "likely",
-            effect=verdict.effect or effect_of(event, region),
-            evidence=(*([region.evidence] if region.evidence else []), *chain),
-            advice=rule.advice,
-            gb_id=verdict.gb_id,
-            default_flags_only=verdict.default_only,
-            related=(Related(*region.site, region.evidence or "compiled here"),) if region.site is not None else (),
-            key=hashlib.blake2b(f"{rule.code}|{info.qualname}|{text}".encode(), digest_size=8).hexdigest(),
-            facts={"call": event.callee} if isinstance(event, Call) else {},
-        )
-        self._found[place] = (finding, node, info)
-
-    def of(self, path: str) -> list[tuple[Finding, ast.expr | ast.stmt, FunctionInfo]]:
-        """The findings in one file, in the order of its text; equal keys are told apart by number."""
-        found = sorted((f for f in self._found.values() if f[0].path == path), key=lambda f: (f[0].span, f[0].code))
-        counted: dict[str, int] = {}
-        numbered = []
-        for finding, node, info in found:
-            count = counted[finding.key] = counted.get(finding.key, 0) + 1
-            if count > 1:
-                object.__setattr__(finding, "key", f"{finding.key}-{count}")
-            numbered.append((finding, node, info))
-        return numbered
-
-    def paths(self) -> list[str]:
-        """The files that have findings."""
-        return sorted({found[0].path for found in self._found.values()})
+    finding: Finding
+    node: ast.expr | ast.stmt
+    info: FunctionInfo
 
 
-def effect_of(event: Event, region: Region) -> Effect:
-    """What a break at an event costs."""
-    if region.fullgraph:
-        return "raises"
-    if event.situation.generator or any(b in _LOSES_FRAME for b in event.situation.blocks):
-        return "skips-frame"
-    return "splits"
+def loses_frame(situation: Situation) -> bool:
+    """Whether a break here costs the whole frame instead of splitting the graph."""
+    return situation.generator or any(b in _LOSES_FRAME for b in situation.blocks)
+
+
+def report(
+    roots: Iterable[tuple[Activation, Region]], activations: Mapping[Hashable, Activation]
+) -> dict[str, list[Found]]:
+    """All findings, by path, in the order of each text; equal keys are told apart by number."""
+    places: dict[tuple[str, int, int, str], Found] = {}
+    for activation, region, always in reached(roots, activations):
+        for verdict in activation.verdicts.values():
+            certain = always and not verdict.conditional and not verdict.breaks.likely
+            finding = _finding(verdict, region, certain)
+            place = (finding.path, finding.span.line, finding.span.column, finding.code)
+            old = places.get(place)
+            if old is None or (certain and old.finding.certainty == "likely"):
+                places[place] = Found(finding, verdict.node, verdict.info)
+    by_path: dict[str, list[Found]] = {}
+    for found in sorted(places.values(), key=lambda f: (f.finding.path, f.finding.span, f.finding.code)):
+        by_path.setdefault(found.finding.path, []).append(found)
+    return {path: _numbered(found) for path, found in by_path.items()}
+
+
+def _numbered(found: list[Found]) -> list[Found]:
+    counted: dict[str, int] = {}
+    result = []
+    for one in found:
+        count = counted[one.finding.key] = counted.get(one.finding.key, 0) + 1
+        if count > 1:
+            one = one._replace(finding=_with(one.finding, key=f"{one.finding.key}-{count}"))
+        result.append(one)
+    return result
+
+
+def _finding(verdict: Verdict, region: Region, certain: bool) -> Finding:
+    """The finding of a verdict; made once for each way in which it is reached."""
+    shift = verdict.info.shift
+    made = verdict.made
+    if made is not None and made[0] is region and made[1] == certain:
+        if made[2] != shift:
+            moved = _with(made[3], span=shifted(made[3].span, shift - made[2]))
+            verdict.made = (region, certain, shift, moved)
+            return moved
+        return made[3]
+    finding = _make(verdict, region, certain)
+    verdict.made = (region, certain, shift, finding)
+    return finding
+
+
+def shifted(span: Span, lines: int) -> Span:
+    """A range so many lines further down."""
+    return Span(span.line + lines, span.column, span.end_line + lines, span.end_column)
+
+
+def _with(finding: Finding, *, span: Span | None = None, key: str | None = None) -> Finding:
+    from dataclasses import replace
+
+    return replace(finding, span=span or finding.span, key=key or finding.key)
+
+
+def _make(verdict: Verdict, region: Region, certain: bool) -> Finding:
+    rule, breaks, node, info = verdict.rule, verdict.breaks, verdict.node, verdict.info
+    chain = list(breaks.origin.chain()) if breaks.origin is not None else []
+    text = " ".join(ast.unparse(node).split()) if isinstance(node, ast.expr) else ""
+    effect: Effect = breaks.effect or ("skips-frame" if verdict.loses_frame else "splits")
+    return Finding(
+        code=rule.code,
+        name=rule.name,
+        message=rule.message.format(**breaks.fill) if breaks.fill else rule.message,
+        path=info.module.source.path,
+        span=shifted(info.source.span(node), info.shift),
+        function=info.qualname,
+        region=region.kind,
+        certainty="certain" if certain else "likely",
+        effect="raises" if region.fullgraph else effect,
+        evidence=(*([region.evidence] if region.evidence else []), *chain),
+        advice=rule.advice,
+        gb_id=breaks.gb_id,
+        default_flags_only=breaks.default_only,
+        related=(Related(*region.site, region.evidence or "compiled here"),) if region.site is not None else (),
+        key=hashlib.blake2b(f"{rule.code}|{info.qualname}|{text}".encode(), digest_size=8).hexdigest(),
+        facts={"call": verdict.callee} if verdict.callee is not None else {},
+    )

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.attributes import Method, find_method, global_name
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
@@ -18,10 +19,10 @@ from graphmend.analysis.events import Call, Event, Generator
 from graphmend.analysis.facts import Recording
 from graphmend.analysis.flow import Walker
 from graphmend.analysis.project import NEVER_READ, Project
-from graphmend.analysis.region import Region
-from graphmend.analysis.report import Report
+from graphmend.analysis.region import Region, Root
+from graphmend.analysis.report import loses_frame
 from graphmend.analysis.rules import RULES
-from graphmend.analysis.rules.rule import Context, Rule
+from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.torch_facts import Returns, load
 from graphmend.analysis.tracing import WHILE_TRACING
@@ -72,7 +73,9 @@ class Session:
         self.project = project
         self.settings = settings
         self.torch = load(settings.torch_version)
-        self.report = Report(settings)
+        self.notes: list[str] = []
+        self.roots: list[tuple[Activation, Region]] = []
+        self.activations: dict[Hashable, Activation] = {}
         self.region = Region("assumed", None, None)
         self.within_region = False
         self.depth = 0
@@ -84,7 +87,7 @@ class Session:
         self._by_event: dict[type[Event], tuple[Rule, ...]] = {}
         self._by_callee: dict[str, tuple[Rule, ...]] = {}
         self._context = Context(self.torch, capture=False)
-        self._memo: dict[Hashable, tuple[Value, bool]] = {}
+        self._stack: list[Activation] = []
         self._active: list[FunctionInfo] = []
         self._inner: dict[FunctionNode, FunctionInfo] = {}
         self._readers: dict[Hashable, Walker] = {}
@@ -124,8 +127,16 @@ class Session:
         for rule in rules:
             verdict = rule.judge(event, self._context)
             if verdict is not None:
-                self.report.add(rule, verdict, event, w.info, self.region)
+                if self.settings.selects(rule.code):
+                    self._keep(rule, verdict, event, w.info)
                 return
+
+    def _keep(self, rule: Rule, breaks: Break, event: Event, info: FunctionInfo) -> None:
+        node, situation = event.node, event.situation
+        callee = event.callee if isinstance(event, Call) else None
+        verdict = Verdict(rule, breaks, node, info, bool(situation.conditional), loses_frame(situation), callee)
+        place = (info.module.source.path, node.lineno, node.col_offset, rule.code)
+        self._stack[-1].add(place, verdict)
 
     def signature(
         self, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value]
@@ -144,26 +155,46 @@ class Session:
 
     # -- roots
 
-    def walk_root(self, function: Function, region: Region, given: tuple[Value, ...] | None = None) -> None:
-        """Walk a function that tracing starts at. `given`: what its parameters are known to be."""
-        if self._context.capture != region.capture:
-            self._memo.clear()
-        self._context = Context(self.torch, capture=region.capture)
+    def walk_root(self, root: Root) -> None:
+        """Walk a function that tracing starts at."""
+        function, region = root.function, root.region
         self.region = region
+        self._context = Context(self.torch, capture=region.capture)
         self.within_region = True
-        info = function.info
-        env = self.parameters(info, function.bound, given)
         try:
-            self._walk(info, env, function.closure, 0, 0, None)
-            wrapper = self.decorated(info, function.bound) if info.decorators else function
-            if isinstance(wrapper, Function) and wrapper.info is not info:
-                self._walk(wrapper.info, self.parameters(wrapper.info, function.bound), wrapper.closure, 0, 0, None)
+            self._walk_as_root(function, region, self.parameters(function.info, function.bound, root.given))
+            if function.info.decorators:
+                wrapper = self.decorated(function.info, function.bound)
+                if isinstance(wrapper, Function) and wrapper.info is not function.info:
+                    self._walk_as_root(wrapper, region, self.parameters(wrapper.info, function.bound))
+        finally:
+            self.within_region = False
+
+    def _walk_as_root(self, function: Function, region: Region, env: Environment) -> None:
+        activation = Activation(function.info, env, function.closure, 0, True, region.capture)
+        self.roots.append((activation, region))
+        self.walk(activation)
+
+    def walk(self, activation: Activation) -> None:
+        """Walk an activation (again), from nothing."""
+        activation.verdicts.clear()
+        activation.calls.clear()
+        self._context = Context(self.torch, capture=activation.capture)
+        self.within_region = activation.within_region
+        self.depth = 0
+        self._active.clear()
+        self._stack = [activation]
+        try:
+            env = dict(activation.env)
+            activation.value = self._walk(activation.info, env, activation.closure, activation.silent, None)
         except RecursionError:
-            self.report.note(f"{info.qualname} is nested too deeply to follow")
+            activation.value = UNKNOWN
+            self.notes.append(f"{activation.info.qualname} is nested too deeply to follow")
         finally:
             self.within_region = False
             self.depth = 0
             self._active.clear()
+            self._stack.clear()
 
     def parameters(
         self, info: FunctionInfo, receiver: Value | None, given: tuple[Value, ...] | None = None
@@ -232,7 +263,7 @@ class Session:
         """The definition of a function inside another one."""
         found = self._inner.get(node)
         if found is None:
-            found = self._inner[node] = FunctionInfo(node, outer.module, outer=outer.qualname)
+            found = self._inner[node] = FunctionInfo(node, outer.module, outer=outer)
         return found
 
     def defined(
@@ -309,17 +340,24 @@ class Session:
         if info.is_abstract:
             return annotated(self, info.module, getattr(info.node, "returns", None), info.name, info.qualname)
         env = self._bind(function, args, keywords)
-        key: Hashable = None
-        conditional = bool(w.situation.conditional)
-        if function.closure is None:
-            key = (info, bool(w.silent), self.within_region, tuple((k, v.key) for k, v in env.items()))
-            known = self._memo.get(key)
-            if known is not None and (conditional or not known[1]):
-                return known[0]
-        value = self._walk(info, env, function.closure, w.silent, int(conditional), w.statement)
-        if key is not None:
-            self._memo[key] = (value, conditional)
-        return value
+        if function.closure is not None:
+            return self._walk(info, env, function.closure, w.silent, w)
+        capture = self._context.capture
+        key = (info, bool(w.silent), self.within_region, capture, tuple((k, v.key) for k, v in env.items()))
+        if self._stack:
+            self._stack[-1].entered(key, bool(w.situation.conditional))
+        activation = self.activations.get(key)
+        if activation is None:
+            activation = self.activations[key] = Activation(info, env, None, w.silent, self.within_region, capture)
+            self._stack.append(activation)
+            try:
+                activation.value = self._walk(info, env, None, w.silent, None)
+            except RecursionError:
+                activation.value = UNKNOWN
+                raise
+            finally:
+                self._stack.pop()
+        return activation.value or UNKNOWN
 
     def _walk(
         self,
@@ -327,19 +365,19 @@ class Session:
         env: Environment,
         closure: Mapping[str, Value] | None,
         silent: int,
-        conditional: int,
-        caller: ast.stmt | None,
+        caller: Walker | None,
     ) -> Value:
+        """Walk a body. One that closes over its caller's names is walked as a part of `caller`."""
         walker = self.walker(info, env, closure)
         walker.silent = silent
-        walker.situation.conditional = conditional
+        walker.situation.conditional = int(caller is not None and bool(caller.situation.conditional))
         if any(info.decorated_with(name) for name in _GRADIENTS_OFF) if info.decorators else False:
             walker.situation.gradients_off += 1
         self.depth += 1
         self._active.append(info)
         try:
             if isinstance(info.node, ast.Lambda):
-                walker.statement = caller
+                walker.statement = caller.statement if caller is not None else None
                 return walker.eval(info.node.body)
             walker.run(info.node.body)
             value = walker.result
@@ -474,7 +512,7 @@ class Session:
             return None
         within, self.within_region = self.within_region, False
         try:
-            made = self._walk(maker, self.parameters(maker, None), None, 1, 0, None)
+            made = self._walk(maker, self.parameters(maker, None), None, 1, None)
         finally:
             self.within_region = within
         given = made.element if isinstance(made, Container) else UNKNOWN
