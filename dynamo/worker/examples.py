@@ -97,16 +97,16 @@ def declared(target: Target, module: ModuleType, entries: list[dict[str, str]]) 
     yield from _comment(target, module)
 
 
-def speaks_about(entry: dict[str, str], target: Target, module: ModuleType) -> bool:
+def speaks_about(entry: dict[str, str], target: Target) -> bool:
     """Entries name targets as `file.py:Name`, `package.module:Name` or `Name`; the caller chose those of this file."""
     return entry["target"].rpartition(":")[2] == target.name
 
 
 def _configured(target: Target, module: ModuleType, entries: list[dict[str, str]]) -> Iterator[Example]:
     for entry in entries:
-        if not speaks_about(entry, target, module):
-            continue
         init, inputs = entry.get("init") or "", entry.get("inputs") or ""
+        if not inputs or not speaks_about(entry, target):
+            continue
         names = namespace(module)
 
         def build(init: str = init, names: dict[str, Any] = names) -> Any:
@@ -116,9 +116,10 @@ def _configured(target: Target, module: ModuleType, entries: list[dict[str, str]
             return value if isinstance(value, target.value) else make(target, as_arguments(value))
 
         def call(inputs: str = inputs, names: dict[str, Any] = names) -> list[Arguments]:
-            return several(evaluate(inputs, names, "inputs of " + target.name)) if inputs else [((), {})]
+            return several(evaluate(inputs, names, "inputs of " + target.name))
 
-        yield Example("configuration", f"{shown_init(target, init)}{shown_arguments(inputs)}", build, call)
+        method = f".{target.method}" if target.method else ""
+        yield Example("configuration", f"{shown_init(target, init)}{method}{shown_arguments(inputs)}", build, call)
 
 
 def shown_arguments(text: str) -> str:
@@ -135,9 +136,11 @@ def shown_arguments(text: str) -> str:
 
 
 def shown_init(target: Target, init: str) -> str:
-    if target.kind != "class":
-        return target.name
-    return init if re.match(rf"(\w+\.)*{re.escape(target.name)}\b", init) else f"{target.name}({init})"
+    """What makes a target's object: `init` is such an expression already, or stands for the class's arguments."""
+    name = target.name.partition(".")[0]
+    if target.kind != "class" or re.match(rf"(\w+\.)*{re.escape(name)}\b", init):
+        return init if target.kind == "class" else name
+    return f"{name}{shown_arguments(init) if init else '()'}"
 
 
 def _example_inputs(target: Target, module: ModuleType) -> Iterator[Example]:

@@ -89,7 +89,7 @@ def _examples(
             yield from _same_again(target, module, job, old)
             return
         yield from examples.declared(target, module, job["declared"])
-        yield from synthesis.candidates(target, module)
+        yield from synthesis.candidates(target, module, job["declared"])
 
     return each
 

@@ -90,6 +90,13 @@ def _smaller(combination: Combination, found: re.Match[str]) -> Iterator[Combina
     return _each(combination, lambda t: Tensor("int", t.shape, 2) if t.kind == "int" and t.high > 2 else None)
 
 
+def _scalar(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """a Tensor with 32 elements cannot be converted to Scalar; the last argument is most often the one"""
+    for name, value in reversed(list(combination.items())):
+        if isinstance(value, Tensor) and value.shape:
+            yield {**combination, name: value.like(())}
+
+
 def _floats(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """expected scalar type Float but found Long"""
     return _each(combination, lambda t: Tensor("float", t.shape) if t.kind != "float" else None)
@@ -106,5 +113,6 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"Dimension out of range|too many indices for tensor", _more_rank),
     (r"'indices' to have one of|must be (?:long|int)|tensors used as indices must be", _indices),
     (r"index out of range|out of bounds", _smaller),
+    (r"cannot be converted to Scalar|Boolean value of Tensor with more than one|only one element tensors", _scalar),
     (r"scalar type (?:Float|Half)|must have the same dtype|not implemented for '(?:Long|Bool|Int)'", _floats),
 )

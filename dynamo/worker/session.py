@@ -160,7 +160,12 @@ class Session:
 
     def _nothing_fits(self, tried: list[str]) -> str:
         name = self.target.name
-        call = f"{name}(...)(torch.randn(...))" if self.target.kind == "class" else f"{name}(torch.randn(...))"
+        head, dot, method = name.partition(".")
+        call = (
+            f"{head}(...){dot}{method}(torch.randn(...))"
+            if self.target.kind == "class"
+            else f"{name}(torch.randn(...))"
+        )
         what = f"the last of {len(tried)} tries: {tried[-1]}" if tried else "nothing to try"
         return f"no inputs found for {name} ({what}); write them above it: # graphmend: example {call}"
 

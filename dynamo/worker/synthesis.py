@@ -16,7 +16,7 @@ import torch
 from . import configs, repairs, variants
 from .discover import Target
 from .errors import Unusable
-from .examples import Example, evaluate, from_call, namespace
+from .examples import Example, evaluate, from_call, namespace, shown_init, speaks_about
 from .shapes import Tensor, from_annotation, from_layers, from_name
 
 TRIES = 48
@@ -24,9 +24,13 @@ ANY_SHAPE = ((2, 8), (2, 4, 8), (8,), (8, 8), (2, 3, 16, 16), ())
 """Shapes tried where no layer demands one."""
 
 
-def candidates(target: Target, module: ModuleType) -> Iterator[Example]:
-    """Examples to try, likely ones first; each failure may add better ones."""
-    for made in constructors(target, module):
+def candidates(target: Target, module: ModuleType, entries: list[dict[str, str]]) -> Iterator[Example]:
+    """Examples to try, likely ones first; each failure may add better ones.
+
+    A declared `init` without inputs is used.
+    """
+    given = [shown_init(target, e["init"]) for e in entries if e.get("init") and speaks_about(e, target)]
+    for made in given or constructors(target, module):
         try:
             variants.seed(0)
             instance = evaluate(made, namespace(module), "constructor of " + target.name)

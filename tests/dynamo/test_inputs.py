@@ -34,6 +34,20 @@ def test_configuration_comes_first(check: Check) -> None:
     assert found.inputs == "Net(6).half()(torch.ones(2, 6).half())"
 
 
+def test_a_declared_constructor_with_inputs_made_for_it(check: Check) -> None:
+    found = check(NET, declared=(Declared("model.py:Net", "dict(width=5)"),))
+    assert found.inputs == "Net(width=5)(torch.randn(2, 5))"
+
+
+def test_a_method(check: Check) -> None:
+    text = NET + "    def encode(self, x, scale):\n        return self.layer(x) * scale.item()\n"
+    found = check(text, names=("Net.encode",))
+    assert found.inputs.startswith("Net(16).encode(torch.randn(2, 16)")
+    assert [b.function for b in found.breaks] == ["encode"]
+    declared = (Declared("Net.encode", "3", "(torch.ones(1, 3), torch.ones(()))"),)
+    assert check(text, declared=declared).inputs == "Net(3).encode(torch.ones(1, 3), torch.ones(()))"
+
+
 def test_the_pair_of_functions(check: Check) -> None:
     found = check(NET + "def get_init_inputs():\n    return [3]\ndef get_inputs():\n    return [torch.ones(1, 3)]\n")
     assert (found.origin, found.arguments) == ("get_inputs()", ("float32[1, 3]",))
