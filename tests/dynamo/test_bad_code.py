@@ -88,6 +88,22 @@ def test_cancelled_at_once(checks: Checks, write: Callable[..., Path]) -> None:
     assert not os.path.exists(f"/proc/{pid}")
 
 
+def test_checks_run_beside_each_other(checks: Checks, write: Callable[..., Path]) -> None:
+    paths = [write(FINE, "one.py"), write("import time\ntime.sleep(60)", "hangs.py"), write(FINE, "two.py")]
+
+    async def run() -> list[Report]:
+        limits = (60.0, 1.0, 60.0)
+        requests = (
+            Request(str(path), interpreter=sys.executable, timeout=limit)
+            for path, limit in zip(paths, limits, strict=True)
+        )
+        return await asyncio.gather(*(checks.service.check(request) for request in requests))
+
+    one, hangs, two = checks.wait(run())
+    assert len(one.breaks) == len(two.breaks) == 1
+    assert "no answer in the time allowed" in str(hangs.problem)
+
+
 def test_a_dead_parent_is_replaced(checks: Checks, write: Callable[..., Path]) -> None:
     path = write(FINE)
     assert checks(path).problem is None

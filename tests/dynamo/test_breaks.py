@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from graphmend.dynamo.report import TargetReport
+from graphmend.dynamo.service import Service
+from graphmend.dynamo.store import Store
+from graphmend.dynamo.targets import Request
 
 from .conftest import Checks
 
@@ -198,3 +202,16 @@ def test_every_way_to_compile_is_found(checks: Checks, write: Callable[..., Path
     assert {target.name for target in report.targets} == {"Method", "Whole", "wrapped", "in_place", "function"}
     assert [target.problem for target in report.targets] == [None] * 5
     assert sorted(item.span.line for item in report.breaks) == [7, 18]
+
+
+def test_a_report_is_recalled_by_a_later_session(
+    checks: Checks, write: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks.service, "_store", Store(tmp_path / "reports"))
+    path = write("@torch.compile\ndef f(x):\n    print(x)\n    return x\n")
+    report = checks(path)
+    request = Request(str(path), interpreter=sys.executable)
+    later = Service(store=Store(tmp_path / "reports"))
+    assert later.recall(request) == report
+    path.write_text(path.read_text().replace("print", "repr"))
+    assert later.recall(request) is None
