@@ -122,7 +122,9 @@ def workspace(keep: Path | None) -> Iterator[Path]:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="graphmend-demo-"))).resolve()
         else:
             folder = keep.resolve()
-            folder.mkdir(parents=True, exist_ok=False)
+            if folder.exists():
+                raise Unable(f"{folder} is there already")
+            folder.mkdir(parents=True)
         shutil.copytree(package, folder / "transformers")
         (folder / "pyproject.toml").write_text("\n".join(map(declaration, MODELS.values())))
         yield folder
@@ -154,14 +156,12 @@ def declaration(model: Model) -> str:
 async def tell(args: argparse.Namespace, folder: Path, console: Console) -> list[Story]:
     names = list(dict.fromkeys(args.models or MODELS))
     stories = [Story(MODELS[name]) for name in names]
-    # Settled first, so that the server's checks and the runs beside them use the same device.
-    device = args.device if args.device != "auto" else await python("-c", DEVICE)
-    runs = ("demo_parts.runs", str(folder / "outcomes.pt"), device, args.backend, *names)
+    runs = ("demo_parts.runs", str(folder / "outcomes.pt"), args.device, args.backend, *names)
     as_it_was = asyncio.ensure_future(python("-m", *runs, "keep"))
-    settings = {"interpreter": sys.executable, "verify": {"device": device, "timeoutSeconds": 300}}
+    settings = {"interpreter": sys.executable, "verify": {"device": args.device, "timeoutSeconds": 300}}
     try:
         async with Editor.started(folder, {"trusted": True, "settings": settings}, folder / "server.log") as editor:
-            console.print(f"[bold]{editor.server}[/] over standard input and output; device {device}\n")
+            console.print(f"[bold]{editor.server}[/] over standard input and output\n")
             for story in stories:
                 await mend(editor, story, folder, console)
                 show(story, console, diff=args.diff)
@@ -173,9 +173,6 @@ async def tell(args: argparse.Namespace, folder: Path, console: Console) -> list
     for name, story in zip(names, stories, strict=True):
         story.runs = compared[name]
     return stories
-
-
-DEVICE = "import torch; print('cuda' if torch.cuda.is_available() else 'cpu')"
 
 
 async def python(*command: str, first_on_path: Path | None = None) -> str:
@@ -230,7 +227,8 @@ async def verified(editor: Editor, document: Document) -> Json:
     )
     if problem is not None:
         raise Unable(f"{document.path.name} was not checked: {problem}")
-    return {"breaks": outcome["breaks"], "graphs": targets[0]["graphs"], "seconds": time.perf_counter() - begin}
+    check = {name: outcome[name] for name in ("breaks", "device", "torch")}
+    return {**check, "graphs": targets[0]["graphs"], "seconds": time.perf_counter() - begin}
 
 
 async def mend_all(editor: Editor, document: Document) -> dict[str, str]:
@@ -285,13 +283,14 @@ def results(stories: list[Story]) -> Table:
         table.add_row(heading, *(cell(story, run) for story, run in columns))
 
     row("precision", lambda story, run: story.model.dtype)
+    row("device, torch", lambda story, run: f"{story.after['device']}, {story.after['torch']}")
     row("graph breaks", lambda story, run: f"{breaks(story.before)} -> {breaks(story.after)}")
-    row("seconds for the server's check", lambda s, run: f"{s.before['seconds']:.1f} -> {s.after['seconds']:.1f}")
-    row("graphs, counted apart from the server", lambda story, run: "{} -> {}".format(*run["graphs"]))
-    row("outputs + gradients compared", lambda story, run: f"{run['values']} + {run['gradients']}")
-    row("  mended, eager", lambda story, run: gap(run["eager_difference"]))
-    row("  mended, compiled", lambda story, run: gap(run["compiled_difference"]))
-    row("messages logged when compiled", lambda story, run: f"{len(run['logged'])} -> {len(run['logged_compiled'])}")
+    row("server's check, seconds", lambda s, run: f"{s.before['seconds']:.1f} -> {s.after['seconds']:.1f}")
+    row("graphs, counted apart", lambda story, run: "{} -> {}".format(*run["graphs"]))
+    row("outputs + gradients", lambda story, run: f"{run['values']} + {run['gradients']}")
+    row("mended, eager", lambda story, run: gap(run["eager_difference"]))
+    row("mended, compiled", lambda story, run: gap(run["compiled_difference"]))
+    row("messages, compiled", lambda story, run: f"{len(run['logged'])} -> {len(run['logged_compiled'])}")
     return table
 
 

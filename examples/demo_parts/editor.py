@@ -33,8 +33,12 @@ CAPABILITIES: Json = {
 }
 
 
+PATIENCE = 600.0
+"""Seconds to wait for an answer. A check has its own, shorter limit in the server."""
+
+
 class ServerError(Exception):
-    """What the server answered instead of a result, or how it ended."""
+    """What the server answered instead of a result, or how it ended; one line."""
 
 
 @dataclass
@@ -51,8 +55,9 @@ class Document:
 class Editor:
     """One conversation with the server. Use `Editor.started` to begin it."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
         self._process = process
+        self._log = log
         self._documents: dict[str, Document] = {}
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._listener = asyncio.ensure_future(self._listen())
@@ -71,7 +76,7 @@ class Editor:
                 stderr=errors,
                 cwd=root,
             )
-        editor = cls(process)
+        editor = cls(process, log)
         try:
             await editor._initialize(root, options)
             yield editor
@@ -147,8 +152,18 @@ class Editor:
     async def _request(self, method: str, params: Any) -> Any:
         number = len(self._answers) + 1
         self._answers[number] = asyncio.get_running_loop().create_future()
+        if self._listener.done():
+            raise self._ended()
         self._send({"id": number, "method": method, "params": params})
-        return await self._answers[number]
+        try:
+            return await asyncio.wait_for(self._answers[number], PATIENCE)
+        except asyncio.TimeoutError:
+            raise ServerError(f"the server did not answer {method} in {PATIENCE:.0f} seconds") from None
+
+    def _ended(self) -> ServerError:
+        lines = self._log.read_text("utf-8", "replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing to its log")
+        return ServerError(f"the server ended before it answered: {last}")
 
     def _notify(self, method: str, params: Any) -> None:
         self._send({"method": method, "params": params})
@@ -162,7 +177,6 @@ class Editor:
         """Takes messages until the server ends; whoever then still waits for an answer is told so."""
         stream = self._process.stdout
         assert stream is not None
-        error = ServerError("the server ended before it answered")
         try:
             while header := await stream.readuntil(b"\r\n\r\n"):
                 length = re.search(rb"Content-Length: *(\d+)", header)
@@ -173,7 +187,7 @@ class Editor:
         finally:
             for answer in self._answers.values():
                 if not answer.done():
-                    answer.set_exception(error)
+                    answer.set_exception(self._ended())
 
     def _take(self, message: Json) -> None:
         method, number = message.get("method"), message.get("id")

@@ -59,6 +59,17 @@ def built(model: Model, device: str) -> tuple[torch.nn.Module, dict[str, torch.T
     return module.to(device), {name: value.to(device) for name, value in inputs.items()}
 
 
+def chosen(device: str) -> str:
+    """`auto` is CUDA where it works."""
+    if device != "auto":
+        return device
+    try:
+        torch.zeros(1, device="cuda")
+    except Exception:
+        return "cpu"
+    return "cuda"
+
+
 def leaves(output: Any) -> Iterator[torch.Tensor]:
     """The tensors of a model's output, those of its caches among them."""
     for value in output.values():
@@ -145,7 +156,7 @@ def compared(model: Model, old: list[Result], new: list[Result]) -> list[dict[st
 
 
 def main(file: str, device: str, backend: str, *names: str, compare: bool) -> None:
-    records = Records()
+    records, device = Records(), chosen(device)
     logging.getLogger("transformers").addHandler(records)
     transformers_logging.disable_default_handler()
     made = {n: [runs(MODELS[n], side, device, backend, records) for side in MODELS[n].sides] for n in names}
