@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis import suppress
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
@@ -23,7 +22,7 @@ from graphmend.server.moves import Move, move
 if TYPE_CHECKING:
     from graphmend.analysis.check import Result
     from graphmend.analysis.project import Project
-    from graphmend.transforms.fix import Fix, Refusal, TextEdit
+    from graphmend.transforms.fix import Fix, TextEdit
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +52,17 @@ class Analysis:
             if span is not None:
                 kept.append(finding if span == finding.span else replace(finding, span=span))
         return Analysis(stamp, epoch, tuple(kept))
+
+
+class Mends(NamedTuple):
+    """How a finding can be mended, best first, and where it cannot, what stands in the way."""
+
+    fixes: tuple[Fix, ...] = ()
+    refusal: str | None = None
+
+
+class Unavailable(Exception):
+    """A mend that was offered cannot be made; the message says why."""
 
 
 class _Outcome(NamedTuple):
@@ -128,33 +138,44 @@ class Analyses:
         """Settings or other files changed: what was found in a document no longer counts as current."""
         self._epochs[document] += 1
 
-    async def mends(self, document: Document, finding: Finding) -> list[Fix | Refusal]:
-        """The ways to mend a finding of the current analysis, best first, and what stands in the way of others."""
+    async def mends(self, document: Document, finding: Finding) -> Mends:
+        """How a finding of the document's current analysis can be mended."""
         analysis, text, scope = await self.current(document), document.text.text, self._scope(document)
         known = next((f for f in analysis.findings if (f.key, f.code) == (finding.key, finding.code)), None)
         if known is None:  # only Dynamo saw it
-            return []
+            return Mends()
         kept = self._results.get(document)
         result = kept[1] if kept is not None and kept[0] is analysis else None
 
-        def job() -> list[Fix | Refusal]:
+        def job() -> Mends:
+            from graphmend.transforms.fix import Fix, Refusal
             from graphmend.transforms.mend import mend
 
             fresh = None if result else self._fresh(text, document.path, scope)
             made = result or (fresh and fresh.result)
-            return mend(known, made.facts(known)) if made else []
+            answers = mend(known, made.facts(known)) if made else []
+            refusals = [answer.reason for answer in answers if isinstance(answer, Refusal)]
+            return Mends(tuple(answer for answer in answers if isinstance(answer, Fix)), next(iter(refusals), None))
 
         try:
             return await self._lane.run(job)
-        except LookupError:  # the text does not parse just now, or the finding is about a comment
-            return []
         except Exception as error:  # this finding has no mends; everything else goes on
-            self._failed(document, error)
-            return []
+            if type(error) is not LookupError:  # which only says that the analysis knows no such finding
+                self._failed(document, error)
+            return Mends()
 
     async def edits(self, fix: Fix) -> tuple[TextEdit, ...]:
-        """The edits of a fix; raises `Unmendable`."""
-        return await self._lane.run(fix.edits)
+        """The edits of a fix; raises `Unavailable`."""
+
+        def job() -> tuple[TextEdit, ...]:
+            from graphmend.transforms.fix import Unmendable
+
+            try:
+                return fix.edits()
+            except Unmendable as error:
+                raise Unavailable(str(error)) from error
+
+        return await self._lane.run(job)
 
     async def mended(self, document: Document, *, unsafe: bool) -> str:
         """The document's text with every mend of that kind applied."""
@@ -206,6 +227,8 @@ class Analyses:
         if len(text) > LONGEST:
             log.warning("%s has %d characters, more than %d: it is not analysed", path, len(text), LONGEST)
             return None
+        from graphmend.analysis import suppress
+
         source = Source(text, path)
         result = self._check(source, scope.project, scope.settings)
         return _Outcome(result, suppress.apply(source, result.findings, scope.settings))

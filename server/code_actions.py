@@ -15,10 +15,10 @@ from pygls.lsp.server import LanguageServer
 
 from graphmend.analysis.finding import Finding
 from graphmend.server import convert, diagnostics, mending
+from graphmend.server.analyses import Unavailable
 from graphmend.server.commands import MEND
 from graphmend.server.documents import Document
 from graphmend.server.session import Session, Shown
-from graphmend.transforms.fix import Unmendable
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ async def _mend(
         return [action]
     try:
         action.edit = await mending.edit(session, document, offer)
-    except (Unmendable, mending.Gone) as error:
+    except Unavailable as error:
         log.info("%s: %s cannot be made: %s", document.uri, fix.rewrite, error)
         return []
     return [action]
@@ -144,5 +144,5 @@ async def _resolved(session: Session, data: Any) -> types.WorkspaceEdit:
         return await mending.edit_all(session, document) or types.WorkspaceEdit(changes={})
     try:
         return await mending.edit_of(session, document, data)
-    except (mending.Gone, Unmendable) as error:
+    except Unavailable as error:
         raise JsonRpcException(str(error), types.LSPErrorCodes.ContentModified) from error

@@ -15,9 +15,9 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from graphmend.server import mending
+from graphmend.server.analyses import Unavailable
 from graphmend.server.session import Session
 from graphmend.server.verify import Verify
-from graphmend.transforms.fix import Unmendable
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def register(server: LanguageServer, session: Session, verify: Verify) -> None:
             return False
         try:
             edit = await mending.edit_of(session, document, data)
-        except (mending.Gone, Unmendable) as error:
+        except Unavailable as error:
             session.client.show(types.MessageType.Warning, f"GraphMend: {error}.")
             return False
         return await session.client.apply("Mend graph break", edit)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lsprotocol import types
 
 from graphmend.analysis.finding import Finding, Span
 from graphmend.analysis.source import LineIndex
 from graphmend.server import convert, ignore
+from graphmend.server.analyses import Unavailable
 from graphmend.server.convert import Replacement
 from graphmend.server.documents import Document
 from graphmend.server.session import Session
-from graphmend.transforms.fix import Fix, Refusal
 
-
-class Gone(Exception):
-    """The finding or the mend that was asked for does not exist any more."""
+if TYPE_CHECKING:
+    from graphmend.transforms.fix import Fix
 
 
 class _Edit(NamedTuple):
@@ -37,19 +35,16 @@ async def offers(session: Session, document: Document, finding: Finding) -> list
     """The mends that the user is to see, best first. Unsafe ones are among them unless they were switched off."""
     unsafe = session.configuration(document.host).values.get("unsafe-fixes", True)
     stamp = document.host.stamp
-    answers = await session.analyses.mends(document.host, finding)
+    mends = await session.analyses.mends(document.host, finding)
     if stamp != document.host.stamp:
         return []
-    fixes = [answer for answer in answers if isinstance(answer, Fix)]
-    return [Offer(fix, stamp) for fix in fixes if unsafe or fix.applicability != "unsafe"]
+    return [Offer(fix, stamp) for fix in mends.fixes if unsafe or fix.applicability != "unsafe"]
 
 
 async def refusal(session: Session, document: Document, finding: Finding) -> str | None:
     """Why there is no mend; None where there is one."""
-    answers = await session.analyses.mends(document.host, finding)
-    if any(isinstance(answer, Fix) for answer in answers):
-        return None
-    return next((answer.reason for answer in answers if isinstance(answer, Refusal)), None)
+    mends = await session.analyses.mends(document.host, finding)
+    return None if mends.fixes else mends.refusal
 
 
 def title(fix: Fix) -> str:
@@ -61,10 +56,10 @@ def is_preferred(fix: Fix) -> bool:
 
 
 async def edit(session: Session, document: Document, offer: Offer) -> types.WorkspaceEdit:
-    """The edit of a mend. Raises `Unmendable`, and `Gone` where the document changed since it was offered."""
+    """The edit of a mend. Raises `Unavailable`, also where the document changed since it was offered."""
     edits = await session.analyses.edits(offer.fix)
     if document.host.stamp != offer.stamp:
-        raise Gone("the document changed while the mend was made")
+        raise Unavailable("the document changed while the mend was made")
     warning = None
     if offer.fix.applicability == "unsafe" and session.client.capabilities.change_annotations:
         warning = types.ChangeAnnotation(label="Unsafe mend", needs_confirmation=True, description=offer.fix.reason)
@@ -78,7 +73,7 @@ async def edit_of(session: Session, document: Document, data: Mapping[str, Any])
             for offer in await offers(session, document, shown.finding):
                 if offer.fix.rewrite == data.get("rewrite") and offer.fix.applicability != "display":
                     return await edit(session, document, offer)
-    raise Gone("this graph break is not there any more, or is not mended in this way")
+    raise Unavailable("this graph break is not there any more, or is not mended in this way")
 
 
 async def edit_all(session: Session, document: Document) -> types.WorkspaceEdit | None:
@@ -111,7 +106,7 @@ def _edit(
                 of_part.setdefault(part, []).append(_Edit(span, each.text))
                 break
         else:
-            raise Gone("the mend reaches over the border of a cell")
+            raise Unavailable("the mend reaches over the border of a cell")
     return _workspace_edit(session, list(of_part.items()), warning)
 
 
@@ -129,6 +124,8 @@ def _workspace_edit(
 
 def _differences(old: str, new: str) -> Iterator[_Edit]:
     """The runs of lines that differ."""
+    import difflib
+
     before, after = _lines(old), _lines(new)
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():

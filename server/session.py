@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import tempfile
 import traceback
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
@@ -206,6 +205,8 @@ class Session:
 
 
 def _save(text: str) -> str:
+    import tempfile
+
     try:
         with tempfile.NamedTemporaryFile("wb", prefix="graphmend-failed-", suffix=".py", delete=False) as file:
             file.write(text.encode("utf-8", "surrogatepass"))
