@@ -85,9 +85,13 @@ def _asserted(
     assert_async = imports.name("torch._assert_async")
     compiling = f"if {imports.name('torch.compiler.is_compiling')}():\n"
     if isinstance(statement, ast.Assert):
-        calls = "".join(
-            f"    {assert_async}({t}{_message(statement.msg)})\n" for t in _claims(facts, statement.test, predicates)
-        )
+        static, tests = split(facts, statement.test)
+        if not tests:
+            raise NotATensorError("the assertion is not known to look at a tensor")
+        text = _message(statement.msg)
+        lines = [f"assert {code.line(s)}{text}" for s in static]
+        lines += [f"{assert_async}({predicates.of(t)}{text})" for t in tests]
+        calls = "".join(f"    {line}\n" for line in lines)
         return f"{compiling}{calls}else:\n    {HOLE.format(0)}\n", [[statement]]
     raised = statement.body[0]
     assert isinstance(raised, ast.Raise)
@@ -109,17 +113,6 @@ def _asserted(
         raise NotATensorError("the other side would have to be written twice, for the test that is known while tracing")
     otherwise = f"{HOLE.format(1)}\n"
     return f"{compiling}{inner}elif {test}:\n    {HOLE.format(0)}\n{otherwise}", [[raised], statement.orelse]
-
-
-def _claims(facts: FunctionFacts, test: ast.expr, predicates: Predicates) -> list[str]:
-    """The conjuncts of an assertion, each as a tensor. Those that are known while tracing are dropped: they
-    have been true.
-    """
-    conjuncts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
-    static, _ = split(facts, test)
-    if static:
-        raise NotATensorError(f"`{ast.unparse(static[0])}` is known while tracing: assert it on a line of its own")
-    return [predicates.of(c) for c in conjuncts]
 
 
 def _message(node: ast.expr | None) -> str:

@@ -12,6 +12,7 @@ from graphmend.transforms import (
     computed_index,
     conditional_output,
     device_context,
+    drop_guard,
     emit,
     gradient_flags,
     guard,
@@ -38,6 +39,7 @@ Rewrite = Callable[["Finding", "FunctionFacts"], Fix | Refusal | None]
 
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (
+    drop_guard.rewrite,
     conditional_output.rewrite,
     *_LOOPS,
     where.rewrite,

@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Container, Object, Static, Tensor, Value
+from graphmend.analysis.values import Container, Object, Scalar, Static, Tensor, Value
 from graphmend.transforms.bindings import fresh
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
@@ -27,7 +27,7 @@ from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.names import constant, is_tensor
 from graphmend.transforms.offer import offer, refuse
-from graphmend.transforms.scalars import Kept, conversion, tensor_text
+from graphmend.transforms.scalars import Kept, conversion, tensor_text, tensors_in
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
@@ -81,6 +81,9 @@ def _index(facts: FunctionFacts, node: ast.expr) -> str | None:
         text = tensor_text(facts, node, Kept(), detach=False)
         return None if text is None else f"{text.removesuffix('.reshape(())')}.reshape(1)"
     value = facts.value(node)
+    if isinstance(node, (ast.BinOp, ast.UnaryOp)) and isinstance(value, Scalar):
+        kept = tensors_in(facts, node)
+        return None if kept is None else f"({Code(facts.source).text(node, kept.replace)}).reshape(1)"
     if (
         isinstance(value, Tensor)
         and not value.ndarray

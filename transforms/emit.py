@@ -113,8 +113,6 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         k.arg == "exc_info" for k in call.keywords
     ):
         return refuse(NAME, "the exception that is being handled cannot be handed out of the graph")
-    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
-        return refuse(NAME, "the arguments are unpacked from a sequence or a mapping, whose elements are not known")
     try:
         _deferred(call, facts)
     except _NotCarriedError as error:
@@ -129,7 +127,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         separator = ", " if call.args or call.keywords else ""
         if rest[:1] in "\r\n":  # the arguments begin on a line of their own: so does the function now
             separator = ","
-        return [*imports.edits(), swap(facts.source, call, f"{emit}({code.text(call.func)}{separator}{rest}")]
+        function = code.text(call.func)
+        if any(isinstance(n, ast.Call) for n in ast.walk(call.func)):  # made when the output happens
+            function = f"lambda *values, **options: {function}(*values, **options)"
+        return [*imports.edits(), swap(facts.source, call, f"{emit}({function}{separator}{rest}")]
 
     if attributed(facts, call):
         return show(NAME, _TITLE, facts, make, ATTRIBUTED)

@@ -107,6 +107,10 @@ def _number(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
         and not parent.keywords
     ):
         return _retensored(facts, node, parent)
+    if isinstance(parent, ast.Call) and node in parent.args:
+        folder, _, function = (qualified(facts, parent.func) or "").partition(".")
+        if folder == "math":
+            return _math(facts, parent, function)
     kept = Kept()
     text = tensor_text(facts, node, kept, detach=_detach(facts))
     if text is None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 #: how a gradient of zero may come back from an expression: as zero for every input, for finite inputs, or not
 Leak = Literal["never", "at infinity", "anywhere"]
 
+_ZEROS = "parameters that only the side not taken uses get zeros for gradients instead of None"
 _BUILTINS = frozenset(
     [
         "len",
@@ -81,6 +82,9 @@ def _judge(facts: FunctionFacts, node: ast.AST, found: Speculation) -> None:
 
 def _judge_call(facts: FunctionFacts, node: ast.Call, found: Speculation) -> None:
     name = qualified(facts, node.func)
+    if _layer(facts, node.func):
+        found.differences.append(_ZEROS)
+        return
     if name is None:
         found.blockers.append(f"`{_short(node.func)}` may have side effects")
         return
@@ -90,8 +94,6 @@ def _judge_call(facts: FunctionFacts, node: ast.Call, found: Speculation) -> Non
             found.blockers.append(f"`{_short(node)}` takes a Python value out of a tensor")
     elif name.startswith("math.") or name in ("torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"):
         pass
-    elif name in known.LAYERS or _layer(facts, node.func):
-        found.differences.append("parameters that only the side not taken uses get zeros for gradients instead of None")
     elif folder not in known.FUNCTIONAL:
         found.blockers.append(f"`{_short(node.func)}` may have side effects")
     elif last in known.RANDOM and not _no_dropout(node, last):

@@ -57,6 +57,8 @@ def picked(facts: FunctionFacts, node: ast.AST) -> tuple[ast.expr, ast.expr] | N
             return value, mask
         case ast.Call(func=ast.Attribute(value=value, attr="masked_select"), args=[mask]) if is_tensor(facts, value):
             return value, mask
+        case ast.Call(args=[value, mask], keywords=[]) if called(facts, node, "torch.masked_select"):
+            return value, mask
     return None
 
 

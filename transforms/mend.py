@@ -76,7 +76,8 @@ def mend_all(
     """`source` with every permitted mend applied: a fixed point, reached in a few rounds.
 
     Mends that overlap wait for the next round. A mend that silences output is permitted only with `unsafe`;
-    with `prefer_runtime` it is not permitted at all, as there the runtime keeps every line.
+    with `prefer_runtime` it is not permitted at all, as there the runtime keeps every line. What a
+    program prints is never silenced here.
     """
     result = Mended(source)
     tried: set[tuple[str, str, str]] = set()
@@ -128,7 +129,7 @@ def _first(finding: Finding, facts: FunctionFacts, unsafe: bool, prefer_runtime:
             return None, answer.reason if reason.startswith("no rewrite") else reason
         if answer.applicability == "display" or (answer.applicability == "unsafe" and not unsafe):
             reason = f"unsafe: {answer.reason}" if answer.applicability == "unsafe" else "only shown"
-        elif prefer_runtime and answer.silences:
+        elif answer.silences and (prefer_runtime or finding.code == "GM201"):
             reason = "would lose output"
         else:
             return answer, ""

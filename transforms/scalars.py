@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.values import Scalar, Tensor, dtype_kind
 from graphmend.transforms.code import Code
 from graphmend.transforms.names import constant, is_tensor, qualified
+from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts
@@ -28,18 +29,30 @@ def kept(facts: FunctionFacts, node: ast.expr, detach: bool = False) -> Kept | N
     """How to write an expression without taking numbers out of tensors; None where nothing is taken, or no way
     is known.
     """
+    result = tensors_in(facts, node, detach=detach)
+    if result is None:
+        return None
+    for inner in result.replace:
+        try:
+            uses = Uses(facts)
+            uses.follow(inner)
+        except NotTolerantError:
+            return None
+    result.boolean = isinstance(node, ast.Compare) or _is_bool(facts, node)
+    if isinstance(node, ast.Compare) and not all(_exact(facts, c, result) for c in [node.left, *node.comparators]):
+        result.differences.append("numbers are compared in the tensor's precision instead of Python's")
+    return result
+
+
+def tensors_in(facts: FunctionFacts, node: ast.expr, *, detach: bool = False) -> Kept | None:
+    """A tensor for every number that an expression takes out of one; None where it takes none, or none is known."""
     result = Kept()
     for inner in _outermost(facts, node):
         text = tensor_text(facts, inner, result, detach=detach)
         if text is None:
             return None
         result.replace[inner] = text
-    if not result.replace:
-        return None
-    result.boolean = isinstance(node, ast.Compare) or _is_bool(facts, node)
-    if isinstance(node, ast.Compare) and not all(_exact(facts, c, result) for c in [node.left, *node.comparators]):
-        result.differences.append("numbers are compared in the tensor's precision instead of Python's")
-    return result
+    return result if result.replace else None
 
 
 def _outermost(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:

@@ -29,9 +29,13 @@ _TAKES_TENSORS = frozenset(
         "maximum",
         "minimum",
         "pow",
-        "full_like",
     )
 ) | {"builtins.max", "builtins.min", "builtins.abs", "torch.full"}
+
+#: they take one bound as a tensor
+_BOUNDS = frozenset(
+    f"torch.{folder}{name}" for folder in ("", "Tensor.") for name in ("clamp", "clip", "clamp_min", "clamp_max")
+)
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
@@ -48,6 +52,7 @@ class Uses:
         self.kind = dtype_kind(dtype) if isinstance(dtype, str) else None
         self.differences: list[str] = []
         self._seen: set[str] = set()
+        self._mixed = False
 
     def follow(self, node: ast.expr) -> None:
         """Goes up from an expression whose value would become a 0-d tensor."""
@@ -61,7 +66,7 @@ class Uses:
                 self._test(parent)
             case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
                 self._test(parent)
-            case ast.If(test=test) | ast.IfExp(test=test) if test is node:
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if test is node:
                 pass  # a branch on a tensor, which has mends of its own
             case ast.IfExp():
                 self.follow(parent)
@@ -110,12 +115,21 @@ class Uses:
         self.follow(parent)
 
     def _test(self, parent: ast.expr) -> None:
+        if self._mixed:
+            raise NotTolerantError(f"`{_short(parent)}` would be a Python bool for some values and a tensor for others")
+        above = self.facts.parent(parent)
+        if isinstance(above, (ast.GeneratorExp, ast.ListComp)) and above.elt is parent:
+            return  # an element of `any` or `all`, or the list is judged by itself
         self.follow(parent)
 
     def _argument(self, call: ast.Call) -> None:
         name = qualified(self.facts, call.func) or ""
-        if name not in _TAKES_TENSORS:
+        if name not in _TAKES_TENSORS | _BOUNDS:
             raise NotTolerantError(f"`{_short(call)}` needs a Python number")
+        if name in ("builtins.max", "builtins.min"):
+            self._mixed = True  # either side may be the result
+        if name in _BOUNDS and len(call.args) + len(call.keywords) != (1 if "Tensor" in name else 2):
+            raise NotTolerantError(f"`{_short(call)}` takes two numbers or two tensors for its bounds")
         if tensor_in(self.facts.value(call)) is None:
             self.follow(call)
 
