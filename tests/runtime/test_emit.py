@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import functools
-import gc
 import logging
 import sys
-import threading
-import warnings
-import weakref
 from collections import namedtuple
 from typing import Any
 
@@ -44,11 +40,6 @@ def _logger(name: str) -> logging.Logger:
 first, second = _logger("first"), _logger("second")
 
 
-@functools.lru_cache(None)
-def _warn_once(logger: logging.Logger, message: str) -> None:
-    logger.warning(message)
-
-
 class Writer:
     """An output class as tqdm is one."""
 
@@ -63,14 +54,6 @@ class Writer:
 
 
 writer = Writer()
-
-
-class Stranger:
-    def __repr__(self) -> str:
-        return "stranger"
-
-
-stranger = Stranger()
 
 
 def prints(x: Any) -> Any:
@@ -284,58 +267,6 @@ def test_output_around_other_breaks_keeps_its_place(check: Any, program: Any, ba
     check(program, X, backend=backend)
 
 
-def test_a_once_only_warning_is_shown_once(check: Any) -> None:
-    def program(x: Any) -> Any:
-        emit(_warn_once, first, "careful")
-        return x + 1
-
-    assert check(program, X, before=_warn_once.cache_clear) > 0, "a logger as argument is not carried"
-
-    def method(x: Any) -> Any:
-        emit(first.once, "careful")
-        return x + 1
-
-    logging.Logger.once = _warn_once  # type: ignore[attr-defined]
-    try:
-        assert check(method, X, before=_warn_once.cache_clear) == 0
-    finally:
-        del logging.Logger.once  # type: ignore[attr-defined]
-
-
-def test_warnings_name_the_users_line_and_obey_the_filters(check: Any) -> None:
-    def helper() -> None:
-        emit(warnings.warn, "from the helper", stacklevel=2)
-
-    def program(x: Any) -> Any:
-        emit(warnings.warn, "careful")
-        emit(warnings.warn, "old", DeprecationWarning)
-        emit(warnings.warn, f"sum {x.sum()}", FutureWarning, 1)
-        helper()
-        return x + 1
-
-    def forget() -> None:
-        globals().pop("__warningregistry__", None)
-
-    for action in ("always", "default", "once", "ignore"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for message in ("careful", "old", "sum", "from the helper"):
-                warnings.filterwarnings(action, message=message)  # type: ignore[arg-type]
-            assert check(program, X, before=forget) == 0
-
-
-def test_a_warning_turned_into_an_error_raises_as_in_plain_python(check: Any) -> None:
-    def program(x: Any) -> Any:
-        emit(print, "before")
-        emit(warnings.warn, "boom", RuntimeWarning)
-        emit(print, "not reached")
-        return x + 1
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="boom")
-        assert check(program, X) == 0
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_error_behind_output_loses_none_of_it(check: Any, backend: str) -> None:
     def fails_in_the_graph(x: Any, index: Any) -> Any:
@@ -353,16 +284,6 @@ def test_an_error_behind_output_loses_none_of_it(check: Any, backend: str) -> No
     check(fails_in_python, X, backend=backend)
 
 
-def test_redirected_streams_are_looked_up_when_the_output_happens(check: Any) -> None:
-    def program(x: Any) -> Any:
-        emit(print, "out", x)
-        emit(print, "err", x, file=sys.stderr)
-        emit(sys.stdout.write, "written\n")
-        return x + 1
-
-    assert check(program, X, fullgraph=True) == 0  # `check` redirects both anew for each call
-
-
 def test_another_logger_in_the_same_place_is_not_mixed_up() -> None:
     torch._dynamo.reset()
     seen: list[str] = []
@@ -378,181 +299,9 @@ def test_another_logger_in_the_same_place_is_not_mixed_up() -> None:
     assert seen == [first.name, second.name] * 2
 
 
-@pytest.mark.parametrize("kind", ["object", "ordered dictionary", "array", "vmap", "checkpoint"])
-def test_what_the_graph_cannot_carry_breaks_it_and_still_prints(check: Any, kind: str) -> None:
-    from collections import OrderedDict
-
-    def program(x: Any) -> Any:
-        if kind == "object":
-            emit(print, stranger, x)
-        elif kind == "ordered dictionary":
-            emit(print, OrderedDict(a=x))
-        elif kind == "array":
-            emit(print, x.detach().numpy())
-        elif kind == "vmap":
-            torch.vmap(inside)(x)
-        else:
-            return torch.utils.checkpoint.checkpoint(inside, x, use_reentrant=False)
-        return x + 1
-
-    def inside(x: Any) -> Any:
-        y = x.sin()
-        emit(print, y.shape)
-        return y.cos()
-
-    assert check(program, G if kind == "checkpoint" else X) > 0
-
-
-def writes_to_stdout_replaced(x: Any) -> Any:
-    real, sys.stdout = sys.stdout, sys.stderr
-    emit(print, x)
-    sys.stdout = real
-    return x + 1
-
-
-def changes_print_options(x: Any) -> Any:
-    torch.set_printoptions(precision=1)
-    emit(print, x / 3)
-    torch.set_printoptions(precision=4)
-    return x + 1
-
-
-def changes_the_writer(x: Any) -> Any:
-    writer.prefix = "new"
-    emit(writer.line, x)
-    return x + 1
-
-
-def catches_warnings(x: Any) -> Any:
-    with warnings.catch_warnings():
-        emit(warnings.simplefilter, "ignore")
-        emit(warnings.warn, "hidden")
-    return x + 1
-
-
-def shows_the_exception(x: Any) -> Any:
-    try:
-        raise ValueError("a")
-    except ValueError:
-        emit(first.exception, "bad")
-        emit(first.error, "bad", exc_info=True)
-    return x + 1
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "program",
-    [writes_to_stdout_replaced, changes_print_options, changes_the_writer, catches_warnings, shows_the_exception],
-)
-def test_output_that_depends_on_what_the_region_changes_is_not_put_off(check: Any, program: Any) -> None:
-    filters = list(warnings.filters)
-    check(program, X, backend="eager")
-    assert list(warnings.filters) == filters
-
-
 def test_on_a_torch_without_the_mechanism_output_breaks_the_graph(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from graphmend.runtime import mechanism
 
     monkeypatch.setattr(mechanism, "available", False)
     for program in (prints, formats, scalars, mutates, Outer()):
         assert check(program, X, backend="eager") > 0
-
-
-def test_plain_python_reports_the_users_line() -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        emit(warnings.warn, "careful")
-        emit(warnings.warn, "careful", UserWarning, 1)
-        warnings.warn("careful", stacklevel=1)
-    assert {warning.filename for warning in caught} == {__file__}
-    assert [warning.lineno - caught[0].lineno for warning in caught] == [0, 1, 2]
-
-
-class OwnLogger(logging.Logger):
-    """A logger with a way of its own to write, without a stack level."""
-
-    def _log(self, level: int, msg: object, args: Any, exc_info: Any = None, extra: Any = None) -> None:  # type: ignore[override]
-        print("own", level, msg % args)
-
-
-class Callable_:
-    """An output function that cannot be hashed."""
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __call__(self, *values: Any) -> None:
-        print("called", *values)
-
-
-own_logger, unhashable = OwnLogger("own"), Callable_()
-
-
-def test_output_functions_of_any_make_are_called_as_they_are(check: Any) -> None:
-    def program(x: Any) -> Any:
-        emit(own_logger.warning, "sum %s", x.sum())
-        emit(unhashable, x)
-        emit(first.warning, msg="by keyword")
-        return x + 1
-
-    check(program, X)
-
-
-def test_threads_each_write_their_own_lines() -> None:
-    torch._dynamo.reset()
-    lines: dict[int, list[float]] = {}
-
-    def keep(value: Any) -> None:
-        lines.setdefault(threading.get_ident(), []).append(float(value))
-
-    def program(x: Any) -> Any:
-        for i in range(3):
-            emit(keep, x.sum() + i)
-        return x + 1
-
-    compiled = torch.compile(program, backend="aot_eager", fullgraph=True)
-    starts = [0.0, 10.0, 20.0, 30.0]
-    threads = [threading.Thread(target=lambda s=s: [compiled(torch.tensor([s])) for _ in range(20)]) for s in starts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(lines.values()) == [[s, s + 1, s + 2] * 20 for s in starts]
-
-
-def test_no_tensor_outlives_its_call() -> None:
-    torch._dynamo.reset()
-    seen: list[Any] = []
-
-    def keep(value: Any) -> None:
-        seen.append(weakref.ref(value))
-
-    def program(x: Any) -> Any:
-        y = x * 2
-        emit(keep, y)
-        emit(print, y, end="")
-        return y + 1
-
-    compiled = torch.compile(program, backend="aot_eager", fullgraph=True)
-    x = torch.ones(3)
-    given = weakref.ref(x)
-    compiled(x)
-    del x
-    gc.collect()
-    assert given() is None
-    assert [reference() for reference in seen] == [None]
-
-
-def test_plain_calls_of_emit_are_not_compiled_on_their_own() -> None:
-    from torch._dynamo.testing import CompileCounter
-
-    torch._dynamo.reset()
-    counter = CompileCounter()
-
-    def program(x: Any) -> Any:
-        for _ in range(2):
-            torch._dynamo.graph_break()  # the whole frame runs in plain Python
-            emit(print, x, end="")
-        return x
-
-    torch.compile(program, backend=counter)(X)
-    assert counter.frame_count == 0

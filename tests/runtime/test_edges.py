@@ -1,0 +1,197 @@
+"""What the graph cannot carry still prints; nothing leaks, nothing is mixed up between threads."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+import threading
+import warnings
+import weakref
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
+    pytest.skip("the runtime keeps output in the graph from torch 2.13 on", allow_module_level=True)
+
+from graphmend.runtime import emit  # noqa: E402
+
+X = torch.arange(6.0).reshape(2, 3)
+G = torch.arange(6.0).reshape(2, 3).requires_grad_()
+
+
+class Lines(logging.Handler):
+    """Prints records with the place that they report."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(record.name, record.levelname, record.lineno, record.funcName, self.format(record))
+
+
+def _logger(name: str) -> logging.Logger:
+    logger = logging.getLogger(f"test_edges.{name}")
+    logger.propagate = False
+    logger.setLevel(logging.INFO)
+    logger.handlers = [Lines()]
+    return logger
+
+
+first = _logger("first")
+
+
+class Writer:
+    """An output class as tqdm is one."""
+
+    prefix = "line"
+
+    @classmethod
+    def write(cls, text: str, file: Any = None) -> None:
+        print(text, file=file)
+
+    def line(self, *values: Any) -> None:
+        print(self.prefix, *values)
+
+
+writer = Writer()
+
+
+class Stranger:
+    def __repr__(self) -> str:
+        return "stranger"
+
+
+stranger = Stranger()
+
+
+@pytest.mark.parametrize("kind", ["object", "ordered dictionary", "array", "vmap", "checkpoint"])
+def test_what_the_graph_cannot_carry_breaks_it_and_still_prints(check: Any, kind: str) -> None:
+
+    def program(x: Any) -> Any:
+        if kind == "object":
+            emit(print, stranger, x)
+        elif kind == "ordered dictionary":
+            emit(print, OrderedDict(a=x))
+        elif kind == "array":
+            emit(print, x.detach().numpy())
+        elif kind == "vmap":
+            torch.vmap(inside)(x)
+        else:
+            return torch.utils.checkpoint.checkpoint(inside, x, use_reentrant=False)
+        return x + 1
+
+    def inside(x: Any) -> Any:
+        y = x.sin()
+        emit(print, y.shape)
+        return y.cos()
+
+    assert check(program, G if kind == "checkpoint" else X) > 0
+
+
+def writes_to_stdout_replaced(x: Any) -> Any:
+    real, sys.stdout = sys.stdout, sys.stderr
+    emit(print, x)
+    sys.stdout = real
+    return x + 1
+
+
+def changes_print_options(x: Any) -> Any:
+    torch.set_printoptions(precision=1)
+    emit(print, x / 3)
+    torch.set_printoptions(precision=4)
+    return x + 1
+
+
+def changes_the_writer(x: Any) -> Any:
+    writer.prefix = "new"
+    emit(writer.line, x)
+    return x + 1
+
+
+def catches_warnings(x: Any) -> Any:
+    with warnings.catch_warnings():
+        emit(warnings.simplefilter, "ignore")
+        emit(warnings.warn, "hidden")
+    return x + 1
+
+
+def shows_the_exception(x: Any) -> Any:
+    try:
+        raise ValueError("a")
+    except ValueError:
+        emit(first.exception, "bad")
+        emit(first.error, "bad", exc_info=True)
+    return x + 1
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "program",
+    [writes_to_stdout_replaced, changes_print_options, changes_the_writer, catches_warnings, shows_the_exception],
+)
+def test_output_that_depends_on_what_the_region_changes_is_not_put_off(check: Any, program: Any) -> None:
+    filters = list(warnings.filters)
+    check(program, X, backend="eager")
+    assert list(warnings.filters) == filters
+
+
+def test_threads_each_write_their_own_lines() -> None:
+    torch._dynamo.reset()
+    lines: dict[int, list[float]] = {}
+
+    def keep(value: Any) -> None:
+        lines.setdefault(threading.get_ident(), []).append(float(value))
+
+    def program(x: Any) -> Any:
+        for i in range(3):
+            emit(keep, x.sum() + i)
+        return x + 1
+
+    compiled = torch.compile(program, backend="aot_eager", fullgraph=True)
+    starts = [0.0, 10.0, 20.0, 30.0]
+    threads = [threading.Thread(target=lambda s=s: [compiled(torch.tensor([s])) for _ in range(20)]) for s in starts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(lines.values()) == [[s, s + 1, s + 2] * 20 for s in starts]
+
+
+def test_no_tensor_outlives_its_call() -> None:
+    torch._dynamo.reset()
+    seen: list[Any] = []
+
+    def keep(value: Any) -> None:
+        seen.append(weakref.ref(value))
+
+    def program(x: Any) -> Any:
+        y = x * 2
+        emit(keep, y)
+        emit(print, y, end="")
+        return y + 1
+
+    compiled = torch.compile(program, backend="aot_eager", fullgraph=True)
+    x = torch.ones(3)
+    given = weakref.ref(x)
+    compiled(x)
+    del x
+    gc.collect()
+    assert given() is None
+    assert [reference() for reference in seen] == [None]
+
+
+def test_plain_calls_of_emit_are_not_compiled_on_their_own() -> None:
+    from torch._dynamo.testing import CompileCounter
+
+    torch._dynamo.reset()
+    counter = CompileCounter()
+
+    def program(x: Any) -> Any:
+        for _ in range(2):
+            torch._dynamo.graph_break()  # the whole frame runs in plain Python
+            emit(print, x, end="")
+        return x
+
+    torch.compile(program, backend=counter)(X)
+    assert counter.frame_count == 0
