@@ -195,14 +195,23 @@ class Parent:
         elif what == "output":
             child.captured.add(data)
         else:
-            for message in child.lines.feed(data):
-                if "result" in message:
-                    child.result = message["result"]
-                    self._end(child, "done")  # what it started may hold its descriptors open: no waiting for their end
-                    return
-                if "stage" in message:
-                    child.stage = message["stage"]
-                    send(self.answers, message)
+            self._take(child, data)
+
+    def _take(self, child: Child, data: bytes) -> None:
+        """What a check says of itself."""
+        try:
+            messages = child.lines.feed(data)
+        except ValueError:
+            self._end(child, "died", f"the checked code wrote into the check's own files while {child.stage}")
+            return
+        for message in messages:
+            if "result" in message:
+                child.result = message["result"]
+                self._end(child, "done")  # what it started may hold its descriptors open: no waiting for their end
+                return
+            if "stage" in message:
+                child.stage = message["stage"]
+                send(self.answers, message)
 
     def _close(self, child: Child, what: str) -> None:
         if what == "answers" and child.answers_open:

@@ -35,6 +35,10 @@ HEAD = "import os, signal, sys, time\n"
         ("import nowhere_to_be_found", "cannot be imported: ModuleNotFoundError"),
         ("def broken(:", "cannot be imported: SyntaxError"),
         ("x = [bytearray(10**8) for _ in range(10**4)]", "cannot be imported: MemoryError"),
+        (
+            "for n in range(3, 1024):\n    try: os.write(n, b'rubbish\\n')\n    except OSError: pass",
+            "wrote into the check's own files",
+        ),
         ("open('big', 'wb').truncate(1 << 31)", "File too large"),
     ],
 )
