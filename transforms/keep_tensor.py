@@ -111,6 +111,8 @@ def _number(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
         folder, _, function = (qualified(facts, parent.func) or "").partition(".")
         if folder == "math":
             return _math(facts, parent, function)
+    if _decides(facts, node):
+        return None
     kept = Kept()
     text = tensor_text(facts, node, kept, detach=_detach(facts))
     if text is None:
@@ -120,6 +122,18 @@ def _number(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
     uses = Uses(facts, value.dtype if isinstance(value, Tensor) else None)
     uses.follow(node)
     return offer(NAME, _TITLE, facts, lambda: [swap(facts.source, node, text)], [*kept.differences, *uses.differences])
+
+
+def _decides(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is a number part of the test of its own statement? The branch's own mends keep the tensor, or nothing does."""
+    child: ast.AST = node
+    for above in facts.ancestors(node):
+        if isinstance(above, (ast.If, ast.While, ast.Assert, ast.IfExp)):
+            return above.test is child
+        if isinstance(above, ast.stmt):
+            return False
+        child = above
+    return False
 
 
 def _retensored(facts: FunctionFacts, node: ast.Call, parent: ast.Call) -> Fix | Refusal:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.check import check
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: one mend may uncover the next (a kept tensor is then branched on); chains longer than this are not known
 _ROUNDS = 10
+#: rewrites that are right for every kind of value
+_INDIFFERENT = ("emit", "is_compiling")
 #: rounds that may pass without fewer findings than before: a mend may take two steps
 _IDLE = 2
 
@@ -56,13 +58,20 @@ def mend(finding: Finding, facts: FunctionFacts) -> list[Fix | Refusal]:
     that is the order of the catalogue, made stable by what each rewrite can prove here.
     """
     answers = [rewrite(finding, facts) for rewrite in rewrites_for(finding)]
-    fixes = [a for a in answers if isinstance(a, Fix)]
+    fixes = [_as_certain_as(finding, a) for a in answers if isinstance(a, Fix)]
     refusals = [a for a in answers if isinstance(a, Refusal)]
     keeping = [f for f in fixes if not f.silences]
     rank = {"safe": 0, "unsafe": 1, "display": 2}
     keeping.sort(key=lambda f: rank[f.applicability])
     silencing = sorted((f for f in fixes if f.silences), key=lambda f: rank[f.applicability])
     return [*keeping, *silencing, *refusals]
+
+
+def _as_certain_as(finding: Finding, fix: Fix) -> Fix:
+    """A mend of something that is only likely a tensor is not safe, unless it keeps the statement as it is."""
+    if finding.certainty == "certain" or fix.applicability != "safe" or fix.rewrite in _INDIFFERENT:
+        return fix
+    return replace(fix, applicability="unsafe", reason="what it works on is likely, but not certainly, a tensor")
 
 
 def mend_all(

@@ -263,6 +263,10 @@ return x.sqrt()
 assert (x > 0).all() and (x < 5).all()
 return x.sqrt()
 
+# assert_static
+assert x.dim() == 2 and (x > 0).all(), "bad"
+return x.sqrt()
+
 # assert_item
 assert x.min().item() > 0
 return x.sqrt()
@@ -299,6 +303,29 @@ y = x + 1
 if y.sum() > 0:
     print("positive", y.sum())
 return y
+
+# print_else
+y = x + 1
+if y.sum() > 0:
+    print("positive")
+else:
+    print("negative", y.sum())
+return y
+
+# print_and_more
+y = x + 1
+if y.sum() > 0:
+    print("positive", sep="-")
+    y = y * 2
+return y
+
+# print_unpacked
+print(*[1, 2], x.shape)
+return x + 1
+
+# logger_found
+logging.getLogger("judged").warning("hi")
+return x + 1
 
 # logger
 y = x + 1
@@ -371,6 +398,13 @@ return x * (x > 0).nonzero().shape[0]
 # count_length
 return x + len(x[x > 0])
 
+# guarded
+y = x * 1
+m = y > 0.5
+if m.any():
+    y[m] = 0
+return y
+
 # double
 y = x * 1
 m = y > 0
@@ -426,6 +460,9 @@ return x[x[:, 0].argmax()] * 2
 y = x.clone()
 y[n.item()] = 0
 return y
+
+# from_the_end
+return x[-n.item()] * 2
 
 # column
 return x[:, n.item()] + 1
