@@ -309,14 +309,7 @@ def _assigned(session: Session, info: ClassInfo, method: FunctionInfo, expressio
     """The value of an expression in a method, read without walking it: locals are looked up when asked for."""
     if session.depth > 8:
         return UNKNOWN
-    w = session.reader(method, Instance(info))
-    session.depth += 1
-    try:
-        return w.eval(expression)
-    except RecursionError:
-        return UNKNOWN
-    finally:
-        session.depth -= 1
+    return session.read(session.reader(method, Instance(info)), expression)
 
 
 # -- attributes of values

@@ -87,6 +87,8 @@ class Session:
         self._by_event: dict[type[Event], tuple[Rule, ...]] = {}
         self._by_callee: dict[str, tuple[Rule, ...]] = {}
         self._context = Context(self.torch, capture=False)
+        self.consulted: set[FunctionInfo] = set()
+        """Functions whose results went into attributes and globals, which are evaluated once."""
         self._stack: list[Activation] = []
         self._active: list[FunctionInfo] = []
         self._inner: dict[FunctionNode, FunctionInfo] = {}
@@ -259,6 +261,14 @@ class Session:
             return recording.walker(self, info, env, closure, self.depth)
         return Walker(self, info, env, closure, self.depth)
 
+    def forget(self, info: FunctionInfo) -> None:
+        """Drop what was read from a function's text, which has changed."""
+        for name in (p.arg for p in (*info.parameters, *info.node.args.kwonlyargs)):
+            self._parameters.pop((info, name), None)
+        for key in [k for k in self._readers if isinstance(k, tuple) and k[0] is info]:
+            del self._readers[key]
+        self._decorated.pop(info, None)
+
     def inner_function(self, node: FunctionNode, outer: FunctionInfo) -> FunctionInfo:
         """The definition of a function inside another one."""
         found = self._inner.get(node)
@@ -339,6 +349,8 @@ class Session:
             return UNKNOWN
         if info.is_abstract:
             return annotated(self, info.module, getattr(info.node, "returns", None), info.name, info.qualname)
+        if not self._stack:
+            self.consulted.add(info)
         env = self._bind(function, args, keywords)
         if function.closure is not None:
             return self._walk(info, env, function.closure, w.silent, w)
@@ -458,6 +470,7 @@ class Session:
         w = Walker(self, scope, {}, None, self.depth)
         w.silent = 1
         within, self.within_region = self.within_region, False
+        stack, self._stack = self._stack, []
         self.depth += 1
         try:
             return w.eval(node)
@@ -465,7 +478,20 @@ class Session:
             return UNKNOWN
         finally:
             self.depth -= 1
+            self._stack = stack
             self.within_region = within
+
+    def read(self, w: Walker, node: ast.expr) -> Value:
+        """The value of an expression in a reader; what it calls is no part of the walk that asked."""
+        stack, self._stack = self._stack, []
+        self.depth += 1
+        try:
+            return w.eval(node)
+        except RecursionError:
+            return UNKNOWN
+        finally:
+            self.depth -= 1
+            self._stack = stack
 
     def evaluate_in(self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.expr) -> Value:
         """The value of an expression that stands in a function, whose locals are looked up when asked for; or at the
