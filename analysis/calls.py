@@ -245,6 +245,9 @@ def _torch(w: Walker, name: str, receiver: Value | None, args: Arguments, keywor
     if returns is None:
         return _torch_object(w, name, args, keywords, node)
     first = self_ or tensor_ops.any_of((*args, *keywords.values()))
+    if last == "where" and len(args) == 1 and not keywords:
+        rows = tensor_ops.result(first, node, "returns Tensors", rank=1, dtype="int64")
+        return Container("tuple", of=rows)
     if data_dependent or name in (
         "torch.Tensor.tolist",
         "torch.Tensor.item",

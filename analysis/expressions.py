@@ -358,7 +358,7 @@ def item(w: Walker, value: Value, index: Value, node: ast.Subscript) -> Value:
     if isinstance(value, Tensor):
         return tensor_ops.subscript(value, index, node)
     if isinstance(value, Container):
-        return _element(w, value, index)
+        return _element(value, index, node)
     if isinstance(value, Choice):
         return join_all(item(w, o, index, node) for o in options(without_none(value)))
     if isinstance(value, Static):
@@ -374,7 +374,7 @@ def item(w: Walker, value: Value, index: Value, node: ast.Subscript) -> Value:
     return UNKNOWN
 
 
-def _element(w: Walker, value: Container, index: Value) -> Value:
+def _element(value: Container, index: Value, node: ast.AST) -> Value:
     if isinstance(index, Const) and value.fields is not None and index.value in value.fields:
         return value.fields[index.value]
     if value.kind == "record" and value.fields and isinstance(index, Const) and index.value == 0:
@@ -389,9 +389,26 @@ def _element(w: Walker, value: Container, index: Value) -> Value:
         if -len(value.items) <= index.value < len(value.items):
             return value.items[index.value]
         return UNKNOWN
-    if value.kind == "dict":
-        return value.of if value.of is not None and not isinstance(index, Const) else (value.of or UNKNOWN)
-    return value.element
+    element = value.of or UNKNOWN if value.kind == "dict" else value.element
+    return _one_of(element, node)
+
+
+def _one_of(value: Value, node: ast.AST) -> Value:
+    """One element of a container whose elements are only known by their join: its shape and dtype are its own."""
+    if not isinstance(value, Tensor):
+        return value
+    place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+    shape = value.shape if value.rank == 0 else ("element", place)
+    dtype = value.dtype if isinstance(value.dtype, str) else ("element dtype", place)
+    return Tensor(
+        value.origin,
+        value.rank,
+        dtype,
+        shape,
+        likely=value.likely,
+        graph_input=value.graph_input,
+        ndarray=value.ndarray,
+    )
 
 
 def element_of(w: Walker, value: Value, node: ast.AST) -> Value:
@@ -407,7 +424,7 @@ def element_of(w: Walker, value: Value, node: ast.AST) -> Value:
                 if value.of is UNKNOWN
                 else STATIC
             )
-        return value.element
+        return _one_of(value.element, node) if value.items is None else value.element
     if isinstance(value, Choice):
         return join_all(element_of(w, o, node) for o in options(without_none(value)))
     if isinstance(value, Static):

@@ -257,8 +257,7 @@ class Walker:
             self.assign(node.target, self.eval(node.value))
 
     def _augmented(self, node: ast.AugAssign) -> None:
-        load = ast.copy_location(_loaded(node.target), node.target)
-        old = self.eval(load)
+        old = self.eval(node.target)
         value = binary(self, node, node.op, old, self.eval(node.value))
         self.assign(node.target, value, augmented=True)
 
@@ -418,17 +417,6 @@ def _raises(body: list[ast.stmt]) -> bool:
 def _only_probes(body: list[ast.stmt]) -> bool:
     """A `try` that only imports and asks: its handlers speak of an environment that tracing is not in."""
     return any(isinstance(s, (ast.Import, ast.ImportFrom)) for s in body)
-
-
-def _loaded(target: ast.expr) -> ast.expr:
-    """An assignment target as an expression that reads it."""
-    if isinstance(target, ast.Name):
-        return ast.Name(target.id, ast.Load())
-    if isinstance(target, ast.Attribute):
-        return ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
-    if isinstance(target, ast.Subscript):
-        return ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
-    return target
 
 
 _STATEMENTS: dict[type[ast.stmt], Callable[..., bool | None]] = {

@@ -1,8 +1,8 @@
 """One file while it is edited: a change inside a function parses and walks that function again, and its callers.
 
 A text is cut into units: the functions of its top level and the methods of its top-level classes. As long as an edit
-stays inside one of them and does not change what others can see of it (its header, attributes it sets, names it rebinds,
-what it compiles), everything else that was learned stays as it is. Any other edit starts again from the whole text.
+stays inside one of them and does not change what others can see of it (its header, attributes it sets, names it
+rebinds, what it compiles), everything else that was learned stays as it is. Any other edit starts again from the text.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Document:
         self._session.forget(info)
 
     def _walk_again(self, info: FunctionInfo) -> bool:
-        """Walk all activations of a function, then the callers of those whose result changed; False if that goes too far."""
+        """Walk a function's activations, then the callers of those whose result changed; False if that goes too far."""
         session = self._session
         assert session is not None
         todo = [(key, a) for key, a in self._activations() if a.info is info]
