@@ -1,0 +1,184 @@
+// The language server's life: started, restarted after a crash (not for ever), started anew where settings ask for another one.
+// Changes come one at a time.
+
+import * as path from "node:path";
+import * as vscode from "vscode";
+import {
+  type ClientCapabilities, CloseAction, type ConfigurationParams, DidChangeConfigurationNotification, ErrorAction, type Executable,
+  type FeatureState, LanguageClient, RevealOutputChannelOn, State, type StaticFeature, TransportKind,
+} from "vscode-languageclient/node";
+import { findLaunch, type Launch, NoInterpreter } from "./launch";
+import { settingsFor } from "./settings";
+
+const RESTARTS = 4;
+const WITHIN_MS = 3 * 60_000;
+
+/** The outcome of a check with TorchDynamo: what `graphmend/checked` tells and the command `graphmend.verify` answers. */
+export interface Checked {
+  readonly uri: string;
+  readonly status: "running" | "checked" | "cancelled" | "refused" | "failed";
+  readonly message: string;
+  readonly torch?: string;
+  readonly device?: string;
+  readonly seconds?: number;
+}
+
+export type ServerState = "starting" | "running" | "stopped";
+
+export class Server implements vscode.Disposable {
+  private client: LanguageClient | undefined;
+  private launch: Launch | undefined;
+  private queue: Promise<void> = Promise.resolve();
+  private crashes: number[] = [];
+  private lastError = "";
+  private readonly states = new vscode.EventEmitter<ServerState>();
+  private readonly checks = new vscode.EventEmitter<Checked>();
+  readonly onDidChangeState = this.states.event;
+  readonly onDidCheck = this.checks.event;
+
+  constructor(
+    private readonly context: vscode.ExtensionContext,
+    private readonly log: vscode.LogOutputChannel,
+    private readonly output: vscode.LogOutputChannel,
+    private readonly trace: vscode.LogOutputChannel,
+  ) {}
+
+  /** Starts the server, or another one in its place. */
+  restart(): Promise<void> {
+    this.crashes = [];
+    return this.inTurn(async () => this.change(await findLaunch(this.context.extensionPath)));
+  }
+
+  /** Settings, trust or the chosen interpreter changed: a new server only where it would be another one. */
+  reconsider(): Promise<void> {
+    return this.inTurn(async () => {
+      const launch = await findLaunch(this.context.extensionPath);
+      if (this.client?.isRunning() && JSON.stringify(launch) === JSON.stringify(this.launch)) {
+        await this.client.sendNotification("graphmend/didChangeTrust", { trusted: vscode.workspace.isTrusted });
+        await this.client.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
+      } else {
+        await this.change(launch);
+      }
+    });
+  }
+
+  /** How GraphMend's command is started: the same one that serves. */
+  async command(): Promise<Launch> {
+    await this.queue;
+    return this.launch ?? findLaunch(this.context.extensionPath);
+  }
+
+  async dispose(): Promise<void> {
+    await this.inTurn(() => this.stop());
+    this.states.dispose();
+    this.checks.dispose();
+  }
+
+  private inTurn(work: () => Promise<void>): Promise<void> {
+    this.queue = this.queue.then(work).catch((error: unknown) => this.failed(error));
+    return this.queue;
+  }
+
+  private async change(launch: Launch): Promise<void> {
+    await this.stop();
+    this.launch = launch;
+    for (const note of launch.notes) this.log.info(note);
+    this.states.fire("starting");
+    const client = this.newClient(launch);
+    this.client = client;
+    client.registerFeature(new AsksForChecks());
+    client.onNotification("graphmend/checked", (checked: Checked) => this.checks.fire(checked));
+    client.onDidChangeState(({ newState }) => {
+      const state = newState === State.Running ? "running" : newState === State.Starting ? "starting" : "stopped";
+      this.states.fire(state);
+    });
+    await client.start();
+  }
+
+  private async stop(): Promise<void> {
+    const client = this.client;
+    this.client = undefined;
+    if (client?.needsStop()) await client.stop().catch((error: unknown) => this.log.warn(String(error)));
+    await client?.dispose().catch(() => undefined);
+  }
+
+  private newClient(launch: Launch): LanguageClient {
+    const server: Executable = {
+      command: launch.command,
+      args: [...launch.args, "server"],
+      transport: TransportKind.stdio,
+      // not the workspace: Python and its libraries look into the current folder
+      options: { cwd: path.join(this.context.extensionPath, "bundled") },
+    };
+    this.log.info(`starting ${[server.command, ...(server.args ?? [])].join(" ")}`);
+    let started = false;
+    return new LanguageClient("graphmend", "GraphMend", server, {
+      documentSelector: ["file", "untitled", "vscode-notebook-cell"].map(scheme => ({ scheme, language: "python" })),
+      outputChannel: this.output,
+      traceOutputChannel: this.trace,
+      revealOutputChannelOn: RevealOutputChannelOn.Never,
+      stdioOptions: {
+        stdout: stream => stream.resume(),
+        stderr: (stream, output) =>
+          void stream.on("data", (data: Buffer | string) => {
+            output.error(String(data).trimEnd());
+            this.lastError = String(data).trim().split("\n").at(-1) ?? "";
+          }),
+      },
+      initializationOptions: () => ({ trusted: vscode.workspace.isTrusted }),
+      initializationFailedHandler: () => false,
+      errorHandler: {
+        error: (_error, _message, count) => ({ action: (count ?? 0) <= 3 ? ErrorAction.Continue : ErrorAction.Shutdown, handled: true }),
+        closed: () => {
+          const again = started && this.mayRestart();
+          if (started && !again) this.failed(new Error(`it stopped ${RESTARTS + 1} times within three minutes`));
+          return { action: again ? CloseAction.Restart : CloseAction.DoNotRestart, handled: true };
+        },
+      },
+      middleware: {
+        workspace: {
+          configuration: (params: ConfigurationParams) => {
+            started = true;
+            const scopes = params.items.map(item => (item.scopeUri ? vscode.Uri.parse(item.scopeUri) : undefined));
+            return Promise.all(scopes.map(scope => settingsFor(this.context.extension.packageJSON, scope)));
+          },
+        },
+      },
+    });
+  }
+
+  private mayRestart(): boolean {
+    const now = Date.now();
+    this.crashes = [...this.crashes.filter(then => now - then < WITHIN_MS), now];
+    this.log.warn(`the server stopped (${this.crashes.length} in three minutes): ${this.lastError || "no reason given"}`);
+    return this.crashes.length <= RESTARTS;
+  }
+
+  /** The one message that says why there is no server, and what to do. */
+  private failed(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.log.error(reason);
+    this.states.fire("stopped");
+    const settings = "Open Settings", again = "Restart", logs = "Show Logs";
+    const message =
+      error instanceof NoInterpreter ? reason : `GraphMend's server does not run: ${this.lastError || reason}. The logs say more.`;
+    const actions = error instanceof NoInterpreter ? [settings, logs] : [again, logs];
+    void vscode.window.showErrorMessage(message, ...actions).then(choice => {
+      if (choice === settings) void vscode.commands.executeCommand("workbench.action.openSettings", "graphmend.serverInterpreter");
+      if (choice === again) void this.restart();
+      if (choice === logs) this.output.show();
+    });
+  }
+}
+
+/** Declares that this client wants to be told of checks. */
+class AsksForChecks implements StaticFeature {
+  fillClientCapabilities(capabilities: ClientCapabilities): void {
+    capabilities.experimental = { ...(capabilities.experimental as object | undefined), graphmend: { checked: true } };
+  }
+  initialize(): void {}
+  getState(): FeatureState {
+    return { kind: "static" };
+  }
+  clear(): void {}
+}
