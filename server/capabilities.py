@@ -19,7 +19,6 @@ class Capabilities:
     code_description: bool = False
     diagnostic_data: bool = False
     diagnostic_versions: bool = False
-    unnecessary_tag: bool = False
     action_literals: bool = False
     action_resolve: bool = False
     action_preferred: bool = False
@@ -43,7 +42,6 @@ class Capabilities:
         versioned = bool(_at(edit, "document_changes"))
         resolvable = _at(action, "resolve_support.properties") or ()
         formats = _at(client, "text_document.hover.content_format") or ()
-        tags = _at(published, "tag_support.value_set") or ()
         return cls(
             pull_diagnostics=_at(client, "text_document.diagnostic") is not None,
             refresh_diagnostics=bool(_at(client, "workspace.diagnostics.refresh_support")),
@@ -51,7 +49,6 @@ class Capabilities:
             code_description=bool(_either(client, "code_description_support")),
             diagnostic_data=bool(_either(client, "data_support")),
             diagnostic_versions=bool(_at(published, "version_support")),
-            unnecessary_tag=types.DiagnosticTag.Unnecessary in tags,
             action_literals=_at(action, "code_action_literal_support") is not None,
             action_resolve="edit" in resolvable and bool(_at(action, "data_support")),
             action_preferred=bool(_at(action, "is_preferred_support")),

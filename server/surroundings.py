@@ -83,7 +83,12 @@ class Surroundings:
             self._stale.clear()
             found: Findings = {}
             for folder, options in self._folders:
-                for item in await _check(folder, options):
+                try:
+                    items = await _check(folder, options)
+                except OSError as error:  # no process to be had: what is open is still analysed
+                    log.warning("the files below %s could not be checked: %s", folder, error)
+                    continue
+                for item in items:
                     found.setdefault(item["filename"], []).append(item)
             changed = found != self._findings
             self._findings = found
