@@ -24,6 +24,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.transforms.code import folded
 from graphmend.transforms.edits import HOLE, replace, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
@@ -103,7 +104,9 @@ def _asserted(
         opposite = "~(" + " & ".join(predicates.operand(t) for t in tests) + ")"
     else:
         opposite = predicates.negated(tests[0])
-    call = f"{assert_async}({opposite}{_message(message)})\n"
+    deep = 8 if static else 4
+    call = folded(f"{assert_async}({opposite}{_message(message)})", 119 - deep - statement.col_offset)
+    call = call.replace("\n", "\n" + " " * deep) + "\n"
     head = "".join(f"{code.operand(s) if isinstance(s, ast.BoolOp) else code.line(s)} and " for s in static)
     inner = f"    if {head.removesuffix(' and ')}:\n        {call}" if static else f"    {call}"
     test = code.line(statement.test)

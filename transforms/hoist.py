@@ -36,36 +36,57 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "hoist"
-_CHANGING = [
-    "time",
-    "random",
-    "secrets",
-    "uuid",
-    "datetime",
-    "threading",
-    "queue",
-    "subprocess",
-    "io",
-    "numpy.random",
-    "gc",
-    "logging",
-    "warnings",
-    "builtins",
-    "tempfile",
-    "socket",
-    "asyncio",
-    "concurrent",
-    "multiprocessing",
-    "contextvars",
-    "torch",
-    "sys",
-    "traceback",
-    "inspect.stack",
-    "inspect.currentframe",
-    "builtins",
-    "pickle",
-    "pdb",
-]
+#: modules whose functions give the same for the same arguments in one process
+_CONSTANT = frozenset(
+    [
+        "importlib",
+        "functools",
+        "platform",
+        "inspect",
+        "dataclasses",
+        "typing",
+        "hashlib",
+        "zlib",
+        "decimal",
+        "fractions",
+        "re",
+        "json",
+        "struct",
+        "math",
+        "operator",
+        "string",
+        "textwrap",
+        "types",
+        "base64",
+        "binascii",
+        "sysconfig",
+        "bisect",
+        "heapq",
+        "collections",
+        "itertools",
+    ]
+)
+_ALONE = frozenset({"os.cpu_count", "os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.join", "os.getpid"})
+_BUILTINS = frozenset(
+    [
+        "sorted",
+        "len",
+        "min",
+        "max",
+        "sum",
+        "abs",
+        "tuple",
+        "list",
+        "int",
+        "float",
+        "str",
+        "round",
+        "range",
+        "isinstance",
+        "getattr",
+        "hasattr",
+    ]
+)
 _ONCE = "it is made once, when the module is imported"
 
 
@@ -75,8 +96,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node = facts.node
     if not isinstance(node, ast.Call) or isinstance(facts.parent(node), (ast.Expr, ast.withitem)):
         return None
-    name = finding.facts.get("call") or qualified(facts, node.func) or ""
-    if not name or any(name == c or name.startswith(f"{c}.") for c in _CHANGING) or name.startswith("os.environ"):
+    name = qualified(facts, node.func)
+    if name is None or not _constant(facts, node):
         return None
     if free := _local(facts, node):
         return refuse(NAME, f"`{ast.unparse(node)}` reads `{free}`, which each call has its own of")
@@ -141,7 +162,11 @@ def _largest(facts: FunctionFacts, node: ast.expr) -> ast.expr:
     child: ast.AST = node
     for above in facts.ancestors(node):
         if isinstance(above, ast.expr):
-            if _local(facts, above) or isinstance(above, (ast.Lambda, ast.GeneratorExp, ast.ListComp)):
+            if (
+                _local(facts, above)
+                or not _constant(facts, above)
+                or isinstance(above, (ast.Lambda, ast.GeneratorExp, ast.ListComp))
+            ):
                 break
             if not (
                 isinstance(above, ast.Attribute) and child is above.value and isinstance(facts.parent(above), ast.Call)
@@ -151,6 +176,19 @@ def _largest(facts: FunctionFacts, node: ast.expr) -> ast.expr:
             break
         child = above
     return largest
+
+
+def _constant(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is every call in an expression one that gives the same each time?"""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            name = qualified(facts, call.func) or ""
+            root, _, last = name.partition(".")
+            if name in _ALONE or (root == "builtins" and last in _BUILTINS):
+                continue
+            if root not in _CONSTANT or name in ("inspect.stack", "inspect.currentframe"):
+                return False
+    return True
 
 
 def _local(facts: FunctionFacts, node: ast.expr) -> str | None:

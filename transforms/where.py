@@ -36,6 +36,7 @@ from graphmend.transforms.branches import (
     incoming,
     select,
 )
+from graphmend.transforms.code import folded
 from graphmend.transforms.edits import replace, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "where"
+#: lines of more characters than this are folded
+_WIDTH = 119
 #: a test of more characters than this gets a line and a name of its own
 _LONG = 40
 
@@ -104,7 +107,9 @@ def _converted(facts: FunctionFacts, statement: ast.If, imports: Imports) -> tup
         )
     predicates = Predicates(facts, imports)
     test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
-    lines = _select(facts, statement, orelse, test, predicates)
+    room = _WIDTH - statement.col_offset - 4 * bool(static)
+    selected = _select(facts, statement, orelse, test, predicates)
+    lines = [part for line in selected for part in folded(line, room).split("\n")]
     differences = list(predicates.differences)
     if static:
         head = " and ".join(

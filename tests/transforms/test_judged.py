@@ -525,6 +525,10 @@ INPUTS = "\n\ndef example_inputs():\n    return [(torch.rand(4, 4),)]\n"
 
 
 REFUSED = cases("""
+# drawn_once
+import numpy as np
+return x * np.random.rand(1).item()
+
 # prints
 if x.sum() > 0:
     x = helper(x)
