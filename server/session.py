@@ -65,7 +65,7 @@ class Session:
         self.check: Callable[[Document], Coroutine[Any, Any, None]]
         self.verification = Verification(self.folders, self._texts)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._failed_before = False
+        self._failures: set[str] = set()
 
     async def current(self, document: Document) -> list[Shown]:
         """What is to be shown for the document's newest version."""
@@ -191,17 +191,18 @@ class Session:
             log.error("%s", "".join(traceback.format_exception(error)))
 
     def _analysis_failed(self, document: Document, error: BaseException) -> None:
-        """Logs what reproduces the failure. Told the user once: what fails at one keystroke fails at the next."""
-        kept = _save(document.text.text)
+        """Logs what reproduces the failure, once: what fails at one keystroke fails at the next."""
         trace = "".join(traceback.format_exception(error))
-        log.error(
-            "the analysis of %s (version %d) failed; its text is in %s\n%s", document.uri, document.version, kept, trace
-        )
-        if not self._failed_before:
-            self._failed_before = True
+        if trace in self._failures:
+            return
+        kept = _save(document.text.text)
+        place = f"{document.uri} (version {document.version})"
+        log.error("the analysis of %s failed; its text is in %s\n%s", place, kept, trace)
+        if not self._failures:
             self.client.show(
                 types.MessageType.Warning, f"GraphMend could not analyse {document.path}; the log says why."
             )
+        self._failures.add(trace)
 
 
 def _save(text: str) -> str:

@@ -1,0 +1,48 @@
+"""A failure inside the analysis: logged once with what reproduces it, shown once, and no other document suffers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from pytest_lsp import LanguageClient
+
+from .editor import Editor
+
+pytestmark = pytest.mark.asyncio
+
+FAILING = """
+import sys
+from graphmend.analysis.check import check as real
+from graphmend.server import app, main
+
+def check(source, project, settings):
+    if "FAIL" in source.text:
+        raise RuntimeError("as the test wants it")
+    return real(source, project, settings)
+
+create = app.create
+app.create = lambda: create(check)
+sys.exit(main.serve_stdio())
+"""
+
+
+async def test_one_documents_failure_stays_its_own(tmp_path: Path, module: Path) -> None:
+    client = LanguageClient()
+    await client.start_io(sys.executable, "-c", FAILING)
+    editor = Editor(client, tmp_path)
+    await editor.initialize()
+    bad = editor.open(tmp_path / "bad.py", "import torch  # FAIL\n")
+    assert await editor.diagnostics(bad) == []
+    for _ in range(3):
+        editor.edit(bad, 0, 0, "\n")
+        assert await editor.diagnostics(bad) == []
+    assert len(await editor.diagnostics(editor.open(module))) == 2
+    (message,) = editor.shown
+    (logged,) = (line for line in editor.logged if "as the test wants it" in line)
+    assert "bad.py" in message
+    kept = Path(logged.partition("its text is in ")[2].splitlines()[0])
+    assert kept.read_text() == "import torch  # FAIL\n"
+    kept.unlink()
+    await editor.leave()
