@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+
 from graphmend.analysis.source import Source
 from graphmend.transforms.code import Code, folded, is_atom
 
