@@ -38,7 +38,8 @@ def emit(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
 
         comptime(mechanism.capture)  # binds the three names above in this frame
     if site is not None:
-        mechanism.operator(site, tensors, numbers)
+        # Inductor 2.13 ends the kernel before an operator only if that has a device, which it takes from tensors.
+        mechanism.operator(site, tensors or (torch.empty(0, device="cpu"),), numbers)
     else:
         function(
             *_now(args), **_now(kwargs)
