@@ -80,9 +80,7 @@ class Editor:
         try:
             await editor._initialize(root, options)
             yield editor
-            await editor._request("shutdown", None)
-            editor._notify("exit", None)
-            await asyncio.wait_for(process.wait(), 10)
+            await editor._leave()
         finally:
             if process.returncode is None:
                 process.kill()
@@ -101,6 +99,14 @@ class Editor:
         info = (await self._request("initialize", given)).get("serverInfo") or {}
         self.server = f"{info.get('name', '?')} {info.get('version', '')}".strip()
         self._notify("initialized", {})
+
+    async def _leave(self) -> None:
+        await self._request("shutdown", None)
+        self._notify("exit", None)
+        try:
+            await asyncio.wait_for(self._process.wait(), 30)
+        except asyncio.TimeoutError:
+            raise ServerError("the server did not leave in 30 seconds") from None
 
     # documents
 
