@@ -10,7 +10,7 @@ import ast
 import itertools
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +73,8 @@ def said(asked: list[str]) -> dict[str, Value]:
 
 
 def arguments() -> Iterator[dict[str, Any]]:
-    """Pairs of tensors of many kinds, with numbers. None is complex: the analysis takes what torch promotes to be real."""
-    makers = [
+    """Pairs of tensors of many kinds, with numbers. None is complex: the analysis takes promoted dtypes to be real."""
+    makers: list[Callable[[], Any]] = [
         lambda: torch.rand(4, 4),
         lambda: torch.rand(4, 4).half(),
         lambda: torch.randint(0, 4, (4, 4)),
