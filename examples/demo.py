@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"{' or '.join(MODELS)}; default: all")
     parser.add_argument("--device", default="auto", help="auto (CUDA where it works), cpu or cuda")
-    parser.add_argument("--backend", default="aot_eager", help="of the compared runs: aot_eager or eager (inductor rounds float16 otherwise)")
+    parser.add_argument("--backend", default="aot_eager", help="aot_eager or eager; inductor rounds float16 otherwise")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="use this new folder as workspace, and leave it")
     parser.add_argument("--diff", action="store_true", help="show what the mends change")
     args = parser.parse_args(arguments)
