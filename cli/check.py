@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from graphmend.cli import baseline
 from graphmend.cli.checker import Checker
 from graphmend.cli.failures import UsageError, complain
-from graphmend.cli.output import FOR_PEOPLE, FORMATS, WITH_EDITS, writer
+from graphmend.cli.output import FOR_PEOPLE, FORMATS, WITH_EDITS, WITH_MENDS, writer
 from graphmend.cli.plan import Plan
 from graphmend.cli.pool import check_all
 from graphmend.cli.report import FileReport, Item, Run
@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--output-format", choices=FORMATS, default="full")
     output.add_argument("--output-file", metavar="FILE", type=Path, help="write there instead of standard output")
+    output.add_argument("--show-fixes", action="store_true", help="mark what can be mended, in every format that can")
     output.add_argument("--statistics", action="store_true", help="count findings by rule instead of showing them")
     output.add_argument("--exit-zero", action="store_true", help="end with 0 even where something was found")
     output.add_argument("--quiet", "-q", action="store_true", help="no summary and no log")
@@ -117,9 +118,15 @@ def _plan(args: argparse.Namespace) -> Plan:
         python=args.python,
         mode="diff" if args.diff else "fix" if args.fix else "check",
         unsafe=args.unsafe_fixes,
+        mends=args.show_fixes or (args.output_format in WITH_MENDS and not _only_counts(args)),
         edits=args.output_format in WITH_EDITS,
         cache=not args.no_cache,
     )
+
+
+def _only_counts(args: argparse.Namespace) -> bool:
+    """Whether single findings are not shown."""
+    return bool(args.statistics or args.write_baseline or args.add_ignores)
 
 
 def _reject_unknown_codes(plan: Plan, configurations: Configurations, paths: list[Path]) -> None:

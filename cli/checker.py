@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import gc
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,17 +30,26 @@ if TYPE_CHECKING:
     from graphmend.transforms.mend import Mended
 
 
+#: after so many files, what was read of other modules is forgotten: it grows by about 0.7 MB a file
+_KEPT_FOR = 100
+
+
 class Checker:
-    """Checks files one after the other; modules that several of them import are read once."""
+    """Checks files one after the other; modules that neighbours import are read once."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.configurations = plan.configurations()
         self._projects: dict[Path, Project] = {}
         self._interpreters: dict[Path, Interpreter] = {}
+        self._number = 0
 
     def check(self, path: Path) -> FileReport:
         """The report of a file on disk; a failure of ours is part of the report."""
+        self._number += 1
+        if self._number % _KEPT_FOR == 0:
+            self._projects.clear()
+            gc.collect()
         try:
             text = files.read(path)
         except files.FileProblem as problem:
@@ -89,13 +99,18 @@ class Checker:
         for finding in result.findings:
             offers, refusal = self._offers(result, finding, report)
             report.items.append(Item(finding, severity_of(finding, configuration), offers, refusal))
+        for finding in (finding for findings in result.elsewhere.values() for finding in findings):
+            offers, refusal = self._offers(result, finding, report)
+            there = self.configurations.of_file(Path(finding.path))
+            report.elsewhere.append(Item(finding, severity_of(finding, there), offers, refusal))
         report.notes = (*_on_version(source, settings), *(f"{path}: {note}" for note in result.notes))
-        report.elsewhere = [finding for findings in result.elsewhere.values() for finding in findings]
         report.comments = suppress.suppressions(source)
         return report
 
     def _offers(self, result: Result, finding: Finding, report: FileReport) -> tuple[tuple[Offer, ...], str | None]:
         """The mends of a finding, and why there is none. A rewrite that fails costs its finding the mends only."""
+        if not self.plan.mends:
+            return (), None
         from graphmend.transforms.fix import Fix, Refusal
         from graphmend.transforms.mend import mend
 
@@ -175,8 +190,8 @@ class Checker:
         around = self._cache.stamp((near,) if near != root else (root, project), self._interpreter(root))
         if around is None:
             return None
-        options = repr(sorted(configuration.values.items()))
-        return digest(str(path), options, str(self.plan.edits)), digest(text.data, str(configuration.root), around)
+        options = repr((sorted(configuration.values.items()), self.plan.mends, self.plan.edits))
+        return digest(str(path), options), digest(text.data, str(configuration.root), around)
 
 
 def _on_version(source: Source, settings: Settings) -> tuple[str, ...]:

@@ -23,8 +23,10 @@ class Plan:
     python: Path | None = None
     mode: Mode = "check"
     unsafe: bool = False
+    mends: bool = True
+    """Whether the output shows mends. Finding them takes longer than the check itself."""
     edits: bool = False
-    """Whether the output format shows what mends change."""
+    """Whether the output shows what mends change."""
     cache: bool = True
     known: Mapping[str, Counter[str]] = field(default_factory=dict)
     """Keys of findings that a baseline knows, by file."""

@@ -45,7 +45,7 @@ class FileReport:
 
     path: str
     items: list[Item] = field(default_factory=list)
-    elsewhere: list[Finding] = field(default_factory=list)
+    elsewhere: list[Item] = field(default_factory=list)
     comments: tuple[Suppression, ...] = ()
     problems: list[str] = field(default_factory=list)
     notes: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def to_store(report: FileReport) -> dict[str, Any]:
     """A report as JSON data for the cache."""
     return {
         "items": [asdict(item) for item in report.items],
-        "elsewhere": [asdict(finding) for finding in report.elsewhere],
+        "elsewhere": [asdict(item) for item in report.elsewhere],
         "comments": [asdict(comment) for comment in report.comments],
         "notes": list(report.notes),
     }
@@ -99,7 +99,7 @@ def from_store(path: str, stored: Any) -> FileReport | None:
         return FileReport(
             path,
             items=[_item(data) for data in stored["items"]],
-            elsewhere=[_finding(data) for data in stored["elsewhere"]],
+            elsewhere=[_item(data) for data in stored["elsewhere"]],
             comments=tuple(_comment(data) for data in stored["comments"]),
             notes=tuple(map(str, stored["notes"])),
         )

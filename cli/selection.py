@@ -27,12 +27,11 @@ def shown(reports: Sequence[FileReport], configurations: Configurations, plan: P
 
     A file's findings are those of its own check, and those that the checks of other files made where they call into it.
     """
-    from_others: dict[str, dict[str, Finding]] = defaultdict(dict)
+    from_others: dict[str, dict[str, Item]] = defaultdict(dict)
     for report in reports:
-        for finding in report.elsewhere:
-            known = from_others[finding.path].get(finding.key)
-            if known is None or known.region == "assumed":
-                from_others[finding.path][finding.key] = finding
+        for item in report.elsewhere:
+            others, key = from_others[item.finding.path], item.finding.key
+            others[key] = _joined(others[key], item) if key in others else item
     return [
         item
         for report in reports
@@ -40,17 +39,21 @@ def shown(reports: Sequence[FileReport], configurations: Configurations, plan: P
     ]
 
 
-def _of_file(
-    report: FileReport, others: dict[str, Finding], configuration: Configuration, plan: Plan
-) -> Iterable[Item]:
+def _joined(one: Item, other: Item) -> Item:
+    """One finding that two checks made: the one that is compiled for certain, with the mends that both allow."""
+    if other.finding.region == "compiled" and one.finding.region == "assumed":
+        one, other = other, one
+    weaker = {offer.message: offer for offer in other.offers if offer.applicability != "safe"}
+    allowed = {offer.message for offer in other.offers}
+    offers = tuple(weaker.get(offer.message, offer) for offer in one.offers if offer.message in allowed)
+    return replace(one, offers=offers, refusal=None if offers else one.refusal or other.refusal)
+
+
+def _of_file(report: FileReport, others: dict[str, Item], configuration: Configuration, plan: Plan) -> Iterable[Item]:
     path = Path(report.path)
     items = {item.finding.key: item for item in report.items}
-    for key, finding in others.items():
-        if key not in items:
-            reason = "it is compiled by way of another file; its mends are known when a caller stands in this file"
-            items[key] = Item(finding, severity_of(finding, configuration), (), reason)
-        elif finding.region == "compiled" and items[key].finding.region == "assumed":
-            items[key] = replace(items[key], finding=finding, severity=severity_of(finding, configuration))
+    for key, item in others.items():
+        items[key] = _joined(items[key], item) if key in items else item
     by_finding = {id(item.finding): item for item in items.values()}
     findings = sorted((item.finding for item in items.values()), key=lambda finding: finding.span[:2])
     kept = suppress.take_back(report.comments, report.path, findings, configuration.settings())

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 FORMATS = ("full", "concise", "json", "github", "gitlab", "sarif", "junit")
 
+#: formats that show mends
+WITH_MENDS = frozenset({"full", "json", "sarif"})
+
 #: formats that show the edits of mends
 WITH_EDITS = frozenset({"sarif"})
 

@@ -1,6 +1,6 @@
 """`--output-format concise`: a line a finding, `path:row:column: CODE message`, as editors' error parsers expect it.
 
-`[*]` marks a finding that `--fix` mends, `[-]` one that it mends with `--unsafe-fixes`.
+With `--show-fixes`, `[*]` marks a finding that `--fix` mends, `[-]` one that it mends with `--unsafe-fixes`.
 """
 
 from __future__ import annotations

@@ -67,3 +67,9 @@ def test_change_of_a_helper_reaches_its_callers(run: Run, project: Path) -> None
     (project / "helper.py").write_text(HELPER.replace("print", "max"))
     cache._stamp_of.cache_clear()  # as in the next process
     assert found(run) == []
+
+
+def test_finding_in_another_file_has_its_mends(run: Run, project: Path) -> None:
+    (item,) = json.loads(run("check", "--output-format", "json").out)
+    assert item["filename"] == str(project / "helper.py")
+    assert item["fixes"], item["refusal"]

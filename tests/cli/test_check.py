@@ -119,7 +119,7 @@ def test_fix_keeps_every_other_byte(run: Run, folder: Path, data: bytes) -> None
 
 def test_fix_alone_writes_safe_mends_only(run: Run, folder: Path) -> None:
     (folder / "m.py").write_text("BREAK\nBREAK  # SAFE\n")
-    outcome = run("check", "--fix", "--output-format", "concise")
+    outcome = run("check", "--fix", "--output-format", "concise", "--show-fixes")
     assert (folder / "m.py").read_text() == "BREAK\nMENDED  # SAFE\n"
     assert outcome.status == 1
     assert outcome.out.splitlines()[0] == "m.py:1:1: GM101 [-] BREAK breaks the graph"

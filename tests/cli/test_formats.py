@@ -25,7 +25,7 @@ def output(run: Run, folder: Path) -> Callable[[str], str]:
     (folder / "wrong.py").write_text("def\n")
 
     def output(name: str) -> str:
-        outcome = run("check", "--output-format", name)
+        outcome = run("check", "--output-format", *name.split())
         assert outcome.status == 2
         return str(outcome.out)
 
@@ -36,12 +36,13 @@ Output = Callable[[str], str]
 
 
 def test_concise_is_a_line_a_finding(output: Output) -> None:
-    lines = output("concise").splitlines()
+    lines = output("concise --show-fixes").splitlines()
     assert lines[:2] == [
         "a b/m%,1.py:1:11: GM101 [-] BREAK breaks the graph",
         "n.py:1:1: GM101 [*] BREAK breaks the graph",
     ]
     assert all(re.match(r".+:\d+:\d+: GM\d{3} ", line) for line in lines[:-1])
+    assert output("concise").splitlines()[1] == "n.py:1:1: GM101 BREAK breaks the graph", "no mends are looked for"
 
 
 def test_github_annotations(output: Output) -> None:
