@@ -65,9 +65,9 @@ class Result:
         stack: list[tuple[ast.AST, Definition | None]] = [(tree, None) for tree in trees if tree is not None]
         while stack:
             node, around = stack.pop()
-            if node in wanted and around is not None:
-                found[node] = around
             inner = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else around
+            if node in wanted and inner is not None:
+                found[node] = inner
             stack.extend((child, inner) for child in ast.iter_child_nodes(node))
         return found
 

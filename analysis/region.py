@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, dotted, statements_of
 from graphmend.analysis.finding import Span
-from graphmend.analysis.values import Class, Container, Function, Instance, Native, Object, Value
+from graphmend.analysis.values import Class, Container, Function, Instance, Object, Value
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
@@ -196,19 +196,16 @@ def _short(node: ast.expr) -> str:
 
 def _compile_call(session: Session, module: ModuleInfo, node: ast.expr) -> ast.Call | None:
     """The call that holds the options, if an expression is `torch.compile` or makes it with options; else None."""
-    if module.qualified(node) in COMPILE:
-        return ast.copy_location(ast.Call(node, [], []), node)
-    if isinstance(node, ast.Call):
-        name = module.qualified(node.func)
-        if name in COMPILE and not node.args:
-            return node
-        if name == "functools.partial" and node.args and module.qualified(node.args[0]) in COMPILE:
-            return node
-        value = session.evaluate(module, node.func) if isinstance(node.func, ast.Name) else None
-        if isinstance(value, Native):
+    for _ in range(len(module.globals) + 1):
+        if module.qualified(node) in COMPILE:
+            return ast.copy_location(ast.Call(node, [], []), node)
+        if isinstance(node, ast.Call):
+            name = module.qualified(node.func)
+            is_partial = name == "functools.partial" and node.args and module.qualified(node.args[0]) in COMPILE
+            return node if is_partial or (name in COMPILE and not node.args) else None
+        if not (isinstance(node, ast.Name) and node.id in module.globals):
             return None
-    if isinstance(node, ast.Name) and node.id in module.globals:
-        return _compile_call(session, module, module.globals[node.id][0])
+        node = module.globals[node.id][0]  # a name for it; names may stand in a circle
     return None
 
 

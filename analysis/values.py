@@ -175,11 +175,21 @@ class Scalar(Value):
         return f"Scalar({self.type})"
 
 
+#: containers within containers that are told apart
+_DEEPEST = 5
+
+
+def _depth(value: Value) -> int:
+    if isinstance(value, Container):
+        return value.depth
+    return max(map(_depth, value.options)) if isinstance(value, Choice) else 0
+
+
 class Container(Value):
     """`items` where the length is known, else `of`, the join of all elements. A dict has `fields` by constant key as
     far as known; a dataclass or named tuple has `fields` by attribute."""
 
-    __slots__ = ("fields", "items", "kind", "of")
+    __slots__ = ("depth", "fields", "items", "kind", "of")
 
     def __init__(
         self,
@@ -192,6 +202,12 @@ class Container(Value):
         self.items = items
         self.of = of
         self.fields = fields
+        self.depth = 1 + max(
+            map(_depth, (*(items or ()), *((of,) if of is not None else ()), *(fields or {}).values())), default=0
+        )
+        if self.depth > _DEEPEST:
+            # nested by a loop, most likely: its values would climb for ever
+            self.items, self.of, self.fields, self.depth = None, UNKNOWN, None, 1
 
     @property
     def element(self) -> Value:

@@ -98,8 +98,12 @@ def example_inputs():
             ((event.receiver,) if event.receiver is not None else ()) + event.arguments + tuple(event.keywords.values())
         )
         why = next((e for e in map(evidence, map(_looked_into, values)) if e is not None), None)
-        if why is None or not _dynamic(event, context.torch):
+        if not _dynamic(event, context.torch):
             return None
+        if why is None:
+            if not event.callee.startswith("torch."):
+                return None
+            why = (None, False)  # an operation of torch takes tensors, whatever else is known of its arguments
         if context.capture and event.callee not in _ALWAYS:
             return None
         return Break("GB0036", *why, default_only=event.callee not in _ALWAYS, fill={"call": _short(event.callee)})

@@ -82,7 +82,8 @@ def example_inputs():
             return True
         if callee.startswith("torch.optim."):
             return callee.rpartition(".")[2] in _OPTIMIZER
-        return callee.startswith("torch.") and callee not in _ELSEWHERE and may_refuse(callee, torch)
+        dynamic = any("d" in o.flags for o in torch.overloads(callee))
+        return callee.startswith("torch.") and not dynamic and callee not in _ELSEWHERE and may_refuse(callee, torch)
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, SetAttribute):
