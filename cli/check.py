@@ -118,15 +118,17 @@ def _plan(args: argparse.Namespace) -> Plan:
         python=args.python,
         mode="diff" if args.diff else "fix" if args.fix else "check",
         unsafe=args.unsafe_fixes,
-        mends=args.show_fixes or (args.output_format in WITH_MENDS and not _only_counts(args)),
+        mends=_shows_mends(args),
         edits=args.output_format in WITH_EDITS,
         cache=not args.no_cache,
     )
 
 
-def _only_counts(args: argparse.Namespace) -> bool:
-    """Whether single findings are not shown."""
-    return bool(args.statistics or args.write_baseline or args.add_ignores)
+def _shows_mends(args: argparse.Namespace) -> bool:
+    """Whether the output says what can be mended."""
+    if args.write_baseline is not None or args.add_ignores is not None:
+        return False
+    return args.show_fixes or args.statistics or args.output_format in WITH_MENDS
 
 
 def _reject_unknown_codes(plan: Plan, configurations: Configurations, paths: list[Path]) -> None:
