@@ -153,7 +153,6 @@ ODD = {
         pytest.param(
             HEAD + "fast = slow\nslow = fast\n@fast\ndef f(x: Tensor): return x\ntorch.compile(f)\n",
             id="decorators named in a circle",
-            marks=pytest.mark.xfail(strict=True, reason="names of decorators are followed in circles"),
         ),
     ],
 )
@@ -269,7 +268,6 @@ def compiling_everything(text: str) -> str:
     return f"{text}\n\nimport torch\n" + "".join(f"torch.compile({name})\n" for name in names)
 
 
-@pytest.mark.xfail(strict=True, reason="a finding at a `def` has no facts")
 def test_the_standard_library_and_its_tests() -> None:
     library = Path(os.__file__).parent
     project = Project(Environment(library))
