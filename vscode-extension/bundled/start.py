@@ -1,8 +1,8 @@
 """Runs GraphMend with the packages that come with the extension: `python start.py [--environment] COMMAND ARG...`.
 
-`--environment` takes the GraphMend that is installed in this interpreter's environment instead. Run by path, so that no
-folder of a workspace is on `sys.path`; children of the server get the path from the server, and the interpreters that run
-a user's code get nothing of it.
+`--environment` takes the GraphMend that is installed in this interpreter's environment. Run by path, so that no
+folder of a workspace is on `sys.path`; children of the server get the path from the server, and the interpreters that
+run a user's code get nothing of it.
 """
 
 import os

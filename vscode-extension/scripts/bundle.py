@@ -1,8 +1,8 @@
 """Fills bundled/libs with GraphMend and what it needs: `bundle.py TARGET VERSION`.
 
 Everything but libcst is pure Python and comes once. Of libcst, the Python files come once too, with the compiled module
-of each supported Python beside them: Python picks the one that carries its tag. They lie apart, in libs/native, so that a
-Python for which there is none can take libcst from its environment.
+of each supported Python beside them: Python picks the one that carries its tag. They lie apart, in libs/native, so that
+a Python for which there is none can take libcst from its environment.
 """
 
 from __future__ import annotations

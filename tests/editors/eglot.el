@@ -1,0 +1,54 @@
+;;; eglot.el --- GraphMend in Emacs' eglot: findings, columns, mend  -*- lexical-binding: t -*-
+;; Run by run.sh. GRAPHMEND_PYTHON is the interpreter that has graphmend.
+
+(require 'cl-lib)
+(require 'eglot)
+(require 'flymake)
+
+(defvar python (getenv "GRAPHMEND_PYTHON"))
+
+(defun wait-for (what ask)
+  "Wait until ASK is true; Emacs in batch is never idle, so what waits for that is done here."
+  (let ((end (+ (float-time) 30)))
+    (while (and (not (funcall ask)) (< (float-time) end))
+      (accept-process-output nil 0.05))
+    (unless (funcall ask) (error "Not within 30 s: %s" what))))
+
+(defun findings () (flymake-start) (flymake-diagnostics))
+
+(setq eglot-sync-connect 30
+      eglot-confirm-server-initiated-edits nil
+      make-backup-files nil
+      auto-save-default nil
+      flymake-no-changes-timeout 0.1)
+(add-to-list 'eglot-server-programs `(python-mode . (,python "-m" "graphmend" "server")))
+
+(let* ((folder (make-temp-file "graphmend" t))
+       (file (expand-file-name "net.py" folder))
+       (coding-system-for-write 'utf-8)
+       (text "import torch\n\n\n@torch.compile\ndef f(x: torch.Tensor):\n    name = 'é€😀'; print(name)\n    return x * 2\n"))
+  (with-temp-file file (insert text))
+  (setq project-find-functions (list (lambda (_) (cons 'transient folder))))
+  (find-file file)
+  (apply #'eglot (eglot--guess-contact))
+  (flymake-mode 1)
+  (wait-for "a finding" (lambda () (= 1 (length (findings)))))
+  (let ((found (car (flymake-diagnostics))))
+    (cl-assert (string-match-p "GM201\\|print() writes output" (flymake-diagnostic-text found)) t)
+    (cl-assert (string= "print(name)" (buffer-substring (flymake-diagnostic-beg found) (flymake-diagnostic-end found))) t)
+    (goto-char (flymake-diagnostic-beg found)))
+  (let* ((actions (eglot-code-actions (point) nil "quickfix"))
+         (mends (cl-remove-if-not (lambda (a) (string-prefix-p "Mend graph break" (plist-get a :title))) actions)))
+    (message "offered: %s" (mapcar (lambda (a) (plist-get a :title)) actions))
+    (cl-assert mends t)
+    (let ((edit (plist-get (car mends) :edit)))
+      ;; eglot 1.9 resolves no actions: the server sends the edit at once
+      (cl-assert edit t)
+      (eglot--apply-workspace-edit edit)))
+  (cl-assert (string-match-p "name = 'é€😀'; graphmend.runtime.emit(print, name)" (buffer-string)) t (buffer-string))
+  (eglot--signal-textDocument/didChange)
+  (wait-for "no finding" (lambda () (null (findings))))
+  (set-buffer-modified-p nil)
+  (eglot-shutdown (eglot-current-server))
+  (delete-directory folder t)
+  (message "PASS: Emacs %s" emacs-version))
