@@ -21,6 +21,7 @@ from graphmend.server.moves import Move, move
 
 if TYPE_CHECKING:
     from graphmend.analysis.check import Result
+    from graphmend.analysis.incremental import Document as Incremental
     from graphmend.analysis.project import Project
     from graphmend.transforms.fix import Fix, TextEdit
 
@@ -32,6 +33,9 @@ LONGEST = 10_000_000
 #: Results that are kept for mends: those of the documents that were analysed last. A result holds a syntax tree, which
 #: takes ten times the memory of its text.
 _RESULTS_KEPT = 4
+
+#: Documents whose edits are followed function by function; the others start again from their whole text.
+_FOLLOWED = 3
 
 Check = Callable[[Source, "Project | None", Settings], "Result"]
 
@@ -66,10 +70,20 @@ class Unavailable(Exception):
 
 
 class _Outcome(NamedTuple):
-    """What the lane answers: the analysis' result, and its findings less those that comments take back."""
+    """What the lane answers: the findings that no comment takes back, and the lines of which nothing new is known."""
 
-    result: Result
     findings: tuple[Finding, ...]
+    broken: tuple[tuple[int, int], ...] = ()
+    result: Result | None = None
+
+    def with_known(self, before: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """The findings, and in broken lines those that stood there before."""
+        if not self.broken:
+            return self.findings
+        # which comments are unused can't be told while a function does not parse
+        fresh = [f for f in self.findings if not f.code.startswith("GM0")]
+        kept = [f for f in before if f.code.startswith("GM0") or any(a <= f.span.line <= b for a, b in self.broken)]
+        return tuple(sorted((*fresh, *kept), key=lambda f: (f.span, f.code)))
 
 
 class Scope:
@@ -98,7 +112,8 @@ class Analyses:
         self._documents = documents
         self._scope = scope
         self._failed = failed
-        self._check = check or _check
+        self._check = check
+        self._incremental: dict[Document, Incremental] = {}
         self._lane = Lane("graphmend-analysis")
         self._epochs: Counter[Document] = Counter()
         self._latest: dict[Document, Analysis] = {}
@@ -132,6 +147,7 @@ class Analyses:
         """The document is closed."""
         self._latest.pop(document, None)
         self._results.pop(document, None)
+        self._let_go(document)
         del self._epochs[document]
 
     def expire(self, document: Document) -> None:
@@ -151,8 +167,7 @@ class Analyses:
             from graphmend.transforms.fix import Fix, Refusal
             from graphmend.transforms.mend import mend
 
-            fresh = None if result else self._fresh(text, document.path, scope)
-            made = result or (fresh and fresh.result)
+            made = result or self._whole(text, document.path, scope)
             answers = mend(known, made.facts(known)) if made else []
             refusals = [answer.reason for answer in answers if isinstance(answer, Refusal)]
             return Mends(tuple(answer for answer in answers if isinstance(answer, Fix)), next(iter(refusals), None))
@@ -209,29 +224,57 @@ class Analyses:
         analysis = Analysis(stamp, epoch)
         try:
             scope = self._scope(document)
-            outcome = await self._lane.run(lambda: self._fresh(text, document.path, scope))
+            outcome = await self._lane.run(lambda: self._fresh(document, text, scope))
         except Exception as error:
             self._failed(document, error)
         else:
             before = self._latest.get(document)
-            if outcome is not None and outcome.result.source.problem is None:
-                analysis = Analysis(stamp, epoch, outcome.findings)
-                self._keep(document, analysis, outcome.result)
-            elif outcome is not None and before is not None:  # no Python just now: the last good findings stay
-                analysis = before.moved(document.moves(before.stamp, stamp), stamp, epoch)
+            if outcome is not None:
+                known = before.moved(document.moves(before.stamp, stamp), stamp, epoch).findings if before else ()
+                analysis = Analysis(stamp, epoch, outcome.with_known(known))
+                if outcome.result is not None:
+                    self._keep(document, analysis, outcome.result)
         if self._documents.is_open(document):
             self._latest[document] = analysis
 
-    def _fresh(self, text: str, path: str, scope: Scope) -> _Outcome | None:
+    def _fresh(self, document: Document, text: str, scope: Scope) -> _Outcome | None:
         """In the lane: the analysis of a text; None for one that is too long."""
         if len(text) > LONGEST:
-            log.warning("%s has %d characters, more than %d: it is not analysed", path, len(text), LONGEST)
+            log.warning("%s has %d characters, more than %d: it is not analysed", document.path, len(text), LONGEST)
             return None
         from graphmend.analysis import suppress
 
-        source = Source(text, path)
-        result = self._check(source, scope.project, scope.settings)
-        return _Outcome(result, suppress.apply(source, result.findings, scope.settings))
+        if self._check is not None:
+            result = self._check(Source(text, document.path), scope.project, scope.settings)
+            broken = ((1, text.count("\n") + 1),) if result.source.problem is not None else ()
+            findings = suppress.apply(result.source, result.findings, scope.settings)
+            return _Outcome(findings, broken, None if broken else result)
+        update = self._incremental_of(document, scope).update(text)
+        return _Outcome(suppress.apply(Source(text, document.path), update.findings, scope.settings), update.broken)
+
+    def _incremental_of(self, document: Document, scope: Scope) -> Incremental:
+        """In the lane: the analysis that follows a document's edits."""
+        from graphmend.analysis.incremental import Document as Incremental
+
+        known, project = self._incremental.pop(document, None), scope.project
+        if known is None or known.settings != scope.settings or (project is not None and known.project is not project):
+            known = Incremental(document.path, project, scope.settings)
+        self._incremental[document] = known
+        while len(self._incremental) > _FOLLOWED:
+            self._let_go(next(iter(self._incremental)))
+        return known
+
+    def _let_go(self, document: Document) -> None:
+        """Drop a document's syntax tree."""
+        known = self._incremental.pop(document, None)
+        if known is not None:
+            known.project.forget(known.path)
+
+    def _whole(self, text: str, path: str, scope: Scope) -> Result | None:
+        """In the lane: the analysis of a whole text, with what mends ask of it."""
+        if len(text) > LONGEST:
+            return None
+        return (self._check or _check)(Source(text, path), scope.project, scope.settings)
 
     def _keep(self, document: Document, analysis: Analysis, result: Result) -> None:
         self._results.pop(document, None)
