@@ -89,14 +89,14 @@ def _asserted(
         static, tests = split(facts, statement.test)
         if not tests:
             raise NotATensorError("the assertion is not known to look at a tensor")
-        text = _message(statement.msg)
+        text = message(statement.msg)
         lines = [f"assert {code.line(s)}{text}" for s in static]
         lines += [f"{assert_async}({predicates.of(t)}{text})" for t in tests]
         calls = "".join(f"    {line}\n" for line in lines)
         return f"{compiling}{calls}else:\n    {HOLE.format(0)}\n", [[statement]]
     raised = statement.body[0]
     assert isinstance(raised, ast.Raise)
-    message = raised.exc.args[0] if isinstance(raised.exc, ast.Call) and len(raised.exc.args) == 1 else None
+    said = raised.exc.args[0] if isinstance(raised.exc, ast.Call) and len(raised.exc.args) == 1 else None
     static, tests = split(facts, statement.test)
     if not tests:
         raise NotATensorError("the test is not known to look at a tensor")
@@ -105,7 +105,7 @@ def _asserted(
     else:
         opposite = predicates.negated(tests[0])
     deep = 8 if static else 4
-    call = folded(f"{assert_async}({opposite}{_message(message)})", 119 - deep - statement.col_offset)
+    call = folded(f"{assert_async}({opposite}{message(said)})", 119 - deep - statement.col_offset)
     call = call.replace("\n", "\n" + " " * deep) + "\n"
     head = "".join(f"{code.operand(s) if isinstance(s, ast.BoolOp) else code.line(s)} and " for s in static)
     inner = f"    if {head.removesuffix(' and ')}:\n        {call}" if static else f"    {call}"
@@ -118,7 +118,7 @@ def _asserted(
     return f"{compiling}{inner}elif {test}:\n    {HOLE.format(0)}\n{otherwise}", [[raised], statement.orelse]
 
 
-def _message(node: ast.expr | None) -> str:
+def message(node: ast.expr | None) -> str:
     """The constant part of a message, as the second argument of the assertion."""
     if isinstance(node, ast.Call) and len(node.args) == 1:  # assert c, ValueError("message")
         node = node.args[0]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms import (
     assert_async,
+    check_all,
     computed_index,
     conditional_output,
     device_context,
@@ -72,7 +73,17 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM501", (torch_form.rewrite, keep_tensor.rewrite, hoist.rewrite, skip_value.rewrite, guard.rewrite)),
     ("GM605", (device_context.rewrite, skip_value.rewrite)),
     ("GM601", (gradient_flags.rewrite,)),
-    ("GM604", (*_TESTS, torch_form.rewrite, device_context.rewrite, gradient_flags.rewrite, skip_value.rewrite)),
+    (
+        "GM604",
+        (
+            check_all.rewrite,
+            *_TESTS,
+            torch_form.rewrite,
+            device_context.rewrite,
+            gradient_flags.rewrite,
+            skip_value.rewrite,
+        ),
+    ),
 )
 
 

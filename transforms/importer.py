@@ -11,7 +11,7 @@ import functools
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -27,24 +27,40 @@ Note = dict[str, Any]
 """What happened to one finding, as JSON."""
 
 
+class Elsewhere(NamedTuple):
+    """Another file: its text with mends, and those that this file's import has added."""
+
+    text: str
+    mends: Sequence[Note]
+
+
 class Outcome(NamedTuple):
     """What mending a text gave. `text` is None where nothing was changed."""
 
     text: str | None = None
     mends: Sequence[Note] = ()
     left: Sequence[Note] = ()
+    elsewhere: Mapping[str, Elsewhere] = {}
+    """What was mended in other files, whose breaks only show from this one."""
     problem: str | None = None
     """Why the text could not be looked at."""
+
+
+class Texts(Protocol):
+    """The modules' texts as they run now."""
+
+    def now(self, path: str) -> str | None:
+        """The text of a file with the mends made so far; None for one that is never mended."""
 
 
 class Mender(Protocol):
     """Mends texts."""
 
-    def mend(self, text: str, path: str) -> Outcome:
-        """Mends the text of the file at `path`. Lines end in LF."""
+    def mend(self, text: str, path: str, texts: Texts) -> Outcome:
+        """Mends the text of the file at `path`, and of others. Lines end in LF."""
 
-    def load(self, text: str, path: str) -> tuple[CodeType | None, Outcome] | None:
-        """What an earlier run made of the same text; None where nothing is known."""
+    def load(self, text: str, path: str, texts: Texts) -> tuple[CodeType | None, Outcome] | None:
+        """What an earlier run made of the same text, with the same ones around it; None where nothing is known."""
 
     def store(self, text: str, path: str, code: CodeType | None, outcome: Outcome) -> None:
         """Keeps it for a later run, if that is possible."""
@@ -129,6 +145,8 @@ class Report:
     left: dict[str, Sequence[Note]] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     """Files that ran as they are, and why."""
+    switched: bool = False
+    """Are scalars and data-dependent shapes captured, where that holds?"""
 
     def add(self, path: str, outcome: Outcome) -> None:
         if outcome.problem is not None:
@@ -152,7 +170,10 @@ class Importer(MetaPathFinder):
         self.targets = targets
         self.report = Report()
         self._mender = mender
+        self._after: dict[str, Callable[[], object]] = {}
         self._codes: dict[tuple[str, str], CodeType | None] = {}
+        self._texts: dict[str, str] = {}
+        """The texts that were mended, by path."""
 
     # Finding
 
@@ -168,10 +189,19 @@ class Importer(MetaPathFinder):
         importlib.util.spec_from_file_location = self._spec_from_file_location
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if not self.targets.may_hold(name):
+        if not self.targets.may_hold(name) and name not in self._after:
             return None
         spec = _search((finder for finder in list(sys.meta_path) if finder is not self), name, path, target)
+        if spec is not None and name in self._after:
+            _then(spec.loader, self._after.pop(name))
         return self._taken(spec) if spec is not None else None
+
+    def after(self, name: str, action: Callable[[], object]) -> None:
+        """Does something as soon as a module is loaded; at once where it is."""
+        if name in sys.modules:
+            action()
+        else:
+            self._after[name] = action
 
     def _from_file(self, original: Callable[..., ModuleSpec | None]) -> Callable[..., ModuleSpec | None]:
         @functools.wraps(original)
@@ -202,26 +232,89 @@ class Importer(MetaPathFinder):
         return self._codes[key]
 
     def _code(self, text: str, path: str) -> CodeType | None:
-        known = self._mender.load(text, path)
+        known = self._mender.load(text, path, self)
         if known is None:
             known = self._mend(text, path)
             if known[1].problem is None:
                 self._mender.store(text, path, *known)
         code, outcome = known
         self.report.add(path, outcome)
+        if outcome.text is not None:
+            self._texts[path] = outcome.text
+        for other, mended in outcome.elsewhere.items():
+            self._mend_loaded(other, mended)
         return code
 
     def _mend(self, text: str, path: str) -> tuple[CodeType | None, Outcome]:
         from graphmend.transforms import relocate
 
         try:
-            outcome = self._mender.mend(text, path)
-            if outcome.text is None:
+            outcome = self._mender.mend(self._texts.get(path, text), path, self)
+            now = self._texts.get(path) if outcome.text is None else outcome.text
+            if now is None:
                 return None, outcome
-            tree = relocate.parse(text, outcome.text)
-            return compile(tree, path, "exec", dont_inherit=True), outcome
+            tree = relocate.parse(text, now)
+            return compile(tree, path, "exec", dont_inherit=True), outcome._replace(text=now)
         except Exception as error:
             return None, Outcome(problem=f"it could not be mended ({type(error).__name__}: {error})")
+
+    # What runs already
+
+    def now(self, path: str) -> str | None:
+        """The text of a file with the mends made so far; None for one that is never mended."""
+        if path in self._texts:
+            return self._texts[path]
+        if path in self.report.problems or not self.targets.hold("", path):
+            return None
+        return _decoded(path)
+
+    def _mend_loaded(self, path: str, mended: Elsewhere) -> None:
+        """Mends a file because of what was found from another one. Where it is loaded its functions get new code."""
+        from graphmend.transforms import swap
+
+        disk, loaded = _decoded(path), self.now(path)
+        if disk is None or loaded is None:
+            return
+        modules = [module for module in list(sys.modules.values()) if self._taken_over(module)]
+        try:
+            if any(getattr(module, "__file__", None) == path for module in modules):
+                swap.swap(path, swap.Texts(disk, loaded, mended.text), modules)
+        except Exception as error:
+            self.report.problems[path] = f"it was loaded before its breaks were found, and stays as it was: {error}"
+            return
+        self._texts[path] = mended.text
+        before = self.report.mended.get(path, Outcome())
+        self.report.mended[path] = Outcome(mended.text, [*before.mends, *mended.mends])
+
+    def fell_back(self, path: str, error: BaseException) -> None:
+        """A module did not import mended: it runs as it is."""
+        self._texts.pop(path, None)
+        self.report.fell_back(path, error)
+
+    def _taken_over(self, module: ModuleType) -> bool:
+        loader = getattr(getattr(module, "__spec__", None), "loader", None)
+        return isinstance(loader, MendingLoader)
+
+
+def _decoded(path: str) -> str | None:
+    """The text of a file; None where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return importlib.util.decode_source(file.read())
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return None
+
+
+def _then(loader: Any, action: Callable[[], object]) -> None:
+    """Makes a loader do something when it has run its module."""
+    original = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        del loader.exec_module
+        original(module)
+        action()
+
+    loader.exec_module = exec_module
 
 
 class MendingLoader(SourceFileLoader):
@@ -246,7 +339,7 @@ class MendingLoader(SourceFileLoader):
             original = super().get_code(module.__name__)
             assert original is not None
             exec(original, module.__dict__)
-            self._importer.report.fell_back(path, error)
+            self._importer.fell_back(path, error)
 
 
 def _may_be_ours(error: Exception) -> bool:

@@ -5,6 +5,7 @@ style.
 from __future__ import annotations
 
 import ast
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.finding import Span
@@ -21,8 +22,11 @@ class Imports:
 
     def __init__(self, facts: FunctionFacts) -> None:
         self.facts = facts
-        self._hidden = _shadows(facts)
         self._new: dict[str, str] = {}  # module -> the name it is bound to
+
+    @cached_property
+    def _hidden(self) -> set[str]:
+        return _shadows(self.facts)
 
     def name(self, qualified: str, module: str = "torch") -> str:
         """How to spell `qualified`, an attribute path below `module`, at the place of the finding."""
@@ -50,13 +54,16 @@ class Imports:
 
 def _shadows(facts: FunctionFacts) -> set[str]:
     """Names that do not mean the module's binding at the place of the finding."""
-    hidden = locals_of(facts.function)
+    function, hidden = facts.function, locals_of(facts.function)
     tree = facts.source.tree
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
-            n is facts.function for n in ast.walk(node)
-        ):
-            hidden |= locals_of(node)
+    first, last = function.lineno, function.end_lineno or function.lineno
+    stack: list[ast.AST] = [tree] if tree is not None else []
+    while stack:  # down the statements that hold the function's lines
+        for node in ast.iter_child_nodes(stack.pop()):
+            if isinstance(node, ast.stmt) and node.lineno <= first and last <= (node.end_lineno or node.lineno):
+                stack.append(node)
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node is not function:
+                    hidden |= locals_of(node)
     return hidden
 
 

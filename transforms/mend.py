@@ -7,9 +7,9 @@ from __future__ import annotations
 import ast
 import sys
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from graphmend.analysis.check import check
+from graphmend.analysis.check import Result, check
 from graphmend.analysis.source import Source
 from graphmend.transforms.catalogue import rewrites_for
 from graphmend.transforms.edits import apply
@@ -36,6 +36,16 @@ class Applied(NamedTuple):
     fix: Fix
 
 
+class Others(Protocol):
+    """Other files that may be mended along with one: a break in a helper may only be seen from its caller."""
+
+    def source(self, path: str) -> Source | None:
+        """The text as it is now, which is also the one that the project reads; None where it is to stay."""
+
+    def replace(self, source: Source) -> None:
+        """Takes a mended text. From now on the project reads it."""
+
+
 @dataclass
 class Mended:
     """A text after mending."""
@@ -43,8 +53,9 @@ class Mended:
     source: Source
     """The mended text; the one that came in where nothing was applied."""
     applied: list[Applied] = field(default_factory=list)
+    """In this file and in others; `finding.path` says where."""
     left: list[tuple[Finding, str]] = field(default_factory=list)
-    """Findings of the last round that no permitted mend answers, and why."""
+    """Findings of the last round in this file that no permitted mend answers, and why."""
 
     @property
     def changed(self) -> bool:
@@ -81,53 +92,102 @@ def mend_all(
     *,
     unsafe: bool,
     prefer_runtime: bool = False,
+    others: Others | None = None,
 ) -> Mended:
     """`source` with every permitted mend applied: a fixed point, reached in a few rounds.
 
     Mends that overlap wait for the next round. A mend that silences output is permitted only with `unsafe`;
     with `prefer_runtime` it is not permitted at all, as there the runtime keeps every line. What a
-    program prints is never silenced here.
+    program prints is never silenced here. What is found in `others` is mended there.
     """
     result = Mended(source)
-    tried: set[tuple[str, str, str]] = set()
+    permitted = _Permitted(unsafe, prefer_runtime)
     fewest, idle = sys.maxsize, 0
     for _ in range(_ROUNDS):
         if result.source.tree is None:
             break
-        round_ = check(result.source, project, settings)
-        idle = 0 if len(round_.findings) < fewest else idle + 1
-        fewest = min(fewest, len(round_.findings))
+        found = check(result.source, project, settings)
+        count = len(found.findings) + sum(map(len, found.elsewhere.values()))
+        idle = 0 if count < fewest else idle + 1
+        fewest = min(fewest, count)
         if idle > _IDLE:
             break
-        chosen: list[Applied] = []
-        edits: list[TextEdit] = []
-        left: list[tuple[Finding, str]] = []
-        for finding in round_.findings:
-            facts = round_.facts(finding)
-            fix, reason = _first(finding, facts, unsafe, prefer_runtime)
+        elsewhere = [_Round(found, here, permitted) for here in _others(found, others)]
+        own = _Round(found, result.source, permitted)
+        result.left = own.left
+        after = own.text()
+        for round_ in elsewhere:
+            if others is not None and (text := round_.text()) is not None:
+                others.replace(text)
+                result.applied += round_.chosen
+        if after is not None:
+            result.source = after
+            result.applied += own.chosen
+        elif not any(round_.chosen for round_ in elsewhere):
+            break
+    return result
+
+
+def _others(found: Result, others: Others | None) -> list[Source]:
+    sources = [others.source(path) for path in sorted(found.elsewhere)] if others is not None else []
+    return [source for source in sources if source is not None]
+
+
+class _Permitted:
+    """Which mends may be applied, and which were tried already."""
+
+    def __init__(self, unsafe: bool, prefer_runtime: bool) -> None:
+        self._unsafe, self._prefer_runtime = unsafe, prefer_runtime
+        self._tried: set[tuple[str, str, str, str]] = set()
+
+    def first(self, finding: Finding, facts: FunctionFacts) -> tuple[Fix | None, str]:
+        fix, reason = _first(finding, facts, self._unsafe, self._prefer_runtime)
+        if fix is not None and self._mark(finding, fix, facts) in self._tried:
+            return None, f"`{fix.rewrite}` was applied and did not remove the break"
+        return fix, reason
+
+    def tried(self, finding: Finding, fix: Fix, facts: FunctionFacts) -> None:
+        self._tried.add(self._mark(finding, fix, facts))
+
+    @staticmethod
+    def _mark(finding: Finding, fix: Fix, facts: FunctionFacts) -> tuple[str, str, str, str]:
+        return finding.path, finding.key, fix.rewrite, ast.dump(facts.statement)
+
+
+class _Round:
+    """The mends of one file that can be applied together."""
+
+    def __init__(self, found: Result, source: Source, permitted: _Permitted) -> None:
+        self._source = source
+        self._edits: list[TextEdit] = []
+        self.chosen: list[Applied] = []
+        self.left: list[tuple[Finding, str]] = []
+        findings = found.findings if source.path == found.source.path else found.elsewhere[source.path]
+        for finding in findings:
+            facts = found.facts(finding)
+            fix, reason = permitted.first(finding, facts)
             if fix is None:
-                left.append((finding, reason))
-                continue
-            mark = (finding.key, fix.rewrite, ast.dump(facts.statement))
-            if mark in tried:
-                left.append((finding, f"`{fix.rewrite}` was applied and did not remove the break"))
+                self.left.append((finding, reason))
                 continue
             try:
                 new = fix.edits()
             except Unmendable as error:
-                left.append((finding, str(error)))
+                self.left.append((finding, str(error)))
                 continue
-            if all(_apart(e, other) for e in new for other in edits):
-                tried.add(mark)
-                edits += [e for e in new if e not in edits]
-                chosen.append(Applied(finding, fix))
-        after = Source(apply(result.source.text, edits, result.source), source.path)
-        result.left = left
-        if not chosen or after.tree is None:
-            break
-        result.source = after
-        result.applied += chosen
-    return result
+            if all(_apart(e, other) for e in new for other in self._edits):
+                permitted.tried(finding, fix, facts)
+                self._edits += [e for e in new if e not in self._edits]
+                self.chosen.append(Applied(finding, fix))
+
+    def text(self) -> Source | None:
+        """The mended text; None where there is none."""
+        if not self.chosen:
+            return None
+        after = Source(apply(self._source.text, self._edits, self._source), self._source.path)
+        if after.tree is None:
+            self.chosen = []
+            return None
+        return after
 
 
 def _first(finding: Finding, facts: FunctionFacts, unsafe: bool, prefer_runtime: bool) -> tuple[Fix | None, str]:

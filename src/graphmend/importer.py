@@ -7,20 +7,22 @@ lost) and where results are kept; `transforms/importer.py` is the machinery.
 from __future__ import annotations
 
 import base64
+import importlib
 import marshal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from graphmend.transforms.importer import Importer, Note, Outcome, Report, Targets
+from graphmend.transforms.importer import Elsewhere, Importer, Note, Outcome, Report, Targets, Texts
 
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
     from graphmend.analysis.project import Project
     from graphmend.analysis.settings import Settings
+    from graphmend.analysis.source import Source
     from graphmend.workspace.cache import Cache
     from graphmend.workspace.interpreter import Interpreter
 
@@ -35,7 +37,20 @@ def install(packages: Sequence[str], unsafe: bool = False, *, folders: Iterable[
     folders = tuple(folders)
     importer = Importer(Targets(packages, folders), Mender(unsafe, folders))
     importer.install()
+    if unsafe:
+        importer.after("torch._dynamo.convert_frame", lambda: _switch(importer))
     return importer
+
+
+def _switch(importer: Importer) -> None:
+    """Lets Dynamo capture scalars and data-dependent shapes wherever that holds.
+
+    Unsafe, as a graph may assert what it took for granted of such a number; that it was chosen is on the report.
+    """
+    try:
+        importer.report.switched = importlib.import_module("graphmend.runtime.switches").install()
+    except ImportError as error:
+        importer.report.problems["graphmend.runtime.switches"] = str(error)
 
 
 class Mender:
@@ -44,66 +59,93 @@ class Mender:
     def __init__(self, unsafe: bool, folders: Sequence[Path] = ()) -> None:
         self._unsafe = unsafe
         self._own = tuple(folders)
+        self._overlay: dict[str, str] = {}
+        """Texts that run in place of the files', by path; the analysis reads them."""
+        self._shared: dict[str, str] = {}
+        """Digests of those that were mended because of another file: they depend on what was imported, and when."""
+        self._read: dict[str, dict[str, str]] = {}
+        """By path: digests of the other texts in which its analysis found something."""
 
-    def mend(self, text: str, path: str) -> Outcome:
+    def mend(self, text: str, path: str, texts: Texts) -> Outcome:
         from graphmend.analysis.source import Source
         from graphmend.transforms.mend import mend_all
 
         source = Source(text, path)
         if source.tree is None:
             return Outcome()  # importing it says so
-        mended = mend_all(source, self._project, self._settings, unsafe=self._unsafe, prefer_runtime=True)
+        around = _Others(texts, self._project, self._overlay)
+        mended = mend_all(
+            source, self._project, self._settings, unsafe=self._unsafe, prefer_runtime=True, others=around
+        )
+        self._read[path] = {other: _digest(text) for other, text in around.read.items()}
+        if mended.source is not source:
+            self._overlay[path] = mended.source.text
         self._project.forget(path)
         left = [_note(finding) | {"reason": reason} for finding, reason in mended.left]
-        if not mended.changed:
-            return Outcome(left=left)
-        mends = [
-            _note(finding)
-            | {"rewrite": fix.rewrite, "title": fix.title, "applicability": fix.applicability, "reason": fix.reason}
-            for finding, fix in mended.applied
-        ]
-        return Outcome(mended.source.text, mends, left)
+        mends: dict[str, list[Note]] = {}
+        for finding, fix in mended.applied:
+            what = {"rewrite": fix.rewrite, "title": fix.title, "applicability": fix.applicability}
+            mends.setdefault(finding.path, []).append(_note(finding) | what | {"reason": fix.reason})
+        own = mends.pop(path, [])
+        elsewhere = {other: Elsewhere(self._overlay[other], notes) for other, notes in mends.items()}
+        return Outcome(mended.source.text if mended.source is not source else None, own, left, elsewhere)
 
-    def load(self, text: str, path: str) -> tuple[CodeType | None, Outcome] | None:
-        from graphmend.workspace.cache import digest
-
+    def load(self, text: str, path: str, texts: Texts) -> tuple[CodeType | None, Outcome] | None:
         if (stamp := self._stamp(text, path)) is None:
             return None
         try:
             data = self._cache.load(self._name(path), stamp)
-            if data is None or data["digest"] != digest(data["code"]):
+            if data is None or data["digest"] != _digest(data["code"], data["text"] or ""):
+                return None
+            if any(_digest(texts.now(other) or "") != known for other, known in data["read"].items()):
                 return None
             code = marshal.loads(base64.b64decode(data["code"])) if data["code"] else None
-            return code, Outcome("" if code else None, data["mends"], data["left"])
-        except (KeyError, TypeError, ValueError, EOFError):
+            elsewhere = {other: Elsewhere(*pair) for other, pair in data["elsewhere"].items()}
+        except (AttributeError, KeyError, TypeError, ValueError, EOFError):
             return None
+        if data["text"] is not None:
+            self._overlay[path] = data["text"]
+        self._remember(elsewhere)
+        return code, Outcome(data["text"], data["mends"], data["left"], elsewhere)
 
     def store(self, text: str, path: str, code: CodeType | None, outcome: Outcome) -> None:
-        from graphmend.workspace.cache import digest
+        read = self._read.pop(path, {})
+        if (stamp := self._stamp(text, path)) is not None:
+            packed = base64.b64encode(marshal.dumps(code)).decode() if code is not None else ""
+            data = {
+                "code": packed,
+                "text": outcome.text,
+                "digest": _digest(packed, outcome.text or ""),
+                "mends": list(outcome.mends),
+                "left": list(outcome.left),
+                "elsewhere": {other: list(mended) for other, mended in outcome.elsewhere.items()},
+                "read": read,
+            }
+            self._cache.store(self._name(path), stamp, data)
+        self._remember(outcome.elsewhere)
 
-        if (stamp := self._stamp(text, path)) is None:
-            return
-        packed = base64.b64encode(marshal.dumps(code)).decode() if code is not None else ""
-        data = {"code": packed, "digest": digest(packed)}
-        self._cache.store(self._name(path), stamp, data | {"mends": list(outcome.mends), "left": list(outcome.left)})
+    def _remember(self, elsewhere: Mapping[str, Elsewhere]) -> None:
+        """Later modules are analysed with the texts that this one has mended."""
+        for path, mended in elsewhere.items():
+            self._overlay[path] = mended.text
+            self._shared[path] = _digest(mended.text)
 
     # What a result depends on
 
     def _name(self, path: str) -> str:
-        from graphmend.workspace.cache import digest
-
-        return digest("import", path, str(self._unsafe), str(sys.implementation.cache_tag), str(sys.flags.optimize))
+        shared = [part for item in sorted(self._shared.items()) for part in item]
+        tag = f"{sys.implementation.cache_tag} {sys.flags.optimize}"
+        return _digest("import", path, str(self._unsafe), tag, *shared)
 
     def _stamp(self, text: str, path: str) -> str | None:
         """Covers the text, the files around it, the versions of torch, Python and GraphMend. None: do not keep."""
-        from graphmend.workspace.cache import digest
         from graphmend.workspace.environment import package_root
 
         root = package_root(Path(path))
         if root.name in ("site-packages", "dist-packages"):  # others' packages do not know each other's insides
             root = next((folder for folder in Path(path).parents if folder.parent == root), root)
         around = self._cache.stamp((root,), self._interpreter)
-        return digest(text, around) if around is not None else None
+        return _digest(text, around) if around is not None else None
 
     @cached_property
     def _cache(self) -> Cache:
@@ -123,7 +165,7 @@ class Mender:
         from graphmend.workspace.environment import Environment
 
         first, *others = [*self._own, *(Path(folder or ".") for folder in sys.path)]
-        return Project(Environment(first, others, self._interpreter))
+        return Project(Environment(first, others, self._interpreter, self._overlay))
 
     @cached_property
     def _settings(self) -> Settings:
@@ -132,6 +174,34 @@ class Mender:
         loaded = getattr(sys.modules.get("torch"), "__version__", None)
         minor = ".".join(str(loaded).split(".")[:2]) if loaded else self._interpreter.torch_version
         return Settings(torch_version=minor)
+
+
+class _Others:
+    """The other modules' texts as they run, for the mends of one: it may replace them."""
+
+    def __init__(self, texts: Texts, project: Project, overlay: dict[str, str]) -> None:
+        self._texts, self._project, self._overlay = texts, project, overlay
+        self.read: dict[str, str] = {}
+        """The texts that were asked for, as they were before."""
+
+    def source(self, path: str) -> Source | None:
+        from graphmend.analysis.source import Source
+
+        text = self._overlay.get(path) if path in self.read else self._texts.now(path)
+        if text is None:
+            return None
+        self.read.setdefault(path, text)
+        return Source(text, path)
+
+    def replace(self, source: Source) -> None:
+        self._overlay[source.path] = source.text
+        self._project.forget(source.path)
+
+
+def _digest(*parts: str) -> str:
+    from graphmend.workspace.cache import digest
+
+    return digest(*parts)
 
 
 def _note(finding: Finding) -> Note:

@@ -1,0 +1,60 @@
+"""Scalars and data-dependent shapes in the graph, where that holds: TorchDynamo's two capture switches, frame by frame.
+
+`torch._dynamo.config.capture_scalar_outputs` and `capture_dynamic_output_shape_ops` keep `x.item()`, `x.nonzero()` and
+the like in the graph. Switched on for everything they turn some breaks into errors (`GuardOnDataDependentSymNode`, a
+backend that cannot go on). Here each frame is compiled with them; one that does not compile so is compiled without, as
+if nothing had been switched. Nothing of a frame has run when it is compiled, so nothing runs twice.
+
+Measured on torch 2.13.0. Elsewhere, or where a part of Dynamo is missing, `install` does nothing and says so.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import CodeType
+from typing import Any
+
+import torch
+
+_NEEDED = (2, 13)
+_SWITCHES = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+
+#: how a frame ends that was traced and could not be compiled, though nothing was raised
+_GIVEN_UP = ("an error was suppressed", "compilation failed", "Dynamo decided to skip the frame while tracing")
+
+without: dict[CodeType, str] = {}
+"""The code that is compiled without the switches, and the error that it gave with them."""
+
+
+def install() -> bool:
+    """From now on frames are compiled with the switches where that holds. False where this torch is not known."""
+    try:
+        from torch._dynamo import config
+        from torch._dynamo.convert_frame import ConvertFrame
+    except ImportError:
+        return False
+    if tuple(map(int, torch.__version__.split(".")[:2])) < _NEEDED or not all(hasattr(config, s) for s in _SWITCHES):
+        return False
+    original = ConvertFrame.__call__
+    if not hasattr(original, "__wrapped__"):
+        ConvertFrame.__call__ = _with_switches(original, config)  # type: ignore[method-assign]
+    return True
+
+
+def _with_switches(original: Any, config: Any) -> Any:
+    @functools.wraps(original)
+    def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        code = frame.f_code
+        if code not in without:
+            try:
+                with config.patch(_SWITCHES):
+                    result = original(self, frame, *args, **kwargs)
+                error = result.skip_reason or ""
+                if result.guarded_code is not None or not error.startswith(_GIVEN_UP):
+                    return result
+            except Exception as problem:  # it is raised again below if the switches are not its cause
+                error = f"{type(problem).__name__}: {problem}".splitlines()[0]
+            without[code] = error
+        return original(self, frame, *args, **kwargs)
+
+    return convert
