@@ -44,5 +44,9 @@ format: $(STAMP)  ## rewrite the sources as `make lint` wants them
 bench: $(STAMP)  ## measure speed and memory
 	$(BIN)/python -m bench
 
+docs: $(STAMP)  ## build the documentation site into site/
+	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 clean:  ## remove what the targets above made
-	rm -rf $(VENV) build dist src/*.egg-info packaging/graphmend-runtime/{build,dist} packaging/graphmend-runtime/src/*.egg-info
+	rm -rf $(VENV) build dist site src/*.egg-info packaging/graphmend-runtime/{build,dist} packaging/graphmend-runtime/src/*.egg-info

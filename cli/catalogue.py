@@ -48,8 +48,9 @@ def rules() -> dict[str, Documented]:
     """All rules by code, in the order of their codes."""
     from graphmend.analysis.rules import RULES
     from graphmend.analysis.suppress import UnusedSuppression
+    from graphmend.dynamo.codes import CODES
 
-    found = [_documented(UnusedSuppression), *(_documented(type(rule)) for rule in RULES)]
+    found = [_documented(rule) for rule in (UnusedSuppression, *map(type, RULES), *CODES)]
     return {rule.code: rule for rule in sorted(found, key=lambda rule: rule.code)}
 
 

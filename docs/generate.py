@@ -6,9 +6,15 @@ import json
 import sys
 from pathlib import Path
 
+from rule_pages import rule_pages
+
+from graphmend.transforms import document
 from graphmend.workspace.schema import json_schema, reference
 
 DOCS = Path(__file__).resolve().parent
+
+#: folders in which every page is generated: others there are left over
+WHOLE = (DOCS / "rules", DOCS / "rewrites")
 
 
 def pages() -> dict[Path, str]:
@@ -16,18 +22,26 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "configuration.md": reference(),
         DOCS / "configuration.schema.json": json.dumps(json_schema(), indent=2) + "\n",
+        **{DOCS / "rules" / name: text for name, text in rule_pages().items()},
+        **{DOCS / "rewrites" / name: text for name, text in document.pages().items()},
     }
 
 
 def main() -> int:
-    stale = [path for path, text in pages().items() if not path.is_file() or path.read_text("utf-8") != text]
+    made = pages()
+    stale = [path for path, text in made.items() if not path.is_file() or path.read_text("utf-8") != text]
+    left_over = [path for folder in WHOLE for path in folder.glob("*") if path not in made]
     if "--check" in sys.argv[1:]:
-        for path in stale:
-            print(f"{path.name} is not what docs/generate.py makes", file=sys.stderr)
-        return 1 if stale else 0
+        for path in (*stale, *left_over):
+            print(f"{path.relative_to(DOCS)} is not what docs/generate.py makes", file=sys.stderr)
+        return 1 if stale or left_over else 0
     for path in stale:
-        path.write_text(pages()[path], "utf-8")
-        print(f"wrote {path.name}")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(made[path], "utf-8")
+        print(f"wrote {path.relative_to(DOCS)}")
+    for path in left_over:
+        path.unlink()
+        print(f"removed {path.relative_to(DOCS)}")
     return 0
 
 

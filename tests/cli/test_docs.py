@@ -53,10 +53,27 @@ def test_changelog_lists_every_rule_with_its_status(root: Path) -> None:
         assert line.endswith("| preview |" if rule.preview else "| stable |")
 
 
+def test_dynamo_codes_are_those_that_a_check_gives() -> None:
+    from graphmend.dynamo import codes, merge
+
+    documented = {(code.code, code.name, code.effect) for code in codes.CODES}
+    assert documented == set(merge._CODES.values())
+
+
 def test_links_between_pages_lead_somewhere(root: Path) -> None:
-    """Pages of other parts (rules, rewrites, editors) may be missing in a partial checkout."""
-    elsewhere = {"docs/rules", "docs/rewrites", "docs/editors.md", "docs/dependencies.md"}
-    for page in (root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))):
-        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
-            target = (page.parent / link).resolve()
-            assert target.exists() or str(target.relative_to(root)) in elsewhere, f"{page.name} links to {link}"
+    for page in (root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))):
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            assert (page.parent / link).exists(), f"{page.relative_to(root)} links to {link}"
+
+
+@pytest.mark.slow
+def test_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(root: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    assert {"index.html", "rules/GM101/index.html"} <= {page.relative_to(tmp_path).as_posix() for page in pages}
+    for page in pages:
+        loaded = re.findall(r"<(?:script|img|link)\b[^>]* (?:src|href)=\"?https?:[^>]+", page.read_text("utf-8"))
+        assert not loaded, page
