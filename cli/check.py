@@ -85,6 +85,10 @@ def _run(args: argparse.Namespace) -> int:
         return _show(args, found, configurations)
     plan = _with_known(args, plan, configurations, found.files)
     reports = list(_reports(args, plan, found))
+    if plan.mode != "check":
+        from graphmend.cli.across import mend_across
+
+        reports = mend_across(plan, configurations, reports)
     if args.diff:
         return _show_diffs(args, reports, found.problems)
     return _conclude(args, plan, configurations, reports, found.problems)

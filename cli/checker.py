@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import gc
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,8 +39,10 @@ _KEPT_FOR = 100
 class Checker:
     """Checks files one after the other; modules that neighbours import are read once."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, texts: Mapping[str, str] | None = None) -> None:
+        """`texts` stand in for files on disk, by path."""
         self.plan = plan
+        self.texts = dict(texts or {})
         self.configurations = plan.configurations()
         self._projects: dict[Path, Project] = {}
         self._interpreters: dict[Path, Interpreter] = {}
@@ -54,13 +58,16 @@ class Checker:
             text = files.read(path)
         except files.FileProblem as problem:
             return FileReport(str(path), problems=[f"{path}: {problem}"])
+        if (instead := self.texts.get(str(path))) is not None:
+            text = replace(text, text=instead)
         report = self.check_text(text, path)
         if report.text is not None and self.plan.mode == "fix":
             try:
                 files.replace(path, text.encode(report.text), expected=text.data)
             except files.FileProblem as problem:
                 return FileReport(str(path), problems=[f"{path}: {problem}"])
-        report.text = None
+        if self.plan.mode != "diff":
+            report.text = None
         return report
 
     def check_text(self, text: files.FileText, path: Path) -> FileReport:
@@ -93,14 +100,13 @@ class Checker:
             return report
         if self.plan.mode != "check":
             source = self._mend(source, project, settings, configuration, report)
-        if self.plan.mode == "diff":
-            return report
         result = check(source, project, settings)
         for finding in result.findings:
-            offers, refusal = self._offers(result, finding, report)
+            offers, refusal = self._offers(result, finding, report) if self.plan.mends else ((), None)
             report.items.append(Item(finding, severity_of(finding, configuration), offers, refusal))
         for finding in (finding for findings in result.elsewhere.values() for finding in findings):
-            offers, refusal = self._offers(result, finding, report)
+            asked = self.plan.mends or self.plan.mode != "check"
+            offers, refusal = self._offers(result, finding, report) if asked else ((), None)
             there = self.configurations.of_file(Path(finding.path))
             report.elsewhere.append(Item(finding, severity_of(finding, there), offers, refusal))
         report.notes = (*_on_version(source, settings), *(f"{path}: {note}" for note in result.notes))
@@ -109,8 +115,6 @@ class Checker:
 
     def _offers(self, result: Result, finding: Finding, report: FileReport) -> tuple[tuple[Offer, ...], str | None]:
         """The mends of a finding, and why there is none. A rewrite that fails costs its finding the mends only."""
-        if not self.plan.mends:
-            return (), None
         from graphmend.transforms.fix import Fix, Refusal
         from graphmend.transforms.mend import mend
 
@@ -153,7 +157,6 @@ class Checker:
         report.text = mended.source.text
         if self.plan.mode == "diff":
             report.diff = unified_diff(source.text, mended.source.text, relative(source.path))
-            return source
         project.forget(source.path)
         return mended.source
 
@@ -161,7 +164,7 @@ class Checker:
         root = package_root(path)
         if root not in self._projects:
             folders = (_project_folder(root, configuration),)
-            self._projects[root] = Project(Environment(root, folders, self._interpreter(root)))
+            self._projects[root] = Project(Environment(root, folders, self._interpreter(root), self.texts))
         return self._projects[root]
 
     def _settings(self, path: Path, configuration: Configuration) -> Settings:

@@ -73,3 +73,31 @@ def test_finding_in_another_file_has_its_mends(run: Run, project: Path) -> None:
     (item,) = json.loads(run("check", "--output-format", "json").out)
     assert item["filename"] == str(project / "helper.py")
     assert item["fixes"], item["refusal"]
+
+
+def test_fix_mends_it_where_it_stands(run: Run, project: Path) -> None:
+    before = (project / "model.py").read_text()
+    outcome = run("check", "--fix")
+    assert (outcome.status, outcome.err) == (0, "")
+    mended = (project / "helper.py").read_text()
+    assert "import graphmend.runtime" in mended
+    assert 'emit(print, "x", x.sum())' in mended
+    assert (project / "model.py").read_text() == before
+
+
+def test_diff_shows_it_and_writes_nothing(run: Run, project: Path) -> None:
+    outcome = run("check", "--diff")
+    assert '-    print("x", x.sum())' in outcome.out
+    assert (project / "helper.py").read_text() == HELPER
+
+
+def test_file_that_is_not_named_is_left_alone(run: Run, project: Path) -> None:
+    run("check", "--fix", "model.py")
+    assert (project / "helper.py").read_text() == HELPER
+
+
+def test_comment_keeps_it_from_being_mended(run: Run, project: Path) -> None:
+    text = HELPER.replace("x.sum())", "x.sum())  # graphmend: ignore[GM201]")
+    (project / "helper.py").write_text(text)
+    run("check", "--fix")
+    assert (project / "helper.py").read_text() == text
