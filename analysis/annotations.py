@@ -52,17 +52,8 @@ _SEQUENCES = {
     "typing.Deque": "list", "builtins.frozenset": "set", "typing.FrozenSet": "set",
 }  # fmt: skip
 _MAPPINGS = frozenset(
-    [
-        "builtins.dict",
-        "typing.Dict",
-        "typing.Mapping",
-        "typing.MutableMapping",
-        "collections.abc.Mapping",
-        "collections.OrderedDict",
-        "typing.OrderedDict",
-        "collections.defaultdict",
-        "typing.DefaultDict",
-    ]
+    "builtins.dict typing.Dict typing.Mapping typing.MutableMapping collections.abc.Mapping collections.OrderedDict "
+    "typing.OrderedDict collections.defaultdict typing.DefaultDict".split()
 )
 _JAXTYPING = {
     "Float": "float", "Float16": "float16", "Float32": "float32", "Float64": "float64", "BFloat16": "bfloat16",

@@ -304,6 +304,8 @@ def _returned(
             shape=first.shape if first else None,
         )
         return Tensor(value.origin, first.rank if first else None, value.dtype, value.shape, ndarray=True)
+    if returns.kind == "none" and last.endswith("_copy"):
+        return UNKNOWN  # only the overload that writes to `out` gives nothing
     return _PYTHON_KINDS.get(returns.kind, UNKNOWN)
 
 
@@ -355,22 +357,7 @@ def _torch_object(w: Walker, name: str, args: Arguments, keywords: Keywords, nod
 # -- numpy
 
 _ARRAYS = frozenset(
-    [
-        "zeros",
-        "ones",
-        "empty",
-        "full",
-        "array",
-        "asarray",
-        "arange",
-        "linspace",
-        "eye",
-        "zeros_like",
-        "ones_like",
-        "full_like",
-        "empty_like",
-        "meshgrid",
-    ]
+    "zeros ones empty full array asarray arange linspace eye zeros_like ones_like full_like empty_like meshgrid".split()
 )
 
 

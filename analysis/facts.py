@@ -39,6 +39,7 @@ class FunctionFacts:
         environments: Mapping[ast.stmt, Mapping[str, Value]],
         gradients_off: frozenset[ast.stmt],
         torch_version: str,
+        parents: Mapping[ast.AST, ast.AST] | None = None,
     ) -> None:
         self.source = source
         self.function = function
@@ -48,7 +49,7 @@ class FunctionFacts:
         self._values = values
         self._environments = environments
         self._gradients_off = gradients_off
-        self._parents = {child: parent for parent in ast.walk(function) for child in ast.iter_child_nodes(parent)}
+        self._parents = parents if parents is not None else parents_in(function)
         self.statement = next(n for n in (node, *self.ancestors(node)) if isinstance(n, ast.stmt))
 
     def value(self, expression: ast.expr) -> Value:
@@ -93,6 +94,7 @@ class Recording:
         self.environments: dict[ast.stmt, Environment] = {}
         self.gradients_on: set[ast.stmt] = set()
         self.gradients_off: set[ast.stmt] = set()
+        self._parents: dict[ast.AST, dict[ast.AST, ast.AST]] = {}
         self._inner = {n for f in functions for n in ast.walk(f) if isinstance(n, _FUNCTIONS)}
 
     def wants(self, info: FunctionInfo) -> bool:
@@ -115,7 +117,16 @@ class Recording:
         torch_version: str,
     ) -> FunctionFacts:
         off = frozenset(self.gradients_off - self.gradients_on)
-        return FunctionFacts(source, function, node, names, self.values, self.environments, off, torch_version)
+        parents = self._parents.get(function)
+        if parents is None:
+            parents = self._parents[function] = parents_in(function)
+        seen = (self.values, self.environments, off)
+        return FunctionFacts(source, function, node, names, *seen, torch_version, parents)
+
+
+def parents_in(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """The node around each node of a tree."""
+    return {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
 
 
 class _RecordingWalker(Walker):

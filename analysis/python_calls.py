@@ -327,32 +327,8 @@ def _add(w: Walker, value: Container, name: str, args: Arguments, node: ast.AST)
 # -- the standard library and the rest
 
 _PURE = frozenset(
-    [
-        "math",
-        "os",
-        "operator",
-        "itertools",
-        "functools",
-        "collections",
-        "inspect",
-        "types",
-        "typing",
-        "re",
-        "string",
-        "copy",
-        "platform",
-        "sys",
-        "enum",
-        "dataclasses",
-        "packaging",
-        "importlib",
-        "struct",
-        "textwrap",
-        "abc",
-        "numbers",
-        "pathlib",
-        "warnings",
-    ]
+    "math os operator itertools functools collections inspect types typing re string copy platform sys enum "
+    "dataclasses packaging importlib struct textwrap abc numbers pathlib warnings".split()
 )
 
 

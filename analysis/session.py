@@ -8,12 +8,14 @@ tensor here and with a number there is judged for both.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.attributes import Method, find_method, global_name
+from graphmend.analysis.binding import bind, example, made_here, parameters
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
 from graphmend.analysis.events import Call, Event, Generator
 from graphmend.analysis.facts import Recording
@@ -26,7 +28,6 @@ from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.torch_facts import Returns, load
 from graphmend.analysis.tracing import WHILE_TRACING
-from graphmend.analysis.usage import inferred
 from graphmend.analysis.values import (
     FALSE,
     NONE,
@@ -43,7 +44,6 @@ from graphmend.analysis.values import (
     Static,
     Tensor,
     Value,
-    join,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 #: calls within calls, and activations of one function at a time, that are followed
 _DEEPEST = 14
 _RECURSION = 2
+#: combinations of arguments for which a function is walked before constants among them stop to count
+_MOST_VARIANTS = 16
 
 #: a function under one of these is called as it is; Dynamo does not trace its body (torch 2.13)
 OPAQUE = frozenset({
@@ -89,12 +91,13 @@ class Session:
         self._context = Context(self.torch, capture=False)
         self.consulted: set[FunctionInfo] = set()
         """Functions whose results went into attributes and globals, which are evaluated once."""
+        self._variants: Counter[FunctionInfo] = Counter()
         self._stack: list[Activation] = []
         self._active: list[FunctionInfo] = []
         self._inner: dict[FunctionNode, FunctionInfo] = {}
         self._readers: dict[Hashable, Walker] = {}
         self._signatures: dict[Hashable, tuple[Returns | None, bool]] = {}
-        self._parameters: dict[tuple[FunctionInfo, str], Value] = {}
+        self.known_parameters: dict[tuple[FunctionInfo, str], Value] = {}
         self._decorated: dict[FunctionInfo, Function | None] = {}
 
     # -- rules
@@ -144,7 +147,7 @@ class Session:
         self, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value]
     ) -> tuple[Returns | None, bool]:
         """What a call of torch gives, and whether that is a Python value that depends on data."""
-        given = frozenset(k for k, v in keywords.items() if not (isinstance(v, Const) and v.value in (False, None)))
+        given = frozenset(k for k, v in keywords.items() if v is not NONE and v is not FALSE)
         kinds = tuple(True if isinstance(a, Tensor) else False if isinstance(a, _NO_TENSORS) else None for a in args)
         key = (name, given, kinds)
         known = self._signatures.get(key)
@@ -164,11 +167,11 @@ class Session:
         self._context = Context(self.torch, capture=region.capture)
         self.within_region = True
         try:
-            self._walk_as_root(function, region, self.parameters(function.info, function.bound, root.given))
+            self._walk_as_root(function, region, parameters(self, function.info, function.bound, root.given))
             if function.info.decorators:
                 wrapper = self.decorated(function.info, function.bound)
                 if isinstance(wrapper, Function) and wrapper.info is not function.info:
-                    self._walk_as_root(wrapper, region, self.parameters(wrapper.info, function.bound))
+                    self._walk_as_root(wrapper, region, parameters(self, wrapper.info, function.bound))
         finally:
             self.within_region = False
 
@@ -198,60 +201,6 @@ class Session:
             self._active.clear()
             self._stack.clear()
 
-    def parameters(
-        self, info: FunctionInfo, receiver: Value | None, given: tuple[Value, ...] | None = None
-    ) -> Environment:
-        """What the parameters of a function are, as far as its own text says."""
-        env: Environment = {}
-        arguments = info.node.args
-        where = info.qualname
-        positional = list(info.parameters)
-        if receiver is not None and positional:
-            env[positional.pop(0).arg] = receiver
-        for i, parameter in enumerate(positional):
-            if given is not None and i < len(given) and given[i] is not UNKNOWN:
-                env[parameter.arg] = given[i]
-            else:
-                env[parameter.arg] = self._parameter(info, parameter, where)
-        for parameter in arguments.kwonlyargs:
-            env[parameter.arg] = self._parameter(info, parameter, where)
-        if arguments.vararg is not None:
-            of = annotated(self, info.module, arguments.vararg.annotation, arguments.vararg.arg, where)
-            extra = given[len(positional) :] if given is not None else ()
-            env[arguments.vararg.arg] = Container("tuple", extra) if extra else Container("tuple", of=of)
-        if arguments.kwarg is not None:
-            # an example that passes no keywords shows that there are none; otherwise anything may be among them
-            of = annotated(self, info.module, arguments.kwarg.annotation, arguments.kwarg.arg, where)
-            env[arguments.kwarg.arg] = Container("dict", None, None if given is not None else of, {})
-        return env
-
-    def _parameter(self, info: FunctionInfo, parameter: ast.arg, where: str) -> Value:
-        key = (info, parameter.arg)
-        known = self._parameters.get(key)
-        if known is None:
-            known = self._parameters[key] = self._read_parameter(info, parameter, where)
-        return known
-
-    def _read_parameter(self, info: FunctionInfo, parameter: ast.arg, where: str) -> Value:
-        value = annotated(self, info.module, parameter.annotation, parameter.arg, where)
-        default = info.defaults.get(parameter.arg)
-        if value is not UNKNOWN:
-            if isinstance(default, ast.Constant) and default.value is None and not isinstance(value, Static):
-                return join(value, NONE)
-            return value
-        if parameter.annotation is not None and not isinstance(parameter.annotation, ast.Constant):
-            return UNKNOWN
-        if default is not None:
-            known = self.evaluate(info.module, default)
-            if isinstance(known, Const) and known.value is not None:
-                return Static(known.type)
-            if isinstance(known, Static) and not isinstance(known, Const):
-                return known
-        guess = inferred(self, info, parameter.arg)
-        if guess is not None and isinstance(default, ast.Constant) and default.value is None:
-            return join(guess, NONE)
-        return guess if guess is not None else UNKNOWN
-
     # -- functions
 
     def walker(self, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None = None) -> Walker:
@@ -264,7 +213,7 @@ class Session:
     def forget(self, info: FunctionInfo) -> None:
         """Drop what was read from a function's text, which has changed."""
         for name in (p.arg for p in (*info.parameters, *info.node.args.kwonlyargs)):
-            self._parameters.pop((info, name), None)
+            self.known_parameters.pop((info, name), None)
         for key in [k for k in self._readers if isinstance(k, tuple) and k[0] is info]:
             del self._readers[key]
         self._decorated.pop(info, None)
@@ -351,15 +300,18 @@ class Session:
             return annotated(self, info.module, getattr(info.node, "returns", None), info.name, info.qualname)
         if not self._stack:
             self.consulted.add(info)
-        env = self._bind(function, args, keywords)
+        env = bind(self, function, args, keywords)
         if function.closure is not None:
             return self._walk(info, env, function.closure, w.silent, w)
         capture = self._context.capture
+        if self._variants[info] >= _MOST_VARIANTS:
+            env = {name: _without_constants(value) for name, value in env.items()}
         key = (info, bool(w.silent), self.within_region, capture, tuple((k, v.key) for k, v in env.items()))
         if self._stack:
             self._stack[-1].entered(key, bool(w.situation.conditional))
         activation = self.activations.get(key)
         if activation is None:
+            self._variants[info] += 1
             activation = self.activations[key] = Activation(info, env, None, w.silent, self.within_region, capture)
             self._stack.append(activation)
             try:
@@ -401,7 +353,7 @@ class Session:
             self.depth -= 1
         if value is UNKNOWN:
             value = annotated(self, info.module, getattr(info.node, "returns", None), f"{info.name}()", info.qualname)
-            value = _made_here(value)
+            value = made_here(value)
         return value
 
     def _silently(
@@ -423,40 +375,7 @@ class Session:
             function.info.name,
             function.info.qualname,
         )
-        return _made_here(promised) if promised is not UNKNOWN else self._silently(function, args, keywords, w, node)
-
-    def _bind(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value]) -> Environment:
-        """Parameters with the arguments of one call; evidence says where they come from."""
-        info = function.info
-        arguments = info.node.args
-        if function.bound is not None:
-            args = (function.bound, *args)
-        env: Environment = {}
-        for parameter, value in zip(info.parameters, args, strict=False):
-            env[parameter.arg] = _passed(value, parameter.arg, info)
-        extra: dict[str, Value] = {}
-        names = {p.arg for p in (*info.parameters, *arguments.kwonlyargs)}
-        for name, value in keywords.items():
-            if name in names:
-                env[name] = _passed(value, name, info)
-            else:
-                extra[name] = value
-        for parameter in (*info.parameters, *arguments.kwonlyargs):
-            name = parameter.arg
-            if name not in env:
-                default = info.defaults.get(name)
-                env[name] = (
-                    self.evaluate(info.module, default)
-                    if default is not None
-                    else self._parameter(info, parameter, info.qualname)
-                )
-            elif env[name] is UNKNOWN:
-                env[name] = self._parameter(info, parameter, info.qualname)
-        if arguments.vararg is not None:
-            env[arguments.vararg.arg] = Container("tuple", args[len(info.parameters) :])
-        if arguments.kwarg is not None:
-            env[arguments.kwarg.arg] = Container("dict", None, None, extra)
-        return env
+        return made_here(promised) if promised is not UNKNOWN else self._silently(function, args, keywords, w, node)
 
     # -- names
 
@@ -512,7 +431,7 @@ class Session:
         if known is not None:
             return known
         assert not isinstance(info.node, ast.Lambda)
-        w = self._readers[key] = Walker(self, info, self.parameters(info, receiver), None, self.depth)
+        w = self._readers[key] = Walker(self, info, parameters(self, info, receiver), None, self.depth)
         w.silent = 1
         w.statement = info.node
         for statement in statements_of(info.node.body):
@@ -538,13 +457,13 @@ class Session:
             return None
         within, self.within_region = self.within_region, False
         try:
-            made = self._walk(maker, self.parameters(maker, None), None, 1, None)
+            made = self._walk(maker, parameters(self, maker, None), None, 1, None)
         finally:
             self.within_region = within
         given = made.element if isinstance(made, Container) else UNKNOWN
         if not isinstance(given, Container) or given.items is None or len(given.items) > len(function.info.parameters):
             return None
-        return tuple(_example(v, p.arg) for v, p in zip(given.items, function.info.parameters, strict=False))
+        return tuple(example(v, p.arg) for v, p in zip(given.items, function.info.parameters, strict=False))
 
     def resolve(self, qualified: str) -> Value:
         """What a qualified name stands for: a definition in reach, else a Ref."""
@@ -606,102 +525,16 @@ class Session:
 
 
 MODULE_METHODS = frozenset(
-    [
-        "parameters",
-        "named_parameters",
-        "buffers",
-        "named_buffers",
-        "children",
-        "named_children",
-        "modules",
-        "named_modules",
-        "apply",
-        "to",
-        "cuda",
-        "cpu",
-        "float",
-        "half",
-        "double",
-        "bfloat16",
-        "train",
-        "eval",
-        "requires_grad_",
-        "zero_grad",
-        "state_dict",
-        "load_state_dict",
-        "register_buffer",
-        "register_parameter",
-        "register_forward_hook",
-        "register_forward_pre_hook",
-        "register_full_backward_hook",
-        "register_backward_hook",
-        "add_module",
-        "register_module",
-        "get_submodule",
-        "get_parameter",
-        "get_buffer",
-        "type",
-        "share_memory",
-        "compile",
-        "extra_repr",
-    ]
+    "parameters named_parameters buffers named_buffers children named_children modules named_modules apply to cuda "
+    "cpu float half double bfloat16 train eval requires_grad_ zero_grad state_dict load_state_dict register_buffer "
+    "register_parameter register_forward_hook register_forward_pre_hook register_full_backward_hook "
+    "register_backward_hook add_module register_module get_submodule get_parameter get_buffer type share_memory "
+    "compile extra_repr".split()
 )
 _NO_TENSORS = (Static, Scalar, Container)
 _MODULE_SCOPE = ast.Lambda(ast.parse("lambda: 0", mode="eval").body.args, ast.Constant(0))  # type: ignore[attr-defined]
 
 
-def _passed(value: Value, name: str, info: FunctionInfo) -> Value:
-    """An argument as the callee sees it: its evidence goes on with the parameter's name."""
-    if isinstance(value, Tensor) and value.origin is not None:
-        origin = Origin(
-            f"is passed to {info.qualname} as {name}" if not _same_link(value.origin, name) else value.origin.says,
-            value.origin.node,
-            value.origin,
-        )
-        return Tensor(
-            origin,
-            value.rank,
-            value.dtype,
-            value.shape,
-            likely=value.likely,
-            graph_input=value.graph_input,
-            ndarray=value.ndarray,
-        )
-    return value
-
-
-def _example(value: Value, name: str) -> Value:
-    """An example argument as the function sees it: a tensor with a shape and dtype of its own, any other value not a
-    constant."""
-    if isinstance(value, Tensor):
-        origin = Origin("is a Tensor, as example_inputs() shows", name)
-        dtype = value.dtype if value.dtype is not None else ("dtype", name)
-        return Tensor(
-            origin,
-            value.rank,
-            dtype,
-            () if value.rank == 0 else ("shape", name),
-            graph_input=True,
-            ndarray=value.ndarray,
-        )
-    if isinstance(value, Const):
-        return value if value.value is None else Static(value.type)
-    if isinstance(value, Container):
-        items = None if value.items is None else tuple(_example(v, name) for v in value.items)
-        return Container(value.kind, items, None if value.of is None else _example(value.of, name), value.fields)
-    if isinstance(value, Instance):
-        return Instance(value.info)
-    if isinstance(value, Object):
-        return Object(value.cls)
-    return value
-
-
-def _same_link(origin: Origin, name: str) -> bool:
-    return origin.node == name
-
-
-def _made_here(value: Value) -> Value:
-    """A promised result: it is computed, so it is no input of the graph."""
-    if isinstance(value, Tensor) and value.graph_input:
-        return Tensor(value.origin, value.rank, None, None, likely=value.likely, ndarray=value.ndarray)
-    return value
+def _without_constants(value: Value) -> Value:
+    """A value without what only one call knows of it."""
+    return Static(value.type) if isinstance(value, Const) and value.value is not None else value

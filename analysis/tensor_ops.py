@@ -10,6 +10,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Mapping
 
+from graphmend.analysis.promotion import (
+    ORDER,
+    TORCH_DTYPES,
+    broadcast,
+    dtype_of,
+    promote,
+    promote_scalar,
+    scalar_kind,
+    summed,
+)
 from graphmend.analysis.values import (
     UNKNOWN,
     Const,
@@ -26,8 +36,6 @@ from graphmend.analysis.values import (
     tensor_in,
 )
 
-_ORDER = {"bool": 0, "int": 1, "float": 2, "complex": 3}
-
 
 def result(of: Tensor | None, node: ast.AST, says: str = "is a Tensor", **known: object) -> Tensor:
     """A tensor that an operation on `of` gives. `known`: rank, dtype, shape."""
@@ -39,62 +47,6 @@ def result(of: Tensor | None, node: ast.AST, says: str = "is a Tensor", **known:
 
 def unary(value: Tensor, node: ast.UnaryOp) -> Tensor:
     return result(value, node, rank=value.rank, dtype=value.dtype, shape=value.shape)
-
-
-def promote_scalar(dtype: Hashable, kind: str | None) -> Hashable:
-    """The dtype of a tensor after arithmetic with a Python number of a kind: the number only counts where its kind is
-    higher."""
-    have = dtype_kind(dtype)
-    if kind is None:
-        return None
-    if have is not None:
-        if _ORDER[kind] <= _ORDER[have]:
-            return dtype
-        return {"int": "int64", "float": "float", "complex": "complex"}[kind]
-    if dtype is None:
-        return None
-    if kind == "bool":
-        return dtype
-    # a token of unknown kind: the promotion is a function of the token
-    if isinstance(dtype, tuple) and dtype and dtype[0] in ("int", "float", "complex"):
-        return dtype if _ORDER[kind] <= _ORDER[dtype[0]] else (kind, dtype[1])
-    return (kind, dtype)
-
-
-def promote(a: Tensor, b: Tensor) -> Hashable:
-    """The dtype of arithmetic between two tensors."""
-    if (
-        a.dtype is not None
-        and a.dtype == b.dtype
-        and not (isinstance(a.dtype, str) and a.dtype in ("int", "float", "complex"))
-    ):
-        return a.dtype
-    one, two = dtype_kind(a.dtype), dtype_kind(b.dtype)
-    if one is not None and two is not None:
-        if one == two:
-            return one
-        high, low = (a, b) if _ORDER[one] > _ORDER[two] else (b, a)
-        # a 0-d tensor of a higher kind lifts a dimensioned one of a lower kind to its own dtype only
-        return high.dtype if low.rank is not None else dtype_kind(high.dtype)
-    return "float" if "float" in (one, two) and "complex" not in (one, two) and None not in (one, two) else None
-
-
-def broadcast(a: Tensor, b: Tensor) -> tuple[int | None, Hashable]:
-    """(rank, shape) of an elementwise operation between two tensors."""
-    if a.shape is not None and a.shape == b.shape:
-        return a.rank, a.shape
-    if a.rank == 0:
-        return b.rank, b.shape
-    if b.rank == 0:
-        return a.rank, a.shape
-    rank = max(a.rank, b.rank) if a.rank is not None and b.rank is not None else None
-    return rank, None
-
-
-def _scalar_kind(value: Value) -> str | None:
-    if isinstance(value, (Static, Scalar)) and value.type in _ORDER:
-        return value.type
-    return None
 
 
 def binary(node: ast.BinOp | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
@@ -113,7 +65,7 @@ def binary(node: ast.BinOp | ast.AugAssign, op: ast.operator, left: Value, right
     else:
         other = right if a is not None else left
         rank, shape = base.rank, base.shape
-        dtype = promote_scalar(base.dtype, _scalar_kind(other))
+        dtype = promote_scalar(base.dtype, scalar_kind(other))
         if not isinstance(other, (Static, Scalar)):
             rank = shape = dtype = None  # an unknown operand may be a tensor of any shape
     if isinstance(op, ast.Div):
@@ -195,237 +147,31 @@ def unbound(value: Tensor, node: ast.AST) -> Tensor:
     return result(value, node, "yields Tensors", rank=rank, dtype=value.dtype, shape=() if rank == 0 else None)
 
 
-_TORCH_DTYPES = {
-    "float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32", "short": "int16",
-    "cfloat": "complex64", "cdouble": "complex128",
-}  # fmt: skip
-_DTYPE_NAMES = frozenset(
-    [
-        "bool",
-        "uint8",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint16",
-        "uint32",
-        "uint64",
-        "float16",
-        "bfloat16",
-        "float32",
-        "float64",
-        "complex64",
-        "complex128",
-    ]
-)
-
-
-def dtype_of(value: Value | None) -> Hashable:
-    """The dtype that an argument names; None where it is not known."""
-    if isinstance(value, Ref) and value.name.startswith("torch."):
-        name = value.name[6:]
-        name = _TORCH_DTYPES.get(name, name)
-        return name if name in _DTYPE_NAMES else None
-    if isinstance(value, Ref) and value.name.startswith("builtins."):
-        return {"bool": "bool", "int": "int64", "float": "float64"}.get(value.name[9:])
-    return None
-
-
 #: elementwise, of one tensor: same shape, same dtype
 _SAME = frozenset(
-    [
-        "abs",
-        "absolute",
-        "neg",
-        "negative",
-        "positive",
-        "clamp",
-        "clamp_min",
-        "clamp_max",
-        "clip",
-        "relu",
-        "relu6",
-        "leaky_relu",
-        "square",
-        "sign",
-        "sgn",
-        "ceil",
-        "floor",
-        "round",
-        "trunc",
-        "fix",
-        "clone",
-        "contiguous",
-        "detach",
-        "detach_",
-        "cpu",
-        "cuda",
-        "zeros_like",
-        "ones_like",
-        "empty_like",
-        "rand_like",
-        "randn_like",
-        "full_like",
-        "dropout",
-        "triu",
-        "tril",
-        "flip",
-        "roll",
-        "requires_grad_",
-        "hardtanh",
-        "threshold",
-        "nan_to_num",
-        "alpha_dropout",
-        "feature_dropout",
-        "masked_fill",
-        "fill",
-        "relu_",
-        "clamp_",
-        "bitwise_not",
-        "cumsum",
-        "cumprod",
-        "sort_",
-        "where_",
-        "masked_fill_",
-        "fill_",
-        "zero_",
-        "add_",
-        "sub_",
-        "mul_",
-        "div_",
-        "copy_",
-        "neg_",
-        "abs_",
-        "exp_",
-        "sqrt_",
-        "normal_",
-        "uniform_",
-        "exponential_",
-        "bernoulli_",
-        "random_",
-        "log_",
-        "sigmoid_",
-        "tanh_",
-        "floor_",
-        "ceil_",
-        "round_",
-        "pow_",
-        "masked_scatter",
-        "masked_scatter_",
-        "scatter",
-        "scatter_",
-        "scatter_add",
-        "scatter_add_",
-        "index_add",
-        "index_add_",
-        "index_copy",
-        "index_copy_",
-        "index_fill",
-        "index_fill_",
-        "glu_",
-        "rsqrt_",
-        "reciprocal_",
-        "dropout_",
-        "apply_",
-        "map_",
-    ]
+    "abs absolute neg negative positive relu relu6 leaky_relu sign sgn ceil floor round trunc fix clone contiguous "
+    "detach detach_ cpu cuda zeros_like ones_like empty_like rand_like randn_like full_like dropout triu tril flip "
+    "roll requires_grad_ hardtanh threshold nan_to_num alpha_dropout feature_dropout fill relu_ clamp_ bitwise_not "
+    "sort_ where_ masked_fill_ fill_ zero_ add_ sub_ mul_ div_ copy_ neg_ abs_ exp_ sqrt_ normal_ uniform_ "
+    "exponential_ bernoulli_ random_ log_ sigmoid_ tanh_ floor_ ceil_ round_ pow_ masked_scatter_ scatter scatter_ "
+    "scatter_add scatter_add_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ glu_ rsqrt_ "
+    "reciprocal_ dropout_ apply_ map_".split()
 )
 #: elementwise, of one tensor: same shape, floating result
 _FLOATING = frozenset(
-    [
-        "sqrt",
-        "rsqrt",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "sigmoid",
-        "erf",
-        "erfc",
-        "erfinv",
-        "lgamma",
-        "digamma",
-        "reciprocal",
-        "softmax",
-        "log_softmax",
-        "gelu",
-        "silu",
-        "mish",
-        "softplus",
-        "elu",
-        "selu",
-        "celu",
-        "logsigmoid",
-        "hardswish",
-        "hardsigmoid",
-        "logit",
-        "softsign",
-        "tanhshrink",
-        "normalize",
-        "layer_norm",
-        "rms_norm",
-    ]
+    "sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "sigmoid erf erfc erfinv lgamma digamma reciprocal softmax log_softmax gelu silu mish softplus elu selu celu "
+    "logsigmoid hardswish hardsigmoid logit softsign tanhshrink normalize layer_norm rms_norm".split()
 )
-_BOOLEAN = frozenset(["isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not", "signbit", "isreal"])
+_BOOLEAN = frozenset("isnan isinf isfinite isposinf isneginf logical_not signbit isreal".split())
 _BINARY = frozenset(
-    [
-        "add",
-        "sub",
-        "subtract",
-        "mul",
-        "multiply",
-        "minimum",
-        "maximum",
-        "fmin",
-        "fmax",
-        "remainder",
-        "fmod",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "logaddexp",
-        "hypot",
-        "floor_divide",
-        "pow",
-        "lerp",
-        "addcmul",
-        "addcdiv",
-    ]
+    "add sub subtract mul multiply minimum maximum fmin fmax remainder fmod bitwise_and bitwise_or bitwise_xor "
+    "logaddexp hypot floor_divide pow lerp addcmul addcdiv".split()
 )
 _BINARY_FLOAT = frozenset(["div", "divide", "true_divide", "atan2", "xlogy"])
 _BINARY_BOOL = frozenset(
-    [
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "greater",
-        "greater_equal",
-        "less",
-        "less_equal",
-        "not_equal",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "isclose",
-    ]
+    "eq ne lt le gt ge greater greater_equal less less_equal not_equal "
+    "logical_and logical_or logical_xor isclose".split()
 )
 #: over all dimensions without `dim`, else over some: dtype of the result by kind of the operand's
 _REDUCTIONS = {
@@ -435,22 +181,7 @@ _REDUCTIONS = {
     "argmin": "int64", "count_nonzero": "int64",
 }  # fmt: skip
 _FACTORIES = frozenset(
-    [
-        "zeros",
-        "ones",
-        "empty",
-        "rand",
-        "randn",
-        "full",
-        "eye",
-        "arange",
-        "linspace",
-        "randint",
-        "randperm",
-        "tensor",
-        "as_tensor",
-        "scalar_tensor",
-    ]
+    "zeros ones empty rand randn full eye arange linspace randint randperm tensor as_tensor scalar_tensor".split()
 )
 _RESHAPES = frozenset(["view", "reshape", "expand", "permute", "repeat"])
 
@@ -467,9 +198,21 @@ def operation(
     rest = operands[1:] if operands and tensor_in(operands[0]) is first else operands
     if name in ("to", "type", "type_as", "astype"):
         return _converted(name, first, rest, keywords, node)
-    if name in _TORCH_DTYPES or name in ("bool", "bfloat16", "byte", "char"):
-        named = {"byte": "uint8", "char": "int8"}.get(name, _TORCH_DTYPES.get(name, name))
+    if name in TORCH_DTYPES or name in ("bool", "bfloat16", "byte", "char"):
+        named = {"byte": "uint8", "char": "int8"}.get(name, TORCH_DTYPES.get(name, name))
         return result(first, node, said, rank=first.rank, dtype=named, shape=first.shape)
+    if name in ("clamp", "clip", "clamp_min", "clamp_max"):
+        return _clamped(first, rest, keywords, node)
+    if name == "square":
+        return result(first, node, said, rank=first.rank, dtype=promote_scalar(first.dtype, "int"), shape=first.shape)
+    if name in ("cumsum", "cumprod"):
+        dtype = dtype_of(keywords["dtype"]) if "dtype" in keywords else summed(first.dtype)
+        return result(first, node, said, rank=first.rank, dtype=dtype, shape=first.shape)
+    if name in ("max", "min") and rest and tensor_in(rest[0]) is not None:
+        return _two("maximum", operands, node)
+    if name in ("masked_fill", "masked_scatter"):
+        rank, shape = _broadcast_with(first, rest[0] if rest else keywords.get("mask", UNKNOWN))
+        return result(first, node, said, rank=rank, dtype=first.dtype, shape=shape)
     if name in _SAME:
         dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else first.dtype
         return result(first, node, said, rank=first.rank, dtype=dtype, shape=first.shape)
@@ -492,6 +235,8 @@ def operation(
     if name in ("unsqueeze", "stack"):
         rank = first.rank + 1 if first.rank is not None else None
         return result(first, node, said, rank=rank, dtype=first.dtype)
+    if name == "view" and len(rest) == 1 and isinstance(rest[0], Ref):
+        return result(first, node, said, rank=first.rank, dtype=dtype_of(rest[0]))
     if name in _RESHAPES:
         dims = rest[0].items if len(rest) == 1 and isinstance(rest[0], Container) else rest
         known = dims is not None and all(isinstance(d, Static) and d.type == "int" for d in dims)
@@ -521,6 +266,26 @@ def operation(
     return result(first, node, said)
 
 
+def _clamped(first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+    """`clamp` promotes as arithmetic with its bounds does."""
+    dtype, rank, shape = first.dtype, first.rank, first.shape
+    for bound in (*rest, *keywords.values()):
+        if isinstance(bound, Const) and bound.value is None:
+            continue
+        other = tensor_in(bound)
+        if other is not None:
+            dtype = promote(first, other) if dtype == first.dtype else None
+            rank, shape = broadcast(first, other) if shape == first.shape else (None, None)
+        else:
+            dtype = promote_scalar(dtype, scalar_kind(bound))
+    return result(first, node, "returns a Tensor", rank=rank, dtype=dtype, shape=shape)
+
+
+def _broadcast_with(first: Tensor, other: Value) -> tuple[int | None, Hashable]:
+    tensor = tensor_in(other)
+    return broadcast(first, tensor) if tensor is not None else (None, None)
+
+
 def _factory(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
     dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else None
     rank: int | None = None
@@ -530,9 +295,7 @@ def _factory(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], 
         if name in ("full", "randint"):
             container = next((a for a in args if isinstance(a, Container)), None)
             sizes = container.items if container is not None else None
-        if sizes is not None and all(
-            (isinstance(s, Static) and not isinstance(s, Const)) or isinstance(s, Const) for s in sizes
-        ):
+        if sizes is not None and all(isinstance(s, Static) and s.type == "int" for s in sizes):
             rank = len(sizes)
             if all(isinstance(s, Const) and isinstance(s.value, int) for s in sizes):
                 shape = tuple(s.value for s in sizes if isinstance(s, Const))
@@ -558,7 +321,7 @@ def _factory(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], 
 def _literal(value: Value) -> tuple[int | None, str | None]:
     """(rank, kind) of `torch.tensor(value)`."""
     if isinstance(value, (Static, Scalar)):
-        return (0, value.type) if value.type in _ORDER else (None, None)
+        return (0, value.type) if value.type in ORDER else (None, None)
     if isinstance(value, Container) and value.kind in ("list", "tuple"):
         inner = value.element
         rank, kind = _literal(inner) if inner is not UNKNOWN else (None, None)
@@ -607,7 +370,7 @@ def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mappin
     elif how == "same" or kind in ("float", "complex"):
         dtype = first.dtype
     elif how == "sum":
-        dtype = "int64" if kind in ("int", "bool") else ("sum", first.dtype) if first.dtype is not None else None
+        dtype = summed(first.dtype)
     else:
         dtype = "float" if kind is not None else promote_scalar(first.dtype, "float")
     over_some = bool(rest) or any(k in keywords for k in ("dim", "axis"))
@@ -632,17 +395,23 @@ def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mappin
 
 
 def _where(operands: tuple[Value, ...], node: ast.AST) -> Tensor:
-    chosen = [t for t in map(tensor_in, operands[1:]) if t is not None]
     mask = tensor_in(operands[0])
-    base = chosen[0] if chosen else mask
-    if base is None or mask is None:
-        return result(base, node, "returns a Tensor")
-    value: Tensor = base
+    sides = [tensor_in(o) for o in operands[1:]]
+    chosen = [t for t in sides if t is not None]
+    if mask is None:
+        return result(chosen[0] if chosen else None, node, "returns a Tensor")
+    kinds = [scalar_kind(o) for o, t in zip(operands[1:], sides, strict=True) if t is None]
+    dtype: Hashable
     if len(chosen) == 2:
-        rank, shape = broadcast(chosen[0], chosen[1])
-        value = result(base, node, rank=rank, shape=shape, dtype=promote(chosen[0], chosen[1]))
-    rank, shape = broadcast(mask, value)
-    return result(base, node, "returns a Tensor", rank=rank, dtype=value.dtype, shape=shape)
+        (rank, shape), dtype = broadcast(*chosen), promote(*chosen)
+        both = result(chosen[0], node, rank=rank, shape=shape)
+        rank, shape = broadcast(mask, both)
+    elif chosen:
+        (rank, shape), dtype = broadcast(mask, chosen[0]), promote_scalar(chosen[0].dtype, kinds[0])
+    else:
+        rank, shape = mask.rank, mask.shape
+        dtype = {"int": "int64", "bool": "bool"}.get(kinds[0] or "") if kinds[0] == kinds[1] else None
+    return result(chosen[0] if chosen else mask, node, "returns a Tensor", rank=rank, dtype=dtype, shape=shape)
 
 
 def pair(first: Tensor, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Container:

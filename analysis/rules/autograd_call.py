@@ -15,24 +15,9 @@ _CALLS = {
     "torch.nn.Module.requires_grad_": "GB0125",
 }  # fmt: skip
 _FACTORIES = frozenset(
-    [
-        "torch.zeros",
-        "torch.ones",
-        "torch.empty",
-        "torch.rand",
-        "torch.randn",
-        "torch.full",
-        "torch.tensor",
-        "torch.arange",
-        "torch.eye",
-        "torch.linspace",
-        "torch.zeros_like",
-        "torch.ones_like",
-        "torch.rand_like",
-        "torch.randn_like",
-        "torch.empty_like",
-        "torch.full_like",
-    ]
+    "torch.zeros torch.ones torch.empty torch.rand torch.randn torch.full torch.tensor torch.arange torch.eye "
+    "torch.linspace torch.zeros_like torch.ones_like torch.rand_like torch.randn_like torch.empty_like "
+    "torch.full_like".split()
 )
 
 

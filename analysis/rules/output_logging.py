@@ -9,27 +9,8 @@ from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
 
 _METHODS = frozenset(
-    [
-        "debug",
-        "info",
-        "warning",
-        "warn",
-        "error",
-        "exception",
-        "critical",
-        "fatal",
-        "log",
-        "warning_once",
-        "info_once",
-        "error_once",
-        "warning_advice",
-        "isEnabledFor",
-        "getEffectiveLevel",
-        "setLevel",
-        "addHandler",
-        "removeHandler",
-        "hasHandlers",
-    ]
+    "debug info warning warn error exception critical fatal log warning_once info_once error_once warning_advice "
+    "isEnabledFor getEffectiveLevel setLevel addHandler removeHandler hasHandlers".split()
 )
 _LOGGERS = ("logging.Logger.", "logging.LoggerAdapter.", "loguru.logger.", "absl.logging.", "structlog.")
 

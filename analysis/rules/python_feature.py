@@ -115,24 +115,9 @@ def example_inputs():
 
 
 _JUDGED_ELSEWHERE = frozenset(
-    [
-        "builtins.print",
-        "builtins.input",
-        "builtins.breakpoint",
-        "builtins.str",
-        "builtins.repr",
-        "builtins.range",
-        "builtins.int",
-        "builtins.float",
-        "builtins.bool",
-        "builtins.any",
-        "builtins.all",
-        "builtins.sorted",
-        "builtins.max",
-        "builtins.min",
-        "builtins.complex",
-        "builtins.ascii",
-    ]
+    "builtins.print builtins.input builtins.breakpoint builtins.str builtins.repr builtins.range builtins.int "
+    "builtins.float builtins.bool builtins.any builtins.all builtins.sorted builtins.max builtins.min "
+    "builtins.complex builtins.ascii".split()
 )
 
 

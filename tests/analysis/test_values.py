@@ -115,9 +115,6 @@ def contradiction(value: Value, real: Any) -> str | None:
     return None
 
 
-@pytest.mark.xfail(
-    strict=True, reason="min/max/median(dim=), clamp, masked_fill, where of numbers, ones(x.shape), view(dtype)"
-)
 def test_what_is_said_of_values_holds() -> None:
     asked = list(dict.fromkeys(expressions()))
     values = {text: value for text, value in said(asked).items() if isinstance(value, (Tensor, Static))}
