@@ -58,8 +58,8 @@ class _Run:
         for path, items in self._wanted().items():
             stale |= {path, *self._callers(path)} if self._mend(path, items) else set()
         checker = self._checker(self.plan.mends)
-        for path in stale:
-            self._replace(checker.check(Path(path)))
+        for path in stale & self.reports.keys():
+            self._replace(checker.check(Path(path)), checker)
         return len(self.tried) > before
 
     def _wanted(self) -> dict[str, list[Item]]:
@@ -102,7 +102,11 @@ class _Run:
         return made
 
     def _callers(self, path: str) -> list[str]:
-        return [r.path for r in self.reports.values() if any(item.finding.path == path for item in r.elsewhere)]
+        """The files whose checks find something in a file; those that are not to be checked themselves last."""
+        here = (r.path for r in self.reports.values() if any(item.finding.path == path for item in r.elsewhere))
+        return list(
+            dict.fromkeys((*(caller for caller in here if caller != path), *sorted(self.reports[path].callers)))
+        )
 
     def _checker(self, mends: bool) -> Checker:
         """A checker that has read nothing yet and sees the texts as they are now."""
@@ -111,8 +115,12 @@ class _Run:
     def _text(self, path: str) -> str:
         return self.texts[path] if path in self.texts else files.read(path).text
 
-    def _replace(self, report: FileReport) -> None:
-        report.mended = self.reports[report.path].mended
+    def _replace(self, report: FileReport, checker: Checker) -> None:
+        old = self.reports[report.path]
+        report.mended, report.callers = old.mended, old.callers
+        for caller in sorted(old.callers):
+            found = checker.check(Path(caller)).elsewhere
+            report.elsewhere += [item for item in found if item.finding.path == report.path]
         self.reports[report.path] = report
 
     def finish(self) -> None:

@@ -16,6 +16,7 @@ from graphmend.cli import baseline
 from graphmend.cli.checker import Checker
 from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.output import FOR_PEOPLE, FORMATS, WITH_EDITS, WITH_MENDS, writer
+from graphmend.cli.outside import add_callers
 from graphmend.cli.plan import Plan
 from graphmend.cli.pool import check_all
 from graphmend.cli.report import FileReport, Item, Run
@@ -85,6 +86,8 @@ def _run(args: argparse.Namespace) -> int:
         return _show(args, found, configurations)
     plan = _with_known(args, plan, configurations, found.files)
     reports = list(_reports(args, plan, found))
+    if (note := add_callers(plan, reports, args.jobs)) and not args.quiet:
+        complain(note)
     if plan.mode != "check":
         from graphmend.cli.across import mend_across
 

@@ -46,6 +46,8 @@ class FileReport:
     path: str
     items: list[Item] = field(default_factory=list)
     elsewhere: list[Item] = field(default_factory=list)
+    callers: set[str] = field(default_factory=set)
+    """Files that were not to be checked themselves, whose checks found something in this one (see `outside`)."""
     comments: tuple[Suppression, ...] = ()
     problems: list[str] = field(default_factory=list)
     notes: tuple[str, ...] = ()

@@ -101,3 +101,40 @@ def test_comment_keeps_it_from_being_mended(run: Run, project: Path) -> None:
     (project / "helper.py").write_text(text)
     run("check", "--fix")
     assert (project / "helper.py").read_text() == text
+
+
+def test_callers_that_were_not_named_count(run: Run, project: Path) -> None:
+    assert found(run, "helper.py") == [("helper.py", "GM201", 5)]
+    assert run("check", "--fix", "helper.py").status == 0
+    assert "emit(print" in (project / "helper.py").read_text()
+
+
+def test_too_many_callers_are_left_out_with_a_remark(run: Run, project: Path) -> None:
+    from graphmend.cli.outside import LIMIT
+
+    for number in range(LIMIT):
+        (project / f"model{number}.py").write_text(MODEL)
+    outcome = run("check", "helper.py")
+    assert outcome.status == 0
+    assert f"{LIMIT + 1} files that import the checked ones were not looked at" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("file", "statement"),
+    [
+        ("pkg/a.py", "from .helper import helper"),
+        ("pkg/b.py", "from . import (\n    other,\n    helper,\n)"),
+        ("pkg/sub/c.py", "from ..helper import *"),
+        ("pkg/d.py", "import pkg.helper as h"),
+        ("pkg/e.py", "def f():\n    from pkg import helper"),
+    ],
+)
+def test_importers(folder: Path, file: str, statement: str) -> None:
+    from graphmend.workspace.callers import importers
+
+    for name in ("pkg/__init__.py", "pkg/sub/__init__.py", "pkg/helper.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    (folder / "pkg/stranger.py").write_text("import torch, helper\nfrom .helpers import helper\n")
+    (folder / file).write_text(f"import torch\n{statement}\n")
+    assert importers([folder / "pkg/helper.py"]) == [folder / file]

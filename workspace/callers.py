@@ -1,0 +1,85 @@
+"""Which files of a package import some of its modules, by looking at the import statements in their text."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from graphmend.workspace.config import DEFAULT_EXCLUDE
+from graphmend.workspace.environment import package_root, surroundings
+
+#: a folder with more files than this is no package that anybody checks a part of
+_MOST_FILES = 20_000
+
+_IMPORT = re.compile(
+    rb"^[ \t]*(?:from[ \t]+(?P<of>[.\w]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#]*)"
+    rb"|import[ \t]+(?P<plain>[^\n#]*))",
+    re.MULTILINE,
+)
+_NAME = re.compile(rb"[\w.]+")
+
+
+def importers(checked: Sequence[Path]) -> list[Path]:
+    """The files beside `checked`, in the packages that these belong to, that import one of them and mention torch."""
+    wanted = {_stem(path) for path in checked}
+    known = {str(path) for path in checked}
+    found: list[Path] = []
+    for folder in dict.fromkeys(map(surroundings, checked)):
+        files = list(_python_files(folder))
+        if len(files) <= _MOST_FILES:
+            found += (Path(path) for path in files if path not in known and _imports(path, str(folder), wanted))
+    return found
+
+
+def _stem(path: Path) -> str:
+    """A module's file without its ending; a package's folder."""
+    return str(path.parent if path.name == "__init__.py" else path.with_suffix(""))
+
+
+def _python_files(folder: Path) -> Iterator[str]:
+    skipped, number = frozenset(DEFAULT_EXCLUDE), 0
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in skipped and not name.startswith("."))
+        for name in sorted(names):
+            if name.endswith(".py"):
+                number += 1
+                yield os.path.join(where, name)
+        if number > _MOST_FILES:
+            return
+
+
+def _imports(path: str, folder: str, wanted: set[str]) -> bool:
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return False
+    if b"torch" not in data:
+        return False
+    above = os.path.dirname(path)
+    modules = {module for match in _IMPORT.finditer(data) for module in _named(match)}
+    relative = {module for module in modules if module.startswith(".")}
+    if any(_beside(above, module) in wanted for module in relative):
+        return True
+    roots = {folder, str(package_root(Path(path)))} if modules - relative else ()
+    dotted = [module.replace(".", os.sep) for module in modules - relative]
+    return any(os.path.join(root, module) in wanted for root in roots for module in dotted)
+
+
+def _named(match: re.Match[bytes]) -> Iterable[str]:
+    """The modules that an import statement may name: of `from a import b` both `a` and `a.b`."""
+    if match["plain"] is not None:
+        return [name.decode(errors="replace") for name in _NAME.findall(match["plain"])]
+    base = match["of"].decode(errors="replace")
+    dot = "" if base.endswith(".") else "."
+    return [base, *(f"{base}{dot}{name.decode(errors='replace')}" for name in _NAME.findall(match["names"]))]
+
+
+def _beside(folder: str, module: str) -> str:
+    """The path without ending that a relative import means in a file of `folder`."""
+    name = module.lstrip(".")
+    for _ in range(len(module) - len(name) - 1):
+        folder = os.path.dirname(folder)
+    return os.path.join(folder, name.replace(".", os.sep)) if name else folder
