@@ -29,6 +29,6 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
         path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page.file.src_uri), link[2]))
         if path.startswith("docs/"):
             return link[0]
-        return f"{link[1]}{config.repo_url}/blob/main/{path}{link[3]}"
+        return f"{link[1]}{config.extra['repository']}/blob/main/{path}{link[3]}"
 
     return _LINK.sub(there, markdown)
