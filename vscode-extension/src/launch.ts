@@ -4,6 +4,7 @@
 import * as path from "node:path";
 import * as vscode from "vscode";
 import { chosenInterpreter, probe } from "./python";
+import { expandPath } from "./settings";
 
 const OLDEST: readonly [number, number] = [3, 10];
 
@@ -22,7 +23,7 @@ export async function findLaunch(extension: string): Promise<Launch> {
   const settings = vscode.workspace.getConfiguration("graphmend");
   const set = settings.get<string>("serverInterpreter");
   const notes: string[] = [];
-  for (const interpreter of set ? [set] : await candidates()) {
+  for (const interpreter of set ? [expandPath(set)] : await candidates()) {
     const found = await probe(extension, interpreter);
     if (typeof found === "string") {
       notes.push(`${interpreter}: ${found}`);

@@ -75,7 +75,11 @@ export class Server implements vscode.Disposable {
   }
 
   private inTurn(work: () => Promise<void>): Promise<void> {
-    this.queue = this.queue.then(work).catch((error: unknown) => this.failed(error));
+    const failed = async (error: unknown) => {
+      await this.stop(); // an older one would hide that what was asked for cannot be had
+      this.failed(error);
+    };
+    this.queue = this.queue.then(work).catch(failed);
     return this.queue;
   }
 

@@ -98,7 +98,7 @@ export async function openWorkbench({ files, settings = {}, machine = {}, trustA
   await until("code-server", () => answers(`http://127.0.0.1:${port}/${testApi ? "version" : "healthz"}`));
 
   const context = await chromium.launchPersistentContext(path.join(folder, "chromium"), {
-    executablePath: "/usr/bin/chromium", headless: true, viewport: { width: 1280, height: 800 },
+    executablePath: "/usr/bin/chromium", headless: true, viewport: { width: 1180, height: 700 },
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
            "--disable-component-update", "--disable-sync"],
   });

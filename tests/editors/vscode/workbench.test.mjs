@@ -10,18 +10,19 @@ import { inWorkbench, log, python, root, shownText, until } from "./workbench.mj
 const T5 = execFileSync(python, ["-c", "import importlib.util as u; print(u.find_spec('transformers').submodule_search_locations[0])"], { encoding: "utf8" }).trim();
 const MODEL = fs.readFileSync(path.join(T5, "models/t5/modeling_t5.py"), "utf8");
 const LINE = MODEL.split("\n").findIndex(line => line.includes("warnings.warn(__HEAD_MASK_WARNING_MSG")) + 1;
-const picture = (page, name, clip) =>
-  process.env.GRAPHMEND_PICTURES && page.screenshot({ path: path.join(root, "docs/images", `${name}.png`), clip });
+const UNSAFE = `import torch
 
-await inWorkbench({ files: { "pyproject.toml": "", "modeling_t5.py": MODEL, "net.py": NET }, machine: { "graphmend.verify.device": "cpu" } }, async vs => {
+
+@torch.compile
+def f(x: torch.Tensor):
+    y = x * 2 if x.sum() > 0 else x
+    return y
+`;
+const picture = (page, name) =>
+  process.env.GRAPHMEND_PICTURES && page.screenshot({ path: path.join(root, "docs/images", `${name}.png`) });
+
+await inWorkbench({ files: { "pyproject.toml": "", "modeling_t5.py": MODEL, "net.py": NET, "unsafe.py": UNSAFE }, machine: { "graphmend.verify.device": "cpu" } }, async vs => {
   const { page } = vs;
-  const pictureOf = async (name, ...locators) => {
-    const boxes = await Promise.all(locators.map(each => each.boundingBox()));
-    const x = Math.min(...boxes.map(b => b.x)), y = Math.min(...boxes.map(b => b.y));
-    const right = Math.max(...boxes.map(b => b.x + b.width)), bottom = Math.max(...boxes.map(b => b.y + b.height));
-    return picture(page, name, { x, y, width: right - x, height: bottom - y });
-  };
-
   const model = await vs.open("modeling_t5.py");
   await model.click();
   await vs.go(LINE, 1);
@@ -52,14 +53,28 @@ await inWorkbench({ files: { "pyproject.toml": "", "modeling_t5.py": MODEL, "net
   assert.deepEqual(before.filter(line => !line.includes("warnings.warn(") && !after.includes(line)), []); // every other line is as it was
   log("T5 is mended on disk:", JSON.stringify(changed));
 
+  const unsafe = await vs.open("unsafe.py");
+  await unsafe.locator(".squiggly-warning").first().waitFor();
+  await vs.go(6, 18);
+  await page.keyboard.press("Control+.");
+  await page.locator(".action-widget .monaco-list-row", { hasText: /\(unsafe\)/ }).first().click();
+  const preview = page.locator(".bulk-edit-panel, .refactor-preview, .pane-body", { hasText: "Unsafe mend" }).first();
+  await preview.waitFor();
+  assert.equal(await shownText(unsafe).then(text => text.includes("torch.where")), false);
+  await page.locator(".monaco-button", { hasText: "Apply" }).first().click();
+  await until("the mend", () => shownText(unsafe).then(text => text.includes("torch.where")));
+  log("an unsafe mend was shown first");
+  await page.keyboard.press("Control+S");
+
   const net = await vs.open("net.py");
+  if (await page.locator(".explorer-folders-view").isVisible()) await page.keyboard.press("Control+B");
   const lens = net.locator(".codelens-decoration a");
   await lens.filter({ hasText: "1 graph break - Verify" }).waitFor();
   await net.locator(".squiggly-warning").first().waitFor();
   log("lens before the check");
   await net.locator(".view-line", { hasText: /print/ }).locator("span > span").filter({ hasText: "print" }).first().hover();
   await page.locator(".monaco-hover", { hasText: "Net.forward is compiled" }).first().waitFor();
-  await picture(page, "squiggle", { x: 0, y: 0, width: 1100, height: 620 });
+  await picture(page, "squiggle");
   await page.keyboard.press("Escape");
 
   await lens.first().click();
@@ -70,14 +85,14 @@ await inWorkbench({ files: { "pyproject.toml": "", "modeling_t5.py": MODEL, "net
   await page.keyboard.press("Control+.");
   const safe = page.locator(".action-widget .monaco-list-row", { hasText: "Mend graph break: emit" }).first();
   await safe.waitFor();
-  await picture(page, "quick-fix", { x: 0, y: 0, width: 1100, height: 620 });
+  await picture(page, "quick-fix");
   await safe.click();
   await until("the mend", async () => (await shownText(net)).includes('graphmend.runtime.emit(print, "forward")'));
 
   await vs.command("Verify File with TorchDynamo");
   await until("a whole graph", async () => /^1 graph, verified on cpu/.test((await lens.allInnerTexts()).join()), 120_000);
   await until("no squiggle", async () => (await net.locator(".squiggly-warning").count()) === 0);
-  await picture(page, "lens", { x: 0, y: 0, width: 1100, height: 620 });
+  await picture(page, "lens");
   log("one graph:", (await lens.allInnerTexts()).join());
 
   await page.locator("#status\\.languageStatus").hover();
@@ -95,8 +110,8 @@ await inWorkbench({ files: { "pyproject.toml": "", "modeling_t5.py": MODEL, "net
   const policy = await report.locator("meta[http-equiv='Content-Security-Policy']").first().getAttribute("content");
   assert.match(policy, /default-src 'none'/);
   assert.match(await report.locator("body").innerText(), /Mended/);
-  const width = await report.locator(".graph").first().evaluate(each => getComputedStyle(each).backgroundColor);
-  assert.notEqual(width, "rgba(0, 0, 0, 0)"); // the policy lets the report's own style through
-  await picture(page, "report", { x: 0, y: 0, width: 1280, height: 800 });
+  const colour = await report.locator(".graph").first().evaluate(each => getComputedStyle(each).backgroundColor);
+  assert.notEqual(colour, "rgba(0, 0, 0, 0)"); // the policy lets the report's own style through
+  await picture(page, "report");
   log("report");
 });

@@ -1,0 +1,186 @@
+// What the extension does for VS Code, asked from inside: settings, code actions, change annotations, notebooks, the server's life.
+
+const assert = require("node:assert/strict");
+const { execFileSync } = require("node:child_process");
+const path = require("node:path");
+const vscode = require("vscode");
+
+const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
+
+async function until(what, ask, ms = 30_000) {
+  for (const end = Date.now() + ms; ; await sleep(50)) {
+    const found = await ask();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`not within ${ms / 1000} s: ${what}`);
+  }
+}
+
+const folder = () => vscode.workspace.workspaceFolders[0].uri;
+const file = name => vscode.Uri.joinPath(folder(), name);
+const findings = uri => vscode.languages.getDiagnostics(uri).filter(found => found.source === "graphmend");
+const codes = uri => findings(uri).map(found => String(found.code.value ?? found.code));
+const set = (name, value) => vscode.workspace.getConfiguration("graphmend").update(name, value, vscode.ConfigurationTarget.Workspace);
+const open = async name => (await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(file(name)))).document;
+const quickFixes = (uri, range, resolve = 0) => vscode.commands.executeCommand("vscode.executeCodeActionProvider", uri, range, "quickfix", resolve);
+const lenses = async uri => (await vscode.commands.executeCommand("vscode.executeCodeLensProvider", uri)).map(lens => lens.command?.title);
+const servers = () =>
+  execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).split("\n")
+    .filter(line => /bundled.start\.py server/.test(line) && line.includes(extension().extensionPath)).map(line => parseInt(line, 10));
+const extension = () => vscode.extensions.getExtension("graphmend.graphmend");
+
+const tests = {
+  "settings take effect, and go back to the default"() {
+    return this.withFile("net.py", async uri => {
+      await until("a finding", () => codes(uri).includes("GM201"));
+      await set("ignore", ["GM2"]);
+      await until("no finding", () => !codes(uri).length);
+      await set("ignore", undefined);
+      await until("the finding again", () => codes(uri).includes("GM201"));
+      await set("severity", { GM201: "hint" });
+      await until("a hint", () => findings(uri).some(found => found.severity === vscode.DiagnosticSeverity.Hint));
+      await set("severity", undefined);
+      await set("enable", false);
+      await until("nothing", () => !codes(uri).length);
+      await set("enable", undefined);
+      await until("the finding again", () => codes(uri).includes("GM201"));
+    });
+  },
+
+  "the project's own file holds where nothing is set in the editor"() {
+    return this.withFile("net.py", async uri => {
+      await until("a finding", () => codes(uri).includes("GM201"));
+      await vscode.workspace.fs.writeFile(file("pyproject.toml"), Buffer.from('[tool.graphmend]\nignore = ["GM201"]\n'));
+      await until("no finding", () => !codes(uri).length);
+      await vscode.workspace.fs.writeFile(file("pyproject.toml"), Buffer.from(""));
+      await until("the finding again", () => codes(uri).includes("GM201"));
+    });
+  },
+
+  "a wrong setting does not stop the server"() {
+    return this.withFile("net.py", async uri => {
+      await set("ignore", 7);
+      await sleep(1000);
+      await until("a finding", () => codes(uri).includes("GM201"));
+      await set("ignore", undefined);
+    });
+  },
+
+  "a safe mend is preferred, and made when it is asked for"() {
+    return this.withFile("net.py", async uri => {
+      const found = await until("a finding", () => findings(uri)[0]);
+      const mends = await until("mends", async () => (await quickFixes(uri, found.range, 5)).filter(a => a.title.startsWith("Mend graph break")));
+      assert.equal(mends[0].isPreferred, true);
+      assert.equal(mends[0].command, undefined);
+      const document = await vscode.workspace.openTextDocument(uri);
+      await vscode.workspace.applyEdit(mends[0].edit);
+      assert.match(document.getText(), /graphmend\.runtime\.emit\(print, "forward"\)/);
+      await until("no finding", () => !codes(uri).length);
+    });
+  },
+
+  "all of a file is mended by command, and by `source.fixAll`"() {
+    return this.withFile("net.py", async uri => {
+      await until("a finding", () => codes(uri).length);
+      const document = await vscode.workspace.openTextDocument(uri);
+      await vscode.commands.executeCommand("graphmend.mendAll");
+      await until("the mend", () => /emit\(print, "forward"\)/.test(document.getText()));
+      await vscode.commands.executeCommand("workbench.action.files.revert");
+      await until("a finding", () => codes(uri).length);
+      await vscode.commands.executeCommand("editor.action.sourceAction", { kind: "source.fixAll.graphmend", apply: "first" });
+      await until("the mend", () => /emit\(print, "forward"\)/.test(document.getText()));
+    });
+  },
+
+  "a check of the function at the cursor is told, with its device"() {
+    return this.withFile("net.py", async uri => {
+      await until("a lens", async () => (await lenses(uri)).includes("1 graph break - Verify"));
+      await set("verify.device", "cpu");
+      vscode.window.activeTextEditor.selection = new vscode.Selection(11, 8, 11, 8);
+      const outcome = await vscode.commands.executeCommand("graphmend.verifyFunction");
+      assert.equal(outcome.status, "checked", JSON.stringify(outcome));
+      assert.equal(outcome.device, "cpu");
+      assert.deepEqual(outcome.targets.map(target => target.name), ["Net"]);
+      await until("the lens", async () => (await lenses(uri)).some(title => /verified on cpu/.test(title)));
+      await set("verify.device", undefined);
+    });
+  },
+
+  "a rule is explained"() {
+    return this.withFile("net.py", async uri => {
+      await until("a finding", () => codes(uri).length);
+      await vscode.commands.executeCommand("graphmend.explainRule", "GM201");
+      await until("the preview", () => vscode.window.tabGroups.all.some(group => group.tabs.some(tab => /GM201/.test(tab.label))));
+      const shown = await vscode.workspace.openTextDocument(vscode.Uri.from({ scheme: "graphmend-rule", path: "/GM201.md" }));
+      assert.match(shown.getText(), /Why it breaks/i);
+    });
+  },
+
+  async "findings of a notebook stand in its cells"() {
+    const notebook = await vscode.workspace.openNotebookDocument(file("book.ipynb"));
+    await vscode.window.showNotebookDocument(notebook);
+    const cell = notebook.cellAt(1).document;
+    await until("a finding", () => codes(cell.uri).includes("GM201"));
+    assert.equal(findings(cell.uri)[0].range.start.line, 2);
+    await vscode.commands.executeCommand("workbench.action.closeAllEditors");
+  },
+
+  "a server that is killed comes back"() {
+    return this.withFile("net.py", async uri => {
+      await until("a finding", () => codes(uri).length);
+      const [server] = servers();
+      process.kill(server, "SIGKILL");
+      await until("another server", () => servers().length === 1 && servers()[0] !== server);
+      await set("ignore", ["GM2"]); // it answers
+      await until("no finding", () => !codes(uri).length);
+      await set("ignore", undefined);
+      await until("the finding again", () => codes(uri).length);
+    });
+  },
+
+  "`Restart Server` starts another one"() {
+    return this.withFile("net.py", async uri => {
+      const [server] = servers();
+      await vscode.commands.executeCommand("graphmend.restart");
+      await until("another server", () => servers().length === 1 && servers()[0] !== server);
+      await until("a finding", () => codes(uri).length);
+    });
+  },
+
+  "without a usable interpreter there is no server and no exception, and a better setting starts one"() {
+    return this.withFile("net.py", async uri => {
+      await until("a finding", () => codes(uri).length);
+      await set("serverInterpreter", path.join(folder().fsPath, "no-such-python"));
+      await until("no server", () => !servers().length);
+      await set("serverInterpreter", undefined);
+      await until("a server", () => servers().length === 1);
+      await until("a finding", () => codes(uri).length);
+    });
+  },
+};
+
+/** Opens a file, and puts it back as it was. */
+async function withFile(name, test) {
+  const text = await vscode.workspace.fs.readFile(file(name));
+  try {
+    await test((await open(name)).uri);
+  } finally {
+    await vscode.commands.executeCommand("workbench.action.files.revert").then(undefined, () => undefined);
+    await vscode.commands.executeCommand("workbench.action.closeAllEditors");
+    await vscode.workspace.fs.writeFile(file(name), text);
+  }
+}
+
+exports.run = async () => {
+  const failed = [];
+  for (const [name, test] of Object.entries(tests)) {
+    const began = Date.now();
+    try {
+      await test.call({ withFile });
+      console.log(`suite: ok   ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
+    } catch (error) {
+      failed.push(name);
+      console.log(`suite: FAIL ${name}: ${error.stack}`);
+    }
+  }
+  if (failed.length) throw new Error(`${failed.length} failed`);
+};
