@@ -47,7 +47,19 @@ class Verdict:
 class Activation:
     """The walk of one function for one combination of arguments."""
 
-    __slots__ = ("calls", "capture", "closure", "env", "info", "silent", "value", "verdicts", "within_region")
+    __slots__ = (
+        "calls",
+        "capture",
+        "closure",
+        "creator",
+        "env",
+        "info",
+        "offers",
+        "silent",
+        "value",
+        "verdicts",
+        "within_region",
+    )
 
     def __init__(
         self,
@@ -57,6 +69,7 @@ class Activation:
         silent: int,
         within_region: bool,
         capture: bool,
+        creator: Activation | None = None,
     ) -> None:
         self.info = info
         self.env = dict(env)
@@ -64,6 +77,10 @@ class Activation:
         self.silent = silent
         self.within_region = within_region
         self.capture = capture
+        self.creator = creator
+        """The activation that entered this one first: its arguments are the evidence that findings show."""
+        self.offers: dict[Hashable, Mapping[str, Value]] = {}
+        """When walked again: the arguments for the activations that this one created."""
         self.value: Value | None = None
         """The result; None while the walk is under way."""
         self.verdicts: dict[tuple[str, int, int, str], Verdict] = {}

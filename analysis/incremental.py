@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from graphmend.analysis.activation import Activation, reached
@@ -22,6 +22,7 @@ from graphmend.analysis.report import report, shifted
 from graphmend.analysis.session import Session
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
+from graphmend.analysis.values import Container, Value, options
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 #: what a function may do that others see: set attributes, register members, rebind names, compile something
@@ -190,19 +191,36 @@ class Document:
         assert session is not None
         todo = [(key, a) for key, a in self._activations() if a.info is info]
         for _ in range(_ROUNDS):
-            changed = set()
+            changed: set[Hashable] = set()
+            retold: list[tuple[Hashable | None, Activation]] = []
             for key, activation in todo:
-                before = activation.value.key if activation.value is not None else None
+                before = _result(activation)
+                called, existing = set(activation.calls), set(session.activations)
                 session.walk(activation)
-                if key is not None and activation.value is not None and activation.value.key != before:
+                if called - activation.calls.keys() or (activation.calls.keys() - called) & existing:
+                    return False  # somebody else's arguments may be the evidence now
+                retold += self._retold(activation)
+                if key is not None and _result(activation) != before:
                     changed.add(key)
-            if not changed:
+            if not changed and not retold:
                 self._prune()
                 return True
-            if info in session.consulted:
+            if changed and info in session.consulted:
                 return False  # an attribute's value may hang on it
-            todo = [(key, a) for key, a in self._activations() if changed & a.calls.keys()]
+            again = {id(a): (key, a) for key, a in self._activations() if changed & a.calls.keys()}
+            todo = [*again.values(), *((key, a) for key, a in retold if id(a) not in again)]
         return False
+
+    def _retold(self, activation: Activation) -> list[tuple[Hashable | None, Activation]]:
+        """The activations that show evidence of this one which now reads differently."""
+        assert self._session is not None
+        found: list[tuple[Hashable | None, Activation]] = []
+        for key, env in activation.offers.items():
+            called = self._session.activations[key]
+            if _evidence(called.env) != _evidence(env):
+                called.env = dict(env)
+                found.append((key, called))
+        return found
 
     def _prune(self) -> None:
         """Let go of activations that no root reaches any more, once there are many of them."""
@@ -213,11 +231,26 @@ class Document:
             session.activations = {k: a for k, a in session.activations.items() if id(a) in live}
             self._reached = len(session.activations)
 
-    def _activations(self) -> Iterator[tuple[object | None, Activation]]:
+    def _activations(self) -> Iterator[tuple[Hashable | None, Activation]]:
         assert self._session is not None
         yield from list(self._session.activations.items())
         for activation, _ in self._session.roots:
             yield None, activation
+
+
+def _evidence(env: Mapping[str, Value]) -> list[list[str]]:
+    """What would be told of the values in an environment."""
+    told = []
+    for value in env.values():
+        inner = (*(value.items or ()), value.of) if isinstance(value, Container) else options(value)
+        told += [v.origin.chain() for v in inner if v is not None and v.origin is not None]
+    return told
+
+
+def _result(activation: Activation) -> tuple[object, ...]:
+    """What callers see of an activation's result, evidence included."""
+    value = activation.value
+    return () if value is None else (value.key, _evidence({"": value}))
 
 
 def _units(module: ModuleInfo, source: Source) -> Iterator[_Unit]:

@@ -1,0 +1,179 @@
+"""A document's analysis after edits is the analysis of its text, at every state that parses."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from graphmend.analysis.check import check
+from graphmend.analysis.finding import Finding
+from graphmend.analysis.incremental import Document
+from graphmend.analysis.source import Source
+
+MODEL = """\
+import logging
+
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+
+def clamp(x, limit: float = 1e4):
+    if torch.isinf(x).any():
+        x = x.clamp(-limit, limit)
+    return x
+
+
+def size(x):
+    return x.shape[0]
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.register_buffer("steps", torch.zeros(()))
+
+    @torch.no_grad()
+    def count(self, x):
+        return (x > 0).sum()
+
+    def forward(self, x: torch.Tensor):
+        # Größe
+        y = clamp(self.linear(x))
+        if self.count(y) > 3:
+            y = y * 2
+        return y
+
+
+class Net(nn.Module):
+    def __init__(self, verbose: bool = False):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.verbose = verbose
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None):
+        for block in self.blocks:
+            x = block(x)
+        if mask is not None and 0.0 in mask:
+            x = x * mask
+        if self.verbose:
+            logger.info("size %s", size(x))
+        return x[x.argmax()]
+
+
+@torch.compile
+def step(net: Net, x: torch.Tensor):
+    loss = net(x).sum().item()
+    print("loss", loss)
+    return loss
+"""
+STATEMENTS = [
+    "x = x + 1",
+    "print(x)",
+    "if x.sum() > 0:\n            x = -x",
+    "x.nonzero()",
+    "self.flag = True",
+    "return x",
+]
+PIECES = [*(s + "\n        " for s in STATEMENTS), "# é ", "\n", "é = 2", "(", ")", '"', "    ", "torch.", ".item()"]
+
+
+def facts(findings: tuple[Finding, ...]) -> list[tuple[object, ...]]:
+    return [
+        (f.code, f.span, f.function, f.region, f.certainty, f.effect, f.evidence, f.key, f.related, f.message)
+        for f in findings
+    ]
+
+
+def from_scratch(text: str) -> list[tuple[object, ...]] | None:
+    """The findings of a whole text; None where it does not parse."""
+    source = Source(text, "net.py")
+    return facts(check(source).findings) if source.tree is not None else None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_state_that_parses_says_what_a_fresh_check_says(seed: int) -> None:
+    rng = random.Random(seed)
+    document = Document("net.py")
+    text = MODEL
+    assert facts(document.update(text).findings) == from_scratch(text)
+    place, parsed, good = rng.randrange(len(text)), 0, text
+    for _ in range(250):
+        if rng.random() < 0.3:  # most edits begin a statement somewhere
+            starts = [m.start(1) for m in re.finditer(r"^        (?=\S)()", text, re.MULTILINE)]
+            place = rng.choice(starts) if starts and rng.random() < 0.8 else rng.randrange(len(text) + 1)
+        if rng.random() < 0.6:
+            piece = rng.choice(PIECES) if rng.random() < 0.6 else rng.choice("abx =\n().[]:'#")
+            edited, after = text[:place] + piece + text[place:], place + len(piece)
+        else:
+            edited, after = text[:place] + text[place + rng.randrange(1, 9) :], place
+        update, expected = document.update(edited), from_scratch(edited)
+        if expected is not None:
+            assert not update.broken
+            assert facts(update.findings) == expected
+            parsed += 1
+            good = edited
+        elif text != good or rng.random() < 0.9:
+            text = good  # taken back soon, as most slips are
+            document.update(text)
+            continue
+        text, place = edited, min(after, len(edited))
+    assert parsed > 10
+
+
+def test_a_function_that_does_not_parse_leaves_the_others_alone() -> None:
+    document = Document("net.py")
+    before = document.update(MODEL).findings
+    broken = document.update(MODEL.replace("x = x * mask", "x = x * ("))
+    assert len(broken.broken) == 1
+    first, last = broken.broken[0]
+    assert MODEL.splitlines()[first - 1].lstrip().startswith("def forward")
+    assert [f for f in before if not first <= f.span.line <= last] == list(broken.findings)
+
+
+def test_lines_above_move_what_stands_below() -> None:
+    document = Document("net.py")
+    before = document.update(MODEL).findings
+    after = document.update(MODEL.replace("    return x.shape[0]", "    n = 0\n    return x.shape[0]")).findings
+    assert [f.span.line + (f.span.line > 17) for f in before] == [f.span.line for f in after]
+
+
+def test_a_changed_result_is_told_to_callers() -> None:
+    text = """\
+import torch
+
+def n(x):
+    return x.shape[0]
+
+@torch.compile
+def f(x: torch.Tensor):
+    return x if n(x) > 3 else x + 1
+"""
+    document = Document("net.py")
+    assert not document.update(text).findings
+    changed = text.replace("x.shape[0]", "x.sum()")
+    assert [f.code for f in document.update(changed).findings] == ["GM101"]
+    assert not document.update(text).findings
+
+
+def test_a_constructor_is_read_again() -> None:
+    text = """\
+import torch
+from torch import nn
+
+class N(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.k = 3
+
+    def forward(self, x: torch.Tensor):
+        return x if self.k > 2 else -x
+"""
+    document = Document("net.py")
+    assert not document.update(text).findings
+    changed = text.replace("self.k = 3", "self.k = torch.ones(())")
+    assert [f.code for f in document.update(changed).findings] == ["GM101"]
