@@ -51,10 +51,8 @@ class Activation:
         "calls",
         "capture",
         "closure",
-        "creator",
         "env",
         "info",
-        "offers",
         "silent",
         "value",
         "verdicts",
@@ -69,7 +67,6 @@ class Activation:
         silent: int,
         within_region: bool,
         capture: bool,
-        creator: Activation | None = None,
     ) -> None:
         self.info = info
         self.env = dict(env)
@@ -77,10 +74,6 @@ class Activation:
         self.silent = silent
         self.within_region = within_region
         self.capture = capture
-        self.creator = creator
-        """The activation that entered this one first: its arguments are the evidence that findings show."""
-        self.offers: dict[Hashable, Mapping[str, Value]] = {}
-        """When walked again: the arguments for the activations that this one created."""
         self.value: Value | None = None
         """The result; None while the walk is under way."""
         self.verdicts: dict[tuple[str, int, int, str], Verdict] = {}

@@ -10,25 +10,25 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from graphmend.analysis.activation import Activation, reached
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.project import Project
-from graphmend.analysis.region import Region, roots
+from graphmend.analysis.region import Region, may_compile, roots
 from graphmend.analysis.report import report, shifted
 from graphmend.analysis.session import Session
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
-from graphmend.analysis.values import Container, Value, options
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-#: what a function may do that others see: set attributes, register members, rebind names, compile something
-_SEEN_OUTSIDE = re.compile(
-    r"\.\w+\s*(?::[^=\n]+)?(?:[-+*/|&^%@]|//|\*\*|<<|>>)?=(?!=)|\bregister_|\badd_module\b|\bsetattr\b|\bglobal\b|\bnonlocal\b"
-    r"|compile\b|\bexport\b|\boptimize\b"
+#: what a function may do that others see: register members, rebind globals
+_REGISTERS = re.compile(r"\.register_|\.add_module\b|\bsetattr\(|^[ \t]*global[ \t]", re.MULTILINE)
+#: attributes that a text sets
+_SETS = re.compile(
+    r"(\w+)\.(\w+)[ \t]*(?::[^=\n]+)?(?:[-+*/|&^%@]|//|\*\*|<<|>>)?=(?!=)",
 )
 #: a chain of callers whose results keep changing is followed this far; then everything is walked again
 _ROUNDS = 6
@@ -37,8 +37,10 @@ _ROUNDS = 6
 class Update(NamedTuple):
     """What is known after a change.
 
-    `findings` are those of all functions that parse. `broken` are the ranges of lines (from 1, both included) of which
-    nothing new is known because they do not parse: what was shown there before stands, moved with the edits.
+    `findings` are those of all functions that parse. Evidence in a function that was not walked again may still tell of its
+    caller's text as it was; a `check` of the whole text tells it anew. `broken` are the ranges of lines (from 1, both
+    included) of which nothing new is known because they do not parse: what was shown there before stands, moved with the
+    edits.
     """
 
     findings: tuple[Finding, ...]
@@ -58,7 +60,7 @@ class _Unit:
         self.lines = lines
         self.broken = False
         self.header = _header(info.node)
-        self.seen_outside = _SEEN_OUTSIDE.search(text) is not None
+        self.seen_outside = _is_seen_outside(text, info)
 
 
 class Document:
@@ -141,7 +143,7 @@ class Document:
         grown = len(new) - (unit.end - unit.begin)
         lines = len(_LINE_END.findall(new)) + 1
         node = _parse(new, unit.info)
-        seen_outside = _SEEN_OUTSIDE.search(new) is not None
+        seen_outside = _is_seen_outside(new, unit.info)
         if node is not None and (seen_outside or unit.seen_outside or _header(node) != unit.header):
             return self._from_scratch(text)
         if node is None and not _may_be_unfinished(new, unit):
@@ -191,36 +193,19 @@ class Document:
         assert session is not None
         todo = [(key, a) for key, a in self._activations() if a.info is info]
         for _ in range(_ROUNDS):
-            changed: set[Hashable] = set()
-            retold: list[tuple[Hashable | None, Activation]] = []
+            changed = set()
             for key, activation in todo:
-                before = _result(activation)
-                called, existing = set(activation.calls), set(session.activations)
+                before = activation.value.key if activation.value is not None else None
                 session.walk(activation)
-                if called - activation.calls.keys() or (activation.calls.keys() - called) & existing:
-                    return False  # somebody else's arguments may be the evidence now
-                retold += self._retold(activation)
-                if key is not None and _result(activation) != before:
+                if key is not None and activation.value is not None and activation.value.key != before:
                     changed.add(key)
-            if not changed and not retold:
+            if not changed:
                 self._prune()
                 return True
-            if changed and info in session.consulted:
+            if info in session.consulted:
                 return False  # an attribute's value may hang on it
-            again = {id(a): (key, a) for key, a in self._activations() if changed & a.calls.keys()}
-            todo = [*again.values(), *((key, a) for key, a in retold if id(a) not in again)]
+            todo = [(key, a) for key, a in self._activations() if changed & a.calls.keys()]
         return False
-
-    def _retold(self, activation: Activation) -> list[tuple[Hashable | None, Activation]]:
-        """The activations that show evidence of this one which now reads differently."""
-        assert self._session is not None
-        found: list[tuple[Hashable | None, Activation]] = []
-        for key, env in activation.offers.items():
-            called = self._session.activations[key]
-            if _evidence(called.env) != _evidence(env):
-                called.env = dict(env)
-                found.append((key, called))
-        return found
 
     def _prune(self) -> None:
         """Let go of activations that no root reaches any more, once there are many of them."""
@@ -238,21 +223,6 @@ class Document:
             yield None, activation
 
 
-def _evidence(env: Mapping[str, Value]) -> list[list[str]]:
-    """What would be told of the values in an environment."""
-    told = []
-    for value in env.values():
-        inner = (*(value.items or ()), value.of) if isinstance(value, Container) else options(value)
-        told += [v.origin.chain() for v in inner if v is not None and v.origin is not None]
-    return told
-
-
-def _result(activation: Activation) -> tuple[object, ...]:
-    """What callers see of an activation's result, evidence included."""
-    value = activation.value
-    return () if value is None else (value.key, _evidence({"": value}))
-
-
 def _units(module: ModuleInfo, source: Source) -> Iterator[_Unit]:
     for info in (*module.functions.values(), *(m for c in module.classes.values() for m in c.methods.values())):
         node = info.node
@@ -263,6 +233,16 @@ def _units(module: ModuleInfo, source: Source) -> Iterator[_Unit]:
         text = source.text[begin:end]
         if text[: len(text) - len(text.lstrip())].strip() == "" and text.lstrip().startswith(("def ", "async ", "@")):
             yield _Unit(info, begin, end, first, last - first + 1, text)
+
+
+def _is_seen_outside(text: str, info: FunctionInfo) -> bool:
+    """Whether a function's text may do more than compute its result: then an edit of it may change anything."""
+    me = info.parameters[0].arg if info.owner is not None and info.parameters else None
+    for owner, name in _SETS.findall(text):
+        # an attribute of the instance is read by other methods; any other counts where it could switch a flag on
+        if owner == me or f".{name} = False" in info.module.source.text:
+            return True
+    return _REGISTERS.search(text) is not None or may_compile(text)
 
 
 def _header(node: ast.AST) -> str:

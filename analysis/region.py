@@ -95,7 +95,7 @@ def _untraced(info: FunctionInfo) -> bool:
 
 def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
     """The functions and modules that the module's own text compiles."""
-    if not _may_compile(module.source.text):
+    if not may_compile(module.source.text):
         return
     capture = _flags_switched_on(module)
     for scope, node in _sites(module):
@@ -109,7 +109,7 @@ def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
                 yield _root(session, module, function, decorator, site, capture)
 
 
-def _may_compile(text: str) -> bool:
+def may_compile(text: str) -> bool:
     """Whether a text may compile anything: a look at the words saves one through the whole syntax tree."""
     for word in ("compile", "optimize", "export"):
         at = text.find(word)

@@ -184,7 +184,6 @@ class Session:
         """Walk an activation (again), from nothing."""
         activation.verdicts.clear()
         activation.calls.clear()
-        activation.offers.clear()
         self._context = Context(self.torch, capture=activation.capture)
         self.within_region = activation.within_region
         self.depth = 0
@@ -313,8 +312,7 @@ class Session:
         activation = self.activations.get(key)
         if activation is None:
             self._variants[info] += 1
-            creator = self._stack[-1] if self._stack else None
-            activation = Activation(info, env, None, w.silent, self.within_region, capture, creator)
+            activation = Activation(info, env, None, w.silent, self.within_region, capture)
             self.activations[key] = activation
             self._stack.append(activation)
             try:
@@ -324,8 +322,6 @@ class Session:
                 raise
             finally:
                 self._stack.pop()
-        elif self._stack and activation.creator is self._stack[-1]:
-            self._stack[-1].offers.setdefault(key, env)
         return activation.value or UNKNOWN
 
     def _walk(

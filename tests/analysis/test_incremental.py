@@ -84,7 +84,7 @@ PIECES = [*(s + "\n        " for s in STATEMENTS), "# é ", "\n", "é = 2", "(",
 
 def facts(findings: tuple[Finding, ...]) -> list[tuple[object, ...]]:
     return [
-        (f.code, f.span, f.function, f.region, f.certainty, f.effect, f.evidence, f.key, f.related, f.message)
+        (f.code, f.span, f.function, f.region, f.certainty, f.effect, f.key, f.related, f.message, len(f.evidence) > 0)
         for f in findings
     ]
 
