@@ -58,9 +58,10 @@ await inWorkbench({ files: { "pyproject.toml": "", "modeling_t5.py": MODEL, "net
   await vs.go(6, 18);
   await page.keyboard.press("Control+.");
   await page.locator(".action-widget .monaco-list-row", { hasText: /\(unsafe\)/ }).first().click();
-  const preview = page.locator(".bulk-edit-panel, .refactor-preview, .pane-body", { hasText: "Unsafe mend" }).first();
+  const preview = page.locator(".panel .monaco-list-row", { hasText: "torch.where" }).first();
   await preview.waitFor();
   assert.equal(await shownText(unsafe).then(text => text.includes("torch.where")), false);
+  await preview.locator("input[type=checkbox], .monaco-checkbox, .edit-checkbox").first().click(); // nothing is ticked beforehand
   await page.locator(".monaco-button", { hasText: "Apply" }).first().click();
   await until("the mend", () => shownText(unsafe).then(text => text.includes("torch.where")));
   log("an unsafe mend was shown first");
