@@ -37,10 +37,9 @@ _ROUNDS = 6
 class Update(NamedTuple):
     """What is known after a change.
 
-    `findings` are those of all functions that parse. Evidence in a function that was not walked again may still tell of its
-    caller's text as it was; a `check` of the whole text tells it anew. `broken` are the ranges of lines (from 1, both
-    included) of which nothing new is known because they do not parse: what was shown there before stands, moved with the
-    edits.
+    `findings` are those of all functions that parse. Evidence in a function that was not walked again may still tell of
+    its caller's text as it was; a `check` of the whole text tells it anew. `broken` are the ranges of lines (from 1) of
+    which nothing new is known because they do not parse: what was shown there before stands, moved with the edits.
     """
 
     findings: tuple[Finding, ...]

@@ -40,9 +40,10 @@ from graphmend.analysis.values import (
 def result(of: Tensor | None, node: ast.AST, says: str = "is a Tensor", **known: object) -> Tensor:
     """A tensor that an operation on `of` gives. `known`: rank, dtype, shape."""
     origin = Origin(says, node, of.origin if of is not None else None)
-    likely = of.likely if of is not None else False
-    ndarray = of.ndarray if of is not None else False
-    return Tensor(origin, known.get("rank"), known.get("dtype"), known.get("shape"), likely=likely, ndarray=ndarray)  # type: ignore[arg-type]
+    rank, dtype, shape = known.get("rank"), known.get("dtype"), known.get("shape")
+    if of is None:
+        return Tensor(origin, rank, dtype, shape, constant=True)  # type: ignore[arg-type]
+    return Tensor(origin, rank, dtype, shape, likely=of.likely, ndarray=of.ndarray, constant=of.constant)  # type: ignore[arg-type]
 
 
 def unary(value: Tensor, node: ast.UnaryOp) -> Tensor:
@@ -55,6 +56,7 @@ def binary(node: ast.BinOp | ast.AugAssign, op: ast.operator, left: Value, right
     base = a if a is not None and (b is None or not a.likely) else b
     assert base is not None
     if a is not None and b is not None:
+        base = a if not a.constant else b  # what comes of it is constant only if both are
         rank, shape = broadcast(a, b)
         dtype = promote(a, b)
         if isinstance(op, ast.MatMult):
@@ -315,7 +317,9 @@ def _factory(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], 
             dtype = {"int": "int64", "float": "float", "bool": "bool"}.get(kind)
     elif name == "eye":
         rank = 2
-    return result(None, node, "returns a Tensor", rank=rank, dtype=dtype, shape=shape)
+    made = result(None, node, "returns a Tensor", rank=rank, dtype=dtype, shape=shape)
+    made.constant = rank == 0 or (name not in _FACTORIES and not any(isinstance(a, Container) for a in args))
+    return made
 
 
 def _literal(value: Value) -> tuple[int | None, str | None]:

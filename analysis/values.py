@@ -114,10 +114,11 @@ class Tensor(Value):
     `rank` is the number of dimensions where known. `dtype` is "bool", "int", "float" or "complex" (a kind), a torch
     name such as "int64", or a token that is equal exactly where dtypes are equal. `shape` is a token too: equal tokens,
     equal shapes; None is equal to nothing. `graph_input` says that the value enters the graph from outside: Dynamo may
-    then read a 0-d one.
+    then read a 0-d one. `constant` says that only Python numbers went into it: Dynamo reads such a one where a size is
+    wanted (torch 2.13).
     """
 
-    __slots__ = ("dtype", "graph_input", "likely", "ndarray", "origin", "rank", "shape")
+    __slots__ = ("constant", "dtype", "graph_input", "likely", "ndarray", "origin", "rank", "shape")
 
     def __init__(
         self,
@@ -129,7 +130,9 @@ class Tensor(Value):
         likely: bool = False,
         graph_input: bool = False,
         ndarray: bool = False,
+        constant: bool = False,
     ) -> None:
+        self.constant = constant
         self.origin = origin
         self.rank = rank
         self.dtype = dtype
@@ -140,7 +143,8 @@ class Tensor(Value):
 
     @property
     def key(self) -> Hashable:
-        return ("tensor", self.rank, dtype_kind(self.dtype), self.likely, self.graph_input, self.ndarray)
+        flags = (self.likely, self.graph_input, self.ndarray, self.constant)
+        return ("tensor", self.rank, dtype_kind(self.dtype), *flags)
 
     def __repr__(self) -> str:
         return f"Tensor(rank={self.rank}, dtype={self.dtype}, shape={self.shape})"

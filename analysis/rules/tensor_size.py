@@ -110,7 +110,9 @@ def _computed(value: Value) -> Tensor | None:
             None,
         )
     tensor = value if isinstance(value, Tensor) else None
-    return tensor if tensor is not None and not tensor.graph_input and tensor.rank in (0, None) else None
+    if tensor is None or tensor.graph_input or tensor.constant:
+        return None
+    return tensor if tensor.rank in (0, None) else None
 
 
 def _bounds(event: Subscript) -> Break | None:
