@@ -101,6 +101,9 @@ const tests = {
       assert.equal(outcome.device, "cpu");
       assert.deepEqual(outcome.targets.map(target => target.name), ["Net"]);
       await until("the lens", async () => (await lenses(uri)).some(title => /verified on cpu/.test(title)));
+      // what was checked is not this text any more
+      await vscode.window.activeTextEditor.edit(edit => edit.insert(new vscode.Position(12, 0), "\n"));
+      await until("the lens without the check", async () => !(await lenses(uri)).some(title => /verified on/.test(title)));
       await set("verify.device", undefined);
     });
   },

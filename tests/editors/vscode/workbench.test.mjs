@@ -104,6 +104,7 @@ await inWorkbench({ files: { "pyproject.toml": "", "modeling_t5.py": MODEL, "net
   await page.keyboard.press("Escape");
 
   await page.keyboard.press("Control+Z"); // the report is to show both
+  await lens.filter({ hasText: "1 graph break - Verify" }).waitFor(); // what was checked is not this text any more
   await page.keyboard.press("Control+S");
   await vs.command("Show Report of File");
   const report = page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame");
