@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from graphmend.transforms.mend import Mended
 
 
-#: after so many files, what was read of other modules is forgotten: it grows by about 0.7 MB a file
-_KEPT_FOR = 100
+#: after so many files, what was read of other modules is forgotten: it grows by about 0.7 MB for each of them
+_KEPT_FOR = 200
 
 
 class Checker:
