@@ -8,13 +8,14 @@ tensor here and with a number there is judged for both.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
-from graphmend.analysis.attributes import Method, find_method, global_name
+from graphmend.analysis.attributes import Method, find_method, global_name, named
 from graphmend.analysis.binding import bind, example, made_here, parameters
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
 from graphmend.analysis.events import Call, Event, Generator
@@ -175,6 +176,14 @@ class Session:
         finally:
             self.within_region = False
 
+    def _looks_transparent(self, decorator: FunctionInfo) -> bool:
+        """Whether a decorator's text has nothing that a rule could speak of: then what it wraps stands for itself."""
+        known = self.project.transparent.get(decorator)
+        if known is None:
+            text = decorator.module.source.segment(decorator.module.source.span(decorator.node))
+            known = self.project.transparent[decorator] = _TELLING.search(text) is None
+        return known
+
     def _walk_as_root(self, function: Function, region: Region, env: Environment) -> None:
         activation = Activation(function.info, env, function.closure, 0, True, region.capture)
         self.roots.append((activation, region))
@@ -260,8 +269,8 @@ class Session:
         """The function that the decorators return, if it is another one with a body in the same module."""
         value: Value = Function(info)
         for node in reversed(info.decorators):
-            name = node.func if isinstance(node, ast.Call) else node
-            if not isinstance(name, ast.Name) or name.id not in info.module.functions:
+            name = named(self, info.module, node.func if isinstance(node, ast.Call) else node)
+            if not isinstance(name, Function) or self._looks_transparent(name.info):
                 continue
             maker = self.evaluate(info.module, node)
             if isinstance(maker, Function):
@@ -531,6 +540,10 @@ MODULE_METHODS = frozenset(
     "register_parameter register_forward_hook register_forward_pre_hook register_full_backward_hook "
     "register_backward_hook add_module register_module get_submodule get_parameter get_buffer type share_memory "
     "compile extra_repr".split()
+)
+#: what a decorator must mention before it is worth a walk: operations of torch, output
+_TELLING = re.compile(r"\btorch\.(?!nn\.Module|compiler|jit|fx|onnx)\w+\(|\bprint\(|\.(?:item|tolist|any|all|max)\(")
+    r"\btorch\.(?!nn\.Module|compiler|jit|fx|onnx)\w+\(|\bprint\(|\.(?:item|tolist|any|all|sum|max)\("
 )
 _NO_TENSORS = (Static, Scalar, Container)
 _MODULE_SCOPE = ast.Lambda(ast.parse("lambda: 0", mode="eval").body.args, ast.Constant(0))  # type: ignore[attr-defined]
