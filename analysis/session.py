@@ -543,8 +543,6 @@ MODULE_METHODS = frozenset(
 )
 #: what a decorator must mention before it is worth a walk: operations of torch, output
 _TELLING = re.compile(r"\btorch\.(?!nn\.Module|compiler|jit|fx|onnx)\w+\(|\bprint\(|\.(?:item|tolist|any|all|max)\(")
-    r"\btorch\.(?!nn\.Module|compiler|jit|fx|onnx)\w+\(|\bprint\(|\.(?:item|tolist|any|all|sum|max)\("
-)
 _NO_TENSORS = (Static, Scalar, Container)
 _MODULE_SCOPE = ast.Lambda(ast.parse("lambda: 0", mode="eval").body.args, ast.Constant(0))  # type: ignore[attr-defined]
 
