@@ -86,6 +86,7 @@ export class Server implements vscode.Disposable {
   private async change(launch: Launch): Promise<void> {
     await this.stop();
     this.launch = launch;
+    this.lastError = "";
     for (const note of launch.notes) this.log.info(note);
     this.states.fire("starting");
     const client = this.newClient(launch);
@@ -96,7 +97,12 @@ export class Server implements vscode.Disposable {
       const state = newState === State.Running ? "running" : newState === State.Starting ? "starting" : "stopped";
       this.states.fire(state);
     });
-    await client.start();
+    try {
+      await client.start();
+    } catch (error) {
+      await new Promise(resolve => setTimeout(resolve, 500)); // what it wrote before it died arrives after its death
+      throw error;
+    }
   }
 
   private async stop(): Promise<void> {
@@ -116,7 +122,7 @@ export class Server implements vscode.Disposable {
     };
     this.log.info(`starting ${[server.command, ...(server.args ?? [])].join(" ")}`);
     let started = false;
-    return new LanguageClient("graphmend", "GraphMend", server, {
+    return new QuietClient("graphmend", "GraphMend", server, {
       documentSelector: ["file", "untitled", "vscode-notebook-cell"].map(scheme => ({ scheme, language: "python" })),
       outputChannel: this.output,
       traceOutputChannel: this.trace,
@@ -172,6 +178,13 @@ export class Server implements vscode.Disposable {
       if (choice === again) void this.restart();
       if (choice === logs) this.output.show();
     });
+  }
+}
+
+/** The client writes its own troubles into the output; the one message about them is `failed`'s. */
+class QuietClient extends LanguageClient {
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
   }
 }
 

@@ -149,6 +149,21 @@ const tests = {
     });
   },
 
+  "a server that dies again and again is left alone until somebody restarts it"() {
+    return this.withFile("net.py", async uri => {
+      await until("a finding", () => codes(uri).length);
+      for (let deaths = 1, last; deaths <= 5; deaths++) {
+        const [server] = await until(`server ${deaths}`, () => servers().length === 1 && servers()[0] !== last && servers());
+        await sleep(1500); // it has been asked for settings: it started
+        process.kill((last = server), "SIGKILL");
+      }
+      await sleep(3000);
+      assert.deepEqual(servers(), []);
+      await vscode.commands.executeCommand("graphmend.restart");
+      await until("a finding", () => servers().length === 1 && codes(uri).length);
+    });
+  },
+
   "without a usable interpreter there is no server and no exception, and a better setting starts one"() {
     return this.withFile("net.py", async uri => {
       await until("a finding", () => codes(uri).length);
