@@ -93,7 +93,7 @@ class Document:
         if source.tree is None:
             return Update((), ((1, len(source.lines)),))
         self.project.forget(self.path)
-        module = self.project.read(source)
+        module = self.project.alone(source)
         assert module is not None
         self._session = session = Session(module, self.project, self.settings)
         for root in roots(session, module):

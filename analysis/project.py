@@ -58,6 +58,14 @@ class Project:
             self._modules[name] = self.read(Source(text, path), name)
         return self._modules[name]
 
+    def alone(self, source: Source) -> ModuleInfo | None:
+        """The definitions of one source, for one reader alone, who changes them as the text is edited."""
+        from graphmend.analysis.definitions import ModuleInfo
+
+        if source.tree is None:
+            return None
+        return ModuleInfo(source, self.loader.module_name(source.path) or "", self)
+
     def read(self, source: Source, name: str | None = None) -> ModuleInfo | None:
         """The definitions of one source; None where it does not parse."""
         from graphmend.analysis.definitions import ModuleInfo

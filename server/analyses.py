@@ -63,6 +63,8 @@ class Mends(NamedTuple):
 
     fixes: tuple[Fix, ...] = ()
     refusal: str | None = None
+    evidence: tuple[str, ...] = ()
+    """The finding's evidence as the whole text tells it now; following edits, a caller's part of it may lag."""
 
 
 class Unavailable(Exception):
@@ -163,21 +165,26 @@ class Analyses:
         kept = self._results.get(document)
         result = kept[1] if kept is not None and kept[0] is analysis else None
 
-        def job() -> Mends:
+        def job() -> tuple[Mends, Result | None]:
             from graphmend.transforms.fix import Fix, Refusal
             from graphmend.transforms.mend import mend
 
             made = result or self._whole(text, document.path, scope)
             answers = mend(known, made.facts(known)) if made else []
             refusals = [answer.reason for answer in answers if isinstance(answer, Refusal)]
-            return Mends(tuple(answer for answer in answers if isinstance(answer, Fix)), next(iter(refusals), None))
+            fixes = tuple(answer for answer in answers if isinstance(answer, Fix))
+            told = next((f.evidence for f in made.findings if f.key == known.key), ()) if made else ()
+            return Mends(fixes, next(iter(refusals), None), told), made
 
         try:
-            return await self._lane.run(job)
+            mends, made = await self._lane.run(job)
         except Exception as error:  # this finding has no mends; everything else goes on
             if type(error) is not LookupError:  # which only says that the analysis knows no such finding
                 self._failed(document, error)
             return Mends()
+        if result is None and made is not None and self._latest.get(document) is analysis:
+            self._keep(document, analysis, made)
+        return mends
 
     async def edits(self, fix: Fix) -> tuple[TextEdit, ...]:
         """The edits of a fix; raises `Unavailable`."""

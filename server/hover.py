@@ -54,8 +54,9 @@ async def _explain(session: Session, document: Document, shown: Shown) -> str:
     if shown.verdict:
         parts.append(shown.verdict.reason + ".")
     parts.append(_EFFECTS[finding.effect])
-    if finding.evidence:
-        parts.append("\n".join(f"{i}. {says}" for i, says in enumerate(finding.evidence, start=1)))
+    told = await mending.evidence(session, document, finding)
+    if told:
+        parts.append("\n".join(f"{i}. {says}" for i, says in enumerate(told, start=1)))
     if finding.advice:
         parts.append(finding.advice)
     parts.append(await _mends(session, document, shown))

@@ -47,6 +47,11 @@ async def refusal(session: Session, document: Document, finding: Finding) -> str
     return None if mends.fixes else mends.refusal
 
 
+async def evidence(session: Session, document: Document, finding: Finding) -> tuple[str, ...]:
+    """How a finding is known, as the text tells it now."""
+    return (await session.analyses.mends(document.host, finding)).evidence or finding.evidence
+
+
 def title(fix: Fix) -> str:
     return f"Mend graph break: {fix.title}" + (" (unsafe)" if fix.applicability == "unsafe" else "")
 
