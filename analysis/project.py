@@ -82,9 +82,9 @@ class Project:
             self._modules[name] = module
         return module
 
-    def forget(self, path: str) -> None:
-        """Drop what was read from a file that has changed."""
+    def forget(self, *paths: str) -> None:
+        """Drop what was read from files that have changed, or that nobody needs any more."""
         for name, module in list(self._modules.items()):
-            if module is None or module.source.path == path:
+            if module is None or module.source.path in paths:
                 del self._modules[name]
         self.resolved.clear()

@@ -46,14 +46,16 @@ class Checker:
         self.configurations = plan.configurations()
         self._projects: dict[Path, Project] = {}
         self._interpreters: dict[Path, Interpreter] = {}
-        self._number = 0
+        self._checked: list[str] = []
 
     def check(self, path: Path) -> FileReport:
         """The report of a file on disk; a failure of ours is part of the report."""
-        self._number += 1
-        if self._number % _KEPT_FOR == 0:
-            self._projects.clear()
+        if len(self._checked) == _KEPT_FOR:
+            for project in self._projects.values():
+                project.forget(*self._checked)  # what they import is kept: the next files import it too
+            self._checked.clear()
             gc.collect()
+        self._checked.append(str(path))
         try:
             text = files.read(path)
         except files.FileProblem as problem:
