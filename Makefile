@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast lint format bench docs clean
+.PHONY: help venv demo test test-fast lint format bench docs editors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,9 @@ bench: $(STAMP)  ## measure speed and memory
 docs: $(STAMP)  ## build the documentation site into site/
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+editors: $(STAMP)  ## end-to-end tests in VS Code, Neovim and Emacs
+	tests/editors/run.sh
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) build dist site src/*.egg-info packaging/graphmend-runtime/{build,dist} packaging/graphmend-runtime/src/*.egg-info
