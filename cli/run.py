@@ -240,6 +240,7 @@ def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
         "left": [{"path": path, **note} for path, notes in report.left.items() for note in notes],
         "problems": [{"path": path, "reason": reason} for path, reason in report.problems.items()],
         "unused": unused,
+        "switched": report.switched,
     }
 
 
@@ -260,6 +261,8 @@ def _lines(report: Report, unused: list[str]) -> list[str]:
         lines.append(
             f"graphmend: {left} {'break is' if left == 1 else 'breaks are'} left as they were (--report FILE says why)"
         )
+    if report.switched:
+        lines.append("graphmend: torch.compile captures scalars and data-dependent shapes where that holds (unsafe)")
     lines += [f"graphmend: no module of {name} was imported" for name in unused]
     lines += [f"graphmend: {path}: {reason}" for path, reason in report.problems.items()]
     return lines

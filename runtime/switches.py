@@ -2,8 +2,9 @@
 
 `torch._dynamo.config.capture_scalar_outputs` and `capture_dynamic_output_shape_ops` keep `x.item()`, `x.nonzero()` and
 the like in the graph. Switched on for everything they turn some breaks into errors (`GuardOnDataDependentSymNode`, a
-backend that cannot go on). Here each frame is compiled with them; one that does not compile so is compiled without, as
-if nothing had been switched. Nothing of a frame has run when it is compiled, so nothing runs twice.
+backend that cannot go on). Here each frame is compiled with them; one that does not compile so is compiled with one of
+them, and in the end without, as if nothing had been switched. Nothing of a frame has run when it is compiled, so
+nothing runs twice.
 
 Measured on torch 2.13.0. Elsewhere, or where a part of Dynamo is missing, `install` does nothing and says so.
 """
@@ -17,13 +18,15 @@ from typing import Any
 import torch
 
 _NEEDED = (2, 13)
-_SWITCHES = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+_SCALARS, _SHAPES = "capture_scalar_outputs", "capture_dynamic_output_shape_ops"
+#: what is tried, in order
+_RUNGS = ((_SCALARS, _SHAPES), (_SHAPES,), (_SCALARS,), ())
 
 #: how a frame ends that was traced and could not be compiled, though nothing was raised
 _GIVEN_UP = ("an error was suppressed", "compilation failed", "Dynamo decided to skip the frame while tracing")
 
-without: dict[CodeType, str] = {}
-"""The code that is compiled without the switches, and the error that it gave with them."""
+failed: dict[CodeType, tuple[int, str]] = {}
+"""The code that is not compiled with both switches: with which rung of those above, and the error that it gave."""
 
 
 def install() -> bool:
@@ -33,7 +36,7 @@ def install() -> bool:
         from torch._dynamo.convert_frame import ConvertFrame
     except ImportError:
         return False
-    if tuple(map(int, torch.__version__.split(".")[:2])) < _NEEDED or not all(hasattr(config, s) for s in _SWITCHES):
+    if tuple(map(int, torch.__version__.split(".")[:2])) < _NEEDED or not all(hasattr(config, s) for s in _RUNGS[0]):
         return False
     original = ConvertFrame.__call__
     if not hasattr(original, "__wrapped__"):
@@ -44,17 +47,20 @@ def install() -> bool:
 def _with_switches(original: Any, config: Any) -> Any:
     @functools.wraps(original)
     def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-        code = frame.f_code
-        if code not in without:
+        rung, _ = failed.get(frame.f_code, (0, ""))
+        while _RUNGS[rung]:
             try:
-                with config.patch(_SWITCHES):
+                with config.patch(dict.fromkeys(_RUNGS[rung], True)):
                     result = original(self, frame, *args, **kwargs)
-                error = result.skip_reason or ""
-                if result.guarded_code is not None or not error.startswith(_GIVEN_UP):
-                    return result
-            except Exception as problem:  # it is raised again below if the switches are not its cause
-                error = f"{type(problem).__name__}: {problem}".splitlines()[0]
-            without[code] = error
+            except Exception as error:  # where the switches are not its cause it comes again, from below
+                rung += 1
+                failed[frame.f_code] = rung, f"{type(error).__name__}: {error}".splitlines()[0]
+                continue
+            reason = result.skip_reason or ""
+            if result.guarded_code is not None or not reason.startswith(_GIVEN_UP):
+                return result
+            rung = len(_RUNGS) - 1
+            failed[frame.f_code] = rung, reason.splitlines()[0]
         return original(self, frame, *args, **kwargs)
 
     return convert

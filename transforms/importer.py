@@ -152,7 +152,9 @@ class Report:
         if outcome.problem is not None:
             self.problems[path] = outcome.problem
         if outcome.text is not None:
-            self.mended[path] = outcome
+            before = self.mended.get(path, Outcome())  # mended because of another file
+            new = [mend for mend in outcome.mends if mend not in before.mends]
+            self.mended[path] = outcome._replace(mends=[*before.mends, *new])
         if outcome.left:
             self.left[path] = outcome.left
 
@@ -172,8 +174,8 @@ class Importer(MetaPathFinder):
         self._mender = mender
         self._after: dict[str, Callable[[], object]] = {}
         self._codes: dict[tuple[str, str], CodeType | None] = {}
-        self._texts: dict[str, str] = {}
-        """The texts that were mended, by path."""
+        self._texts: dict[str, tuple[str, str]] = {}
+        """The texts that were mended, by path: as on disk, and mended."""
 
     # Finding
 
@@ -240,7 +242,7 @@ class Importer(MetaPathFinder):
         code, outcome = known
         self.report.add(path, outcome)
         if outcome.text is not None:
-            self._texts[path] = outcome.text
+            self._texts[path] = text, outcome.text
         for other, mended in outcome.elsewhere.items():
             self._mend_loaded(other, mended)
         return code
@@ -249,9 +251,11 @@ class Importer(MetaPathFinder):
         from graphmend.transforms import relocate
 
         try:
-            outcome = self._mender.mend(self._texts.get(path, text), path, self)
-            now = self._texts.get(path) if outcome.text is None else outcome.text
-            if now is None:
+            disk, before = self._texts.get(path, (text, text))
+            before = before if disk == text else text  # the file has changed since
+            outcome = self._mender.mend(before, path, self)
+            now = before if outcome.text is None else outcome.text
+            if now == text:
                 return None, outcome
             tree = relocate.parse(text, now)
             return compile(tree, path, "exec", dont_inherit=True), outcome._replace(text=now)
@@ -263,7 +267,7 @@ class Importer(MetaPathFinder):
     def now(self, path: str) -> str | None:
         """The text of a file with the mends made so far; None for one that is never mended."""
         if path in self._texts:
-            return self._texts[path]
+            return self._texts[path][1]
         if path in self.report.problems or not self.targets.hold("", path):
             return None
         return _decoded(path)
@@ -282,7 +286,7 @@ class Importer(MetaPathFinder):
         except Exception as error:
             self.report.problems[path] = f"it was loaded before its breaks were found, and stays as it was: {error}"
             return
-        self._texts[path] = mended.text
+        self._texts[path] = disk, mended.text
         before = self.report.mended.get(path, Outcome())
         self.report.mended[path] = Outcome(mended.text, [*before.mends, *mended.mends])
 

@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Scalar, Static, Tensor, tensor_in
+from graphmend.analysis.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
 from graphmend.transforms.bindings import fresh
 from graphmend.transforms.code import Code, is_atom
 from graphmend.transforms.imports import Imports
@@ -82,7 +82,11 @@ class Predicates:
         if isinstance(value, Scalar) or not isinstance(value, Tensor):
             kept_ = kept(self.facts, node)
             if kept_ is None:
-                if tensor_in(value) is not None:
+                if (tensor := tensor_in(value)) is not None and _on_some_paths(value):
+                    self.differences.append("where the test is a Python value it becomes a tensor")
+                    text = f"{self.imports.name('torch.as_tensor')}({self.code.argument(node, replace)})"
+                    return text if tensor.dtype == "bool" and tensor.rank == 0 else f"({text} != 0).reshape(())"
+                if tensor is not None:
                     raise NotATensorError(f"`{ast.unparse(node)}` is a tensor on some paths only")
                 raise NotATensorError(f"`{ast.unparse(node)}` is not known to be a tensor")
             self.differences += kept_.differences
@@ -217,8 +221,23 @@ def _operand(text: str) -> str:
 
 def depends(facts: FunctionFacts, node: ast.expr) -> bool:
     """Does a test look at the elements of a tensor?"""
-    inner = (n for n in ast.walk(node) if isinstance(n, ast.expr) and isinstance(facts.value(n), (Tensor, Scalar)))
+    inner = (n for n in ast.walk(node) if isinstance(n, ast.expr) and _may_be_of_tensor(facts.value(n)))
     return any(not _only_metadata(facts, n, node) for n in inner)
+
+
+def _may_be_of_tensor(value: Value) -> bool:
+    return isinstance(value, Scalar) or tensor_in(value) is not None
+
+
+def _on_some_paths(value: Value) -> bool:
+    """Is a value a tensor or a Python bool or number, by the path?"""
+    numbers = ("bool", "int", "float")
+    return isinstance(value, Choice) and all(
+        (isinstance(o, Tensor) and not o.ndarray)
+        or (isinstance(o, Static) and o.type in numbers)
+        or (isinstance(o, Const) and type(o.value).__name__ in numbers)
+        for o in value.options
+    )
 
 
 def _only_metadata(facts: FunctionFacts, inner: ast.expr, top: ast.expr) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from graphmend.transforms.importer import Importer, MendingLoader, Outcome, Targets
+from graphmend.transforms.importer import Importer, MendingLoader, Outcome, Targets, Texts
 
 MODULE = '''"""A module."""
 answer = 1
@@ -43,11 +43,11 @@ class Mender:
         self.change = change
         self.seen: list[str] = []
 
-    def mend(self, text: str, path: str) -> Outcome:
+    def mend(self, text: str, path: str, texts: Texts) -> Outcome:
         self.seen.append(Path(path).name)
         return Outcome(self.change(text), [{"code": "GM101"}])
 
-    def load(self, text: str, path: str) -> None:
+    def load(self, text: str, path: str, texts: Texts) -> None:
         return None
 
     def store(self, text: str, path: str, code: CodeType | None, outcome: Outcome) -> None: ...
