@@ -58,6 +58,8 @@ class FunctionInfo:
         self.name = getattr(node, "name", "<lambda>")
         prefix = owner.qualname if owner is not None else outer.qualname if outer is not None else ""
         self.qualname: str = f"{prefix}.{self.name}" if prefix else self.name
+        self.transparent: bool | None = None
+        """Whether it changes nothing about what it decorates, once it was asked as a decorator."""
         self.uses: dict[str, str] | None = None
         """Names that the body uses as only a tensor can be used, once that was asked."""
 
@@ -80,7 +82,7 @@ class FunctionInfo:
         self.node = node
         self._source = source
         self._shift = 0
-        self.uses = None
+        self.uses = self.transparent = None
         for name in ("parameters", "defaults", "is_abstract"):
             self.__dict__.pop(name, None)
 
@@ -124,12 +126,17 @@ class FunctionInfo:
     @cached_property
     def is_abstract(self) -> bool:
         """A body that only documents or refuses: nothing to learn from it."""
-        if isinstance(self.node, ast.Lambda):
-            return False
-        return all(
-            isinstance(s, (ast.Pass, ast.Raise)) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
-            for s in self.node.body
-        )
+        return is_stub(self.node)
+
+
+def is_stub(node: FunctionNode) -> bool:
+    """Whether a body only documents or refuses."""
+    if isinstance(node, ast.Lambda):
+        return False
+    return all(
+        isinstance(s, (ast.Pass, ast.Raise)) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        for s in node.body
+    )
 
 
 class ClassInfo:

@@ -160,7 +160,10 @@ class Walker:
 
     def _while(self, node: ast.While) -> bool:
         def enter() -> bool | None:
+            # a break in the test leaves the loop's body to the graphs behind it: the frame is not lost (torch 2.13)
+            self.situation.blocks.pop()
             truth, yes, _ = condition(self, node.test, "while")
+            self.situation.blocks.append("while")
             self.env.update(yes)
             return truth
 

@@ -14,7 +14,8 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from graphmend.analysis.activation import Activation, reached
-from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
+from graphmend.analysis.binding import declared
+from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, is_stub
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.project import Project
 from graphmend.analysis.region import Region, may_compile, roots
@@ -24,14 +25,14 @@ from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-#: what a function may do that others see: register members, rebind globals
-_REGISTERS = re.compile(r"\.register_|\.add_module\b|\bsetattr\(|^[ \t]*global[ \t]", re.MULTILINE)
-#: attributes that a text sets
-_SETS = re.compile(
-    r"(\w+)\.(\w+)[ \t]*(?::[^=\n]+)?(?:[-+*/|&^%@]|//|\*\*|<<|>>)?=(?!=)",
-)
+#: calls by which a function adds members to an object
+_REGISTERS = frozenset({"register_buffer", "register_parameter", "add_module", "register_module", "setattr", "delattr"})
 #: a chain of callers whose results keep changing is followed this far; then everything is walked again
 _ROUNDS = 6
+#: makes the text of a method a text of its own
+_BEFORE_INDENT = "if 1:\n"
+#: a text that parses, but as something else than one function
+_ANOTHER = object()
 
 
 class Update(NamedTuple):
@@ -49,7 +50,7 @@ class Update(NamedTuple):
 class _Unit:
     """A function's place in the text. Offsets count characters, lines from 1."""
 
-    __slots__ = ("begin", "broken", "end", "header", "info", "line", "lines", "seen_outside")
+    __slots__ = ("begin", "broken", "end", "header", "indent", "info", "line", "lines", "seen_outside")
 
     def __init__(self, info: FunctionInfo, begin: int, end: int, line: int, lines: int, text: str) -> None:
         self.info = info
@@ -59,7 +60,8 @@ class _Unit:
         self.lines = lines
         self.broken = False
         self.header = _header(info.node)
-        self.seen_outside = _is_seen_outside(text, info)
+        self.indent = _indent(text)
+        self.seen_outside = _is_seen_outside(info.node, info, text)
 
 
 class Document:
@@ -74,6 +76,7 @@ class Document:
         self._last: _Unit | None = None
         self._session: Session | None = None
         self._reached = 0
+        self._generalised = 0
 
     def update(self, text: str) -> Update:
         """What is known of the text as it is now."""
@@ -85,7 +88,7 @@ class Document:
         return self._within(unit, text)
 
     def _from_scratch(self, text: str) -> Update:
-        """Parse and walk everything. A text that does not parse keeps what is known of the last one that did."""
+        """Parse and walk everything. Of a text that does not parse nothing is known."""
         source = Source(text, self.path)
         self._text, self._session, self._units, self._last = text, None, [], None
         if "torch" not in text:
@@ -98,7 +101,7 @@ class Document:
         self._session = session = Session(module, self.project, self.settings)
         for root in roots(session, module):
             session.walk_root(root)
-        self._reached = len(session.activations)
+        self._reached, self._generalised = len(session.activations), session.generalised
         self._units = sorted(_units(module, source), key=lambda u: u.begin)
         return self._update()
 
@@ -141,11 +144,14 @@ class Document:
         new = text[unit.begin : len(text) - (len(self._text) - unit.end)]
         grown = len(new) - (unit.end - unit.begin)
         lines = len(_LINE_END.findall(new)) + 1
-        node = _parse(new, unit.info)
-        seen_outside = _is_seen_outside(new, unit.info)
-        if node is not None and (seen_outside or unit.seen_outside or _header(node) != unit.header):
+        if _leaves_unit(new, unit.indent, text[unit.begin + len(new) : unit.begin + len(new) + 1]):
             return self._from_scratch(text)
-        if node is None and not _may_be_unfinished(new, unit):
+        node = _parse(new)
+        if isinstance(node, ast.AST):
+            header = _header(node)
+            if unit.seen_outside or header != unit.header or _is_seen_outside(node, unit.info, new):
+                return self._from_scratch(text)
+        elif node is _ANOTHER:
             return self._from_scratch(text)
         self._text, self._last = text, unit
         moved = lines - unit.lines
@@ -154,13 +160,8 @@ class Document:
         if grown or moved:
             self._move(unit, grown, moved)
         unit.broken = node is None
-        if node is not None:
-            indent = "if 1:\n" if unit.info.owner is not None or unit.info.node.col_offset else ""
-            unit.info.replaced(node, Source(indent + new, self.path))
-            unit.info.moved(unit.line - (2 if indent else 1))
-            self._forget(unit.info)
-            if not self._walk_again(unit.info):
-                return self._from_scratch(text)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not self._replace(unit, node, new):
+            return self._from_scratch(text)
         return self._update()
 
     def _move(self, edited: _Unit, characters: int, lines: int) -> None:
@@ -181,10 +182,16 @@ class Document:
             return region
         return region._replace(site=(self.path, shifted(region.site[1], lines)))
 
-    def _forget(self, info: FunctionInfo) -> None:
-        """Drop what was read from a function's old text."""
-        assert self._session is not None
-        self._session.forget(info)
+    def _replace(self, unit: _Unit, node: ast.FunctionDef | ast.AsyncFunctionDef, text: str) -> bool:
+        """Take a function's new text and walk it. False where what follows from it reaches too far."""
+        session, info = self._session, unit.info
+        assert session is not None
+        before = _declared(session, info)
+        info.replaced(node, Source(_BEFORE_INDENT + text if unit.indent else text, self.path))
+        info.moved(unit.line - (2 if unit.indent else 1))
+        session.forget(info)
+        # how a parameter without annotation is used tells what it is
+        return _declared(session, info) == before and self._walk_again(info)
 
     def _walk_again(self, info: FunctionInfo) -> bool:
         """Walk a function's activations, then the callers of those whose result changed; False if that goes too far."""
@@ -200,8 +207,8 @@ class Document:
                     changed.add(key)
             if not changed:
                 self._prune()
-                return True
-            if info in session.consulted:
+                return session.generalised == self._generalised
+            if info in session.consulted or any(_info_of(key) in session.consulted for key in changed):
                 return False  # an attribute's value may hang on it
             todo = [(key, a) for key, a in self._activations() if changed & a.calls.keys()]
         return False
@@ -230,34 +237,56 @@ def _units(module: ModuleInfo, source: Source) -> Iterator[_Unit]:
         last = node.end_lineno or node.lineno
         begin, end = source.lines.offset(first - 1, 0), source.lines.offset(last - 1, 1 << 30)
         text = source.text[begin:end]
-        if text[: len(text) - len(text.lstrip())].strip() == "" and text.lstrip().startswith(("def ", "async ", "@")):
+        if "\f" not in _indent(text) and text.lstrip().startswith(("def ", "async ", "@")):
             yield _Unit(info, begin, end, first, last - first + 1, text)
 
 
-def _is_seen_outside(text: str, info: FunctionInfo) -> bool:
-    """Whether a function's text may do more than compute its result: then an edit of it may change anything."""
+def _is_seen_outside(node: ast.AST, info: FunctionInfo, text: str) -> bool:
+    """Whether a function may do more than compute its result, or tells what others get: an edit may change anything."""
+    if may_compile(text) or (info.name == "example_inputs" and info.owner is None) or info.transparent is not None:
+        return True
     me = info.parameters[0].arg if info.owner is not None and info.parameters else None
-    for owner, name in _SETS.findall(text):
-        # an attribute of the instance is read by other methods; any other counts where it could switch a flag on
-        if owner == me or f".{name} = False" in info.module.source.text:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Global):
             return True
-    return _REGISTERS.search(text) is not None or may_compile(text)
+        if isinstance(inner, ast.Attribute) and not isinstance(inner.ctx, ast.Load):
+            # an attribute of the instance is read by other methods; any other counts where it could switch a flag on
+            own = isinstance(inner.value, ast.Name) and inner.value.id == me
+            if own or f".{inner.attr} = False" in info.module.source.text:
+                return True
+        if isinstance(inner, ast.Call):
+            name = inner.func.attr if isinstance(inner.func, ast.Attribute) else getattr(inner.func, "id", "")
+            if name in _REGISTERS or name.startswith("register_"):
+                return True
+    return False
 
 
 def _header(node: ast.AST) -> str:
     """What others see of a function: its name, parameters, decorators and annotations."""
     assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     parts: list[ast.AST] = [node.args, *node.decorator_list, *([node.returns] if node.returns is not None else [])]
-    return f"{type(node).__name__} {node.name} " + " ".join(ast.dump(p) for p in parts)
+    stub = " stub " if is_stub(node) else " "
+    return f"{type(node).__name__} {node.name}{stub}" + " ".join(ast.dump(p) for p in parts)
 
 
-def _parse(text: str, info: FunctionInfo) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """The one function that a unit's text is; None where it does not parse, or is something else."""
-    indented = text[:1] in (" ", "\t")
+def _indent(text: str) -> str:
+    return text[: len(text) - len(text.lstrip())]
+
+
+def _leaves_unit(text: str, indent: str, following: str) -> bool:
+    """Whether a unit's text reaches into what stands around it: another indentation, a line that goes on."""
+    if _indent(text) != indent or text.rstrip(" \t").endswith("\\"):
+        return True
+    return text.endswith("\r") and following == "\n"
+
+
+def _parse(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | object | None:
+    """The one function that a unit's text is; None where it does not parse; `_ANOTHER` where it is something else."""
+    indented = bool(_indent(text))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            body = ast.parse("if 1:\n" + text if indented else text).body
+            body = ast.parse(_BEFORE_INDENT + text if indented else text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if indented:
@@ -265,19 +294,17 @@ def _parse(text: str, info: FunctionInfo) -> ast.FunctionDef | ast.AsyncFunction
         assert isinstance(outer, ast.If)
         body = outer.body if len(body) == 1 and not outer.orelse else []
     node = body[0] if len(body) == 1 else None
-    return node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+    return node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else _ANOTHER
 
 
-def _may_be_unfinished(text: str, unit: _Unit) -> bool:
-    """Whether a text that is not one function is a function that is being typed, and not a changed boundary."""
-    indented = text[:1] in (" ", "\t")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse("if 1:\n" + text if indented else text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return True
-    return False  # it parses, as something else than one function
+def _declared(session: Session, info: FunctionInfo) -> list[object]:
+    """What is known of the parameters of a function without any call."""
+    return [declared(session, info, p).key for p in (*info.parameters, *info.node.args.kwonlyargs)]
+
+
+def _info_of(key: Hashable) -> object:
+    """The function of an activation's key."""
+    return key[0] if isinstance(key, tuple) else None
 
 
 def _common_prefix(a: str, b: str) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from graphmend.analysis.source import Source
 
 if TYPE_CHECKING:
-    from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
+    from graphmend.analysis.definitions import ModuleInfo
     from graphmend.analysis.values import Value
 
 
@@ -43,8 +43,6 @@ class Project:
     def __init__(self, loader: Loader | None = None) -> None:
         self.loader = loader or NoLoader()
         self._modules: dict[str, ModuleInfo | None] = {}
-        self.transparent: dict[FunctionInfo, bool] = {}
-        """Of decorators: whether they change nothing about what they decorate, as far as findings go."""
         self.resolved: dict[str, Value] = {}
         """Qualified names that were looked up so far."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
-from graphmend.analysis.attributes import Method, find_method, global_name, named
+from graphmend.analysis.attributes import Method, global_name, named
 from graphmend.analysis.binding import bind, example, made_here, parameters
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
 from graphmend.analysis.events import Call, Event, Generator
@@ -93,6 +93,8 @@ class Session:
         self.consulted: set[FunctionInfo] = set()
         """Functions whose results went into attributes and globals, which are evaluated once."""
         self._variants: Counter[FunctionInfo] = Counter()
+        self.generalised = 0
+        """How often constants did not count because a function had too many variants."""
         self._stack: list[Activation] = []
         self._active: list[FunctionInfo] = []
         self._inner: dict[FunctionNode, FunctionInfo] = {}
@@ -178,11 +180,10 @@ class Session:
 
     def _looks_transparent(self, decorator: FunctionInfo) -> bool:
         """Whether a decorator's text has nothing that a rule could speak of: then what it wraps stands for itself."""
-        known = self.project.transparent.get(decorator)
-        if known is None:
+        if decorator.transparent is None:
             text = decorator.module.source.segment(decorator.module.source.span(decorator.node))
-            known = self.project.transparent[decorator] = _TELLING.search(text) is None
-        return known
+            decorator.transparent = _TELLING.search(text) is None
+        return decorator.transparent
 
     def _walk_as_root(self, function: Function, region: Region, env: Environment) -> None:
         activation = Activation(function.info, env, function.closure, 0, True, region.capture)
@@ -300,9 +301,6 @@ class Session:
         answer = WHILE_TRACING.get(f"{info.module.name}.{info.qualname}")
         if answer is not None:
             return answer
-        if isinstance(function.bound, Class) and info.name.lstrip("_").startswith("from_"):
-            # an alternate constructor, whatever it takes on the way
-            return Instance(function.bound.info, made_inside=self.within_region)
         if self.depth >= _DEEPEST or self._active.count(info) > _RECURSION:
             return UNKNOWN
         if info.is_abstract:
@@ -315,6 +313,7 @@ class Session:
         capture = self._context.capture
         if self._variants[info] >= _MOST_VARIANTS:
             env = {name: _without_constants(value) for name, value in env.items()}
+            self.generalised += 1
         key = (info, bool(w.silent), self.within_region, capture, tuple((k, v.key) for k, v in env.items()))
         if self._stack:
             self._stack[-1].entered(key, bool(w.situation.conditional))
@@ -331,7 +330,11 @@ class Session:
                 raise
             finally:
                 self._stack.pop()
-        return activation.value or UNKNOWN
+        value = activation.value or UNKNOWN
+        if value is UNKNOWN and isinstance(function.bound, Class) and info.name.lstrip("_").startswith("from_"):
+            # an alternate constructor, by the convention of its name, whose way to an instance can't be followed
+            return Instance(function.bound.info, made_inside=self.within_region)
+        return value
 
     def _walk(
         self,
@@ -477,6 +480,8 @@ class Session:
 
     def resolve(self, qualified: str) -> Value:
         """What a qualified name stands for: a definition in reach, else a Ref."""
+        if self.module is not None and self.module.name and qualified.startswith(self.module.name + "."):
+            return self._resolve(qualified)  # the text at hand may differ from the one that others import
         known = self.project.resolved.get(qualified)
         if known is None:
             if qualified in ("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"):
@@ -529,9 +534,6 @@ class Session:
             if cls == "torch.nn.Module":
                 return Method(value, name)
         return Method(value, name)
-
-    def method_of(self, value: Instance, name: str) -> FunctionInfo | None:
-        return find_method(self, value.info, name)
 
 
 MODULE_METHODS = frozenset(

@@ -117,7 +117,7 @@ class _Run:
 
     def _replace(self, report: FileReport, checker: Checker) -> None:
         old = self.reports[report.path]
-        report.mended, report.callers = old.mended, old.callers
+        report.mended, report.callers, report.diff = old.mended, old.callers, old.diff
         for caller in sorted(old.callers):
             found = checker.check(Path(caller)).elsewhere
             report.elsewhere += [item for item in found if item.finding.path == report.path]

@@ -149,7 +149,7 @@ class Analyses:
         """The document is closed."""
         self._latest.pop(document, None)
         self._results.pop(document, None)
-        self._let_go(document)
+        self._lane.run(lambda: self._let_go(document))
         del self._epochs[document]
 
     def expire(self, document: Document) -> None:

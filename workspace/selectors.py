@@ -10,14 +10,14 @@ from graphmend.analysis.suppress import UnusedSuppression
 from graphmend.workspace.config import Configuration
 from graphmend.workspace.options import did_you_mean
 
-#: findings of TorchDynamo; their codes are made while it runs
-_DYNAMO = "GM9"
+#: findings of TorchDynamo, which no rule of the analysis makes
+_DYNAMO = ("GM901", "GM902", "GM903")
 
 
 @lru_cache(maxsize=1)
 def codes() -> tuple[str, ...]:
-    """The codes of every rule."""
-    return tuple(sorted({UnusedSuppression.code, *(rule.code for rule in RULES)}))
+    """The codes of every rule, and of what TorchDynamo finds."""
+    return tuple(sorted({UnusedSuppression.code, *(rule.code for rule in RULES), *_DYNAMO}))
 
 
 def unknown(configuration: Configuration, overridden: Container[str] = ()) -> list[str]:
@@ -37,7 +37,7 @@ def unknown(configuration: Configuration, overridden: Container[str] = ()) -> li
         f"`{code}`{did_you_mean(code, codes())}"
         for name, selectors in used.items()
         for code in selectors
-        if not any(known.startswith(code) for known in codes()) and not code.startswith(_DYNAMO)
+        if not any(known.startswith(code) for known in codes())
     ]
 
 

@@ -177,3 +177,67 @@ class N(nn.Module):
     assert not document.update(text).findings
     changed = text.replace("self.k = 3", "self.k = torch.ones(())")
     assert [f.code for f in document.update(changed).findings] == ["GM101"]
+
+
+HEAD = "import torch\nfrom torch import nn\n\n"
+CHANGES = {
+    "how a parameter is used": (
+        "class N(nn.Module):\n    def forward(self, x):\n        return 3\n",
+        "return 3",
+        "return x.item()",
+    ),
+    "a stub gets a body": (
+        "def chk(x):\n    pass\n\n@torch.compile\ndef f(x: torch.Tensor):\n    chk(x)\n    return x\n",
+        "    pass",
+        "    print(x)",
+    ),
+    "a decorator's wrapper": (
+        "def deco(f):\n    def w(*a):\n        y = 1\n        return f(*a)\n    return w\n\n"
+        "@torch.compile\n@deco\ndef f(x: torch.Tensor):\n    return x\n",
+        "y = 1",
+        "print(a)",
+    ),
+    "behind a constructor": (
+        "def inner():\n    return 3\n\ndef make():\n    return inner()\n\nclass N(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.k = make()\n\n"
+        "    def forward(self, x: torch.Tensor):\n        return x if self.k > 2 else -x\n",
+        "return 3",
+        "return torch.ones(())",
+    ),
+    "a tuple of targets": (
+        "class N(nn.Module):\n    def reset(self):\n        self.a, b = 3, 2\n\n"
+        "    def forward(self, x: torch.Tensor):\n        return x if self.a > 2 else -x\n",
+        "= 3, 2",
+        "= torch.ones(()), 2",
+    ),
+    "the examples": (
+        "@torch.compile\ndef f(x):\n    return 1 if x > 2 else 2\n\ndef example_inputs():\n    return [(3,)]\n",
+        "[(3,)]",
+        "[(torch.ones(3),)]",
+    ),
+    "a method leaves its class": (
+        "class N(nn.Module):\n    def forward(self, x: torch.Tensor):\n        return self.g(x)\n\n"
+        "    def g(self, x):\n        print(x)\n        return x\n",
+        "    def g(self, x):\n        print(x)\n        return x\n",
+        "def g(self, x):\n    print(x)\n    return x\n",
+    ),
+    "a line that goes on": (
+        "@torch.compile\ndef f(x: torch.Tensor):\n    return x.item()\n\ndef g(x):\n    return x\n",
+        "return x.item()",
+        "return x.item() \\",
+    ),
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forth", "back"])
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_an_edit_changes_elsewhere(name: str, backwards: bool) -> None:
+    text, old, new = CHANGES[name]
+    states = [HEAD + text, HEAD + text.replace(old, new)]
+    assert states[0] != states[1]
+    document = Document("net.py")
+    for state in (states[1], states[0], states[1]) if backwards else states:
+        update, expected = document.update(state), from_scratch(state)
+        assert expected is not None
+        assert facts(update.findings) == expected
+        assert not update.broken
