@@ -21,7 +21,7 @@ import ast
 import builtins
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Container, Scalar, Static, Tensor
+from graphmend.analysis.values import Class, Container, Function, Instance, Object, Scalar, Static, Tensor
 from graphmend.transforms.bindings import locals_of
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
@@ -109,6 +109,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         differences.append(
             "it happens when the graph runs: code of the region that reads what it changes sees the old state"
         )
+    elif made := next((a for a in call.args if isinstance(facts.value(a), _OBJECTS)), None):
+        return refuse(NAME, f"`{ast.unparse(made)}` is an object, which cannot be handed out of the graph")
     if (isinstance(call.func, ast.Attribute) and call.func.attr == "exception") or any(
         k.arg == "exc_info" for k in call.keywords
     ):
@@ -136,6 +138,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return show(NAME, _TITLE, facts, make, ATTRIBUTED)
     title = _TITLE if finding.code in OUTPUT else "make the call from inside the graph (graphmend.runtime)"
     return offer(NAME, title, facts, make, differences)
+
+
+#: values that `emit` does not carry: it would break the graph as the call itself does
+_OBJECTS = (Instance, Object, Class, Function)
 
 
 def attributed(facts: FunctionFacts, call: ast.Call) -> bool:

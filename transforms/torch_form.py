@@ -201,6 +201,8 @@ def _uniform(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
     tested = isinstance(facts.node, ast.Compare) or (
         isinstance(call, ast.Call) and isinstance(facts.parent(call), ast.Compare)
     )
+    if not tested and _is_branched_on(facts):
+        return "the number is branched on later, which breaks the graph whoever draws it"
     limits = [constant(a) for a in inside.args]
     unit = limits in ([], [0, 1], [0.0, 1.0]) and not inside.keywords
     if tested:
@@ -218,6 +220,14 @@ def _uniform(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
             ["while compiled other random numbers are drawn"],
         )
     return None
+
+
+def _is_branched_on(facts: FunctionFacts) -> bool:
+    """Whether a test in the function reads a name that the finding's statement assigns."""
+    targets = facts.statement.targets if isinstance(facts.statement, ast.Assign) else []
+    names = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+    tests = [n.test for n in ast.walk(facts.function) if isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Assert))]
+    return any(isinstance(n, ast.Name) and n.id in names for test in tests for n in ast.walk(test))
 
 
 def _sample(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
