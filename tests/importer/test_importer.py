@@ -65,7 +65,7 @@ Start = Callable[..., Importer]
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Writes files, puts their folder on the path and installs an importer for them."""
-    before, installed = set(sys.modules), []
+    before, installed = dict(sys.modules), []
 
     def start(
         files: dict[str, str],
@@ -86,8 +86,9 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     yield start
     for importer in installed:
         importer.uninstall()
-    for name in set(sys.modules) - before:
+    for name in sys.modules.keys() - before.keys():
         del sys.modules[name]
+    sys.modules.update(before)  # a test may have put a module of its own in the place of one
 
 
 def test_a_module_is_mended_and_reported(start: Start, tmp_path: Path) -> None:
