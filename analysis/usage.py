@@ -45,22 +45,23 @@ def is_flag(session: Session, info: FunctionInfo, name: str) -> bool:
 def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
     """For each name that is used as only a tensor can be, the first such use."""
     found: dict[str, str] = {}
+    computed: list[ast.Assign] = []
     for node in ast.walk(info.node):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        if isinstance(node, ast.Assign):
+            if isinstance(node.value, (ast.BinOp, ast.UnaryOp)):
+                computed.append(node)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.attr in _TELLING or (node.attr not in _SHARED and _is_tensor_member(session, node.attr)):
                 found.setdefault(node.value.id, f"{node.value.id}.{node.attr}")
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name):
             callee = info.module.qualified(node.func)
             if callee is not None and callee.startswith("torch.") and _takes_tensor(session, callee):
                 found.setdefault(node.args[0].id, f"{callee}({node.args[0].id})")
-    for statement in ast.walk(info.node):
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.BinOp, ast.UnaryOp)):
-            operands = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
-            target = statement.targets[0]
-            if len(operands) == 1 and isinstance(target, ast.Name) and target.id in found:
-                found.setdefault(
-                    operands.pop(), f"{target.id} = {ast.unparse(statement.value)}, and {found[target.id]}"
-                )
+    for statement in computed:
+        operands = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
+        target = statement.targets[0]
+        if len(operands) == 1 and isinstance(target, ast.Name) and target.id in found:
+            found.setdefault(operands.pop(), f"{target.id} = {ast.unparse(statement.value)}, and {found[target.id]}")
     return found
 
 
