@@ -43,10 +43,7 @@ if TYPE_CHECKING:
 #: classes from outside whose subclasses torch.compile traces as modules
 MODULE_ROOTS = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module"})
 #: libraries' own base classes, known to derive from torch.nn.Module, for when their source is out of reach
-LIBRARY_MODULES = frozenset(
-    "PreTrainedModel LightningModule ModelMixin TransformersKwargsModel MessagePassing BaseModule TimmModule "
-    "GenerationMixinModule".split()
-)
+LIBRARY_MODULES = frozenset({"PreTrainedModel", "LightningModule", "ModelMixin", "MessagePassing", "BaseModule"})
 _INFINITE = 30
 #: a module that re-exports more modules than this by `*` is a library's front door; looking behind all of them costs
 #: too much

@@ -14,14 +14,13 @@ BranchKind = Literal["if", "while", "ternary", "and", "or", "not", "assert", "ra
 class Situation:
     """Where the walk stands: what encloses the statement, as far as it changes what a break costs."""
 
-    __slots__ = ("blocks", "conditional", "generator", "gradients_off")
+    __slots__ = ("blocks", "conditional", "gradients_off")
 
     def __init__(self) -> None:
         self.blocks: list[str] = []
         """Enclosing "for", "while", "try", "except", "with" (of a context that Dynamo can't resume), innermost last."""
         self.conditional = 0
         """How many enclosing branches hang on something that is static but unknown to us."""
-        self.generator = False
         self.gradients_off = 0
 
 

@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
 def loses_frame(situation: Situation) -> bool:
     """Whether a break here costs the whole frame instead of splitting the graph."""
-    return situation.generator or any(b in _LOSES_FRAME for b in situation.blocks)
+    return any(b in _LOSES_FRAME for b in situation.blocks)
 
 
 def report(

@@ -252,9 +252,9 @@ class Session:
         return Function(self.inner_function(node, scope), closure=around.env)
 
     def decorated(self, info: FunctionInfo, bound: Value | None = None) -> Value:
-        """What a definition's name stands for: what its decorators make of it, as far as they stand in the same module.
+        """What a definition's name stands for: what its decorators make of it.
 
-        Those of libraries mostly keep a function's meaning; they are looked through.
+        Most keep a function's meaning and have nothing that a rule could speak of; they are looked through.
         """
         if not info.decorators:
             return Function(info, bound=bound)
@@ -267,7 +267,7 @@ class Session:
         return Function(wrapper.info, bound=bound, closure=wrapper.closure)
 
     def _wrapped(self, info: FunctionInfo) -> Function | None:
-        """The function that the decorators return, if it is another one with a body in the same module."""
+        """The function that the decorators return, if it is another one with a body in reach."""
         value: Value = Function(info)
         for node in reversed(info.decorators):
             name = named(self, info.module, node.func if isinstance(node, ast.Call) else node)
