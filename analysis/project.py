@@ -45,10 +45,13 @@ class Project:
         self._modules: dict[str, ModuleInfo | None] = {}
         self.resolved: dict[str, Value] = {}
         """Qualified names that were looked up so far."""
+        self._for_itself: set[str] = set()
+        """Modules that were read to be checked, and that no other one has imported."""
 
     def module(self, name: str) -> ModuleInfo | None:
         """A module in reach of the loader; None for one that is missing, does not parse or is never read."""
         if name in self._modules:
+            self._for_itself.discard(name)
             return self._modules[name]
         self._modules[name] = None  # an import in a circle finds nothing to add
         if name.partition(".")[0] not in NEVER_READ and (found := self.loader.find(name)) is not None:
@@ -68,6 +71,7 @@ class Project:
         """The definitions of one source; None where it does not parse."""
         from graphmend.analysis.definitions import ModuleInfo
 
+        by_itself = name is None
         if name is None:
             name = self.loader.module_name(source.path) or ""
             known = self._modules.get(name) if name else None
@@ -78,7 +82,15 @@ class Project:
         module = ModuleInfo(source, name, self)
         if name and self._modules.get(name) is None:
             self._modules[name] = module
+            if by_itself:
+                self._for_itself.add(name)
         return module
+
+    def release(self) -> None:
+        """Drop modules that were read to be checked and that no other module has a use for."""
+        for name in self._for_itself:
+            self._modules.pop(name, None)
+        self._for_itself.clear()
 
     def forget(self, *paths: str) -> None:
         """Drop what was read from files that have changed, or that nobody needs any more."""
@@ -86,3 +98,4 @@ class Project:
             if module is None or module.source.path in paths:
                 del self._modules[name]
         self.resolved.clear()
+        self._for_itself &= self._modules.keys()

@@ -4,11 +4,13 @@ them."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, dotted, statements_of
 from graphmend.analysis.finding import Span
+from graphmend.analysis.trees import push_children, walk
 from graphmend.analysis.values import Class, Container, Function, Instance, Object, Value
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def _compiled_by_trainer(module: ModuleInfo) -> ast.Call | None:
     if "torch_compile=" not in text and "dynamo_backend=" not in text:
         return None
     assert module.source.tree is not None
-    for node in ast.walk(module.source.tree):
+    for node in walk(module.source.tree):
         for keyword in node.keywords if isinstance(node, ast.Call) else ():
             off = _TRAINERS.get(keyword.arg or "")
             if off is not None and not (isinstance(keyword.value, ast.Constant) and keyword.value.value in off):
@@ -111,19 +113,18 @@ def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
 
 def may_compile(text: str) -> bool:
     """Whether a text may compile anything: a look at the words saves one through the whole syntax tree."""
-    for word in ("compile", "optimize", "export"):
-        at = text.find(word)
-        while at != -1:
-            after = text[at + len(word) : at + len(word) + 1]
-            before = text[max(at - 7, 0) : at]
-            if (
-                not (after.isalnum() or after == "_")
-                and before.endswith((".", "import ", "@", ", "))
-                and not before.endswith(" re.")
-            ):
-                return True
-            at = text.find(word, at + 1)
-    return False
+    return any(_compiles(text, found.start()) for found in _WORDS.finditer(text))
+
+
+_WORDS = re.compile(r"(?:compile|optimize|export)\b")
+
+
+def _compiles(text: str, at: int) -> bool:
+    """Whether a word may name what compiles: a name that is imported, an attribute, a decorator; in no comment."""
+    before = text[text.rfind("\n", 0, at) + 1 : at]
+    if not before.endswith((".", "import ", "@", ", ")) or before.endswith((" re.", "regex.")):
+        return False
+    return not before.lstrip().startswith("#")
 
 
 def _called(
@@ -258,4 +259,6 @@ def _sites(
             text = dotted(node.func)
             if (text is not None and text.rpartition(".")[2] in names) or isinstance(node.func, ast.Call):
                 yield scope, node
-        stack.extend((c, scope) for c in ast.iter_child_nodes(node) if c not in decorators)
+        below: list[ast.AST] = []
+        push_children(node, below)
+        stack.extend((child, scope) for child in below if child not in decorators)

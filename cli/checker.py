@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from graphmend.transforms.mend import Mended
 
 
-#: after so many files, what was read of other modules is forgotten: it grows by about 0.7 MB for each of them
-_KEPT_FOR = 200
-
-
 class Checker:
     """Checks files one after the other; modules that neighbours import are read once."""
 
@@ -46,16 +42,14 @@ class Checker:
         self.configurations = plan.configurations()
         self._projects: dict[Path, Project] = {}
         self._interpreters: dict[Path, Interpreter] = {}
-        self._checked: list[str] = []
 
     def check(self, path: Path) -> FileReport:
         """The report of a file on disk; a failure of ours is part of the report."""
-        if len(self._checked) == _KEPT_FOR:
-            for project in self._projects.values():
-                project.forget(*self._checked)  # what they import is kept: the next files import it too
-            self._checked.clear()
-            gc.collect()
-        self._checked.append(str(path))
+        report = self._check_file(path)
+        gc.collect(0)  # the file's own trees and values; what it imports grows old, is kept, and not looked at again
+        return report
+
+    def _check_file(self, path: Path) -> FileReport:
         try:
             text = files.read(path)
         except files.FileProblem as problem:
@@ -113,6 +107,7 @@ class Checker:
             report.elsewhere.append(Item(finding, severity_of(finding, there), offers, refusal))
         report.notes = (*_on_version(source, settings), *(f"{path}: {note}" for note in result.notes))
         report.comments = suppress.suppressions(source)
+        project.release()
         return report
 
     def _offers(self, result: Result, finding: Finding, report: FileReport) -> tuple[tuple[Offer, ...], str | None]:

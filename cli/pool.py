@@ -50,12 +50,13 @@ def check_all(plan: Plan, paths: Sequence[Path], jobs: int | None = None) -> Ite
 @contextlib.contextmanager
 def _rare_collection() -> Iterator[None]:
     """Leaves the collection of cycles to the checker. Syntax trees hold none, and looking for some in them again and
-    again takes as long as checking."""
+    again takes as long as checking. What is left in the end is not looked at at all: the command is about to end."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if enabled:
             gc.enable()
 

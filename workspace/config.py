@@ -80,7 +80,9 @@ class Configuration:
 
     def hides(self, code: str, path: Path) -> bool:
         """Whether findings of a rule are not shown in a file: `per-file-ignores`, or a severity of `off`."""
-        return self.severity(code) == "off" or code.startswith(self._ignored_in(self.relative(path)))
+        if self.severity(code) == "off":
+            return True
+        return bool(self._per_file) and code.startswith(self._ignored_in(self.relative(path)))
 
     def _ignored_in(self, relative: str) -> tuple[str, ...]:
         matching = (codes for spec, negated, codes in self._per_file if spec.match_file(relative) != negated)

@@ -1,0 +1,46 @@
+"""Walks over syntax trees, several times as fast as `ast.walk`: fields that never hold a statement or an expression
+(names, operators, contexts, constants) are not looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+_NO_NODES = frozenset({
+    "id", "attr", "arg", "name", "names", "asname", "module", "level", "ctx", "op", "ops", "kind", "type_comment",
+    "conversion", "simple", "is_async", "rest", "kwd_attrs", "type_ignores", "str",
+})  # fmt: skip
+_LEAVES = (ast.Constant, ast.Name, ast.MatchSingleton)
+
+
+class _Fields(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields to look at by class of node, last one first; worked out when a class is first seen."""
+
+    def __missing__(self, cls: type[ast.AST]) -> tuple[str, ...]:
+        own = () if issubclass(cls, _LEAVES) else cls._fields
+        self[cls] = wanted = tuple(field for field in reversed(own) if field not in _NO_NODES)
+        return wanted
+
+
+_FIELDS = _Fields()
+
+
+def push_children(node: ast.AST, stack: list[ast.AST]) -> None:
+    """Put the nodes directly below a node on a stack, the first on top."""
+    for field in _FIELDS[node.__class__]:
+        value = getattr(node, field, None)
+        if value.__class__ is list:
+            stack.extend([child for child in reversed(value) if child is not None])
+        elif value is not None:
+            stack.append(value)
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all below it, in the order of the text; without operators, contexts and imported names."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        if _FIELDS[node.__class__]:
+            push_children(node, stack)
