@@ -17,6 +17,8 @@ from typing import Any
 
 import torch
 
+from . import known
+
 _NEEDED = (2, 13)
 _SCALARS, _SHAPES = "capture_scalar_outputs", "capture_dynamic_output_shape_ops"
 #: what is tried, in order
@@ -39,6 +41,7 @@ def install() -> bool:
     if tuple(map(int, torch.__version__.split(".")[:2])) < _NEEDED or not all(hasattr(config, s) for s in _RUNGS[0]):
         return False
     original = ConvertFrame.__call__
+    known.install()
     if not hasattr(original, "__wrapped__"):
         ConvertFrame.__call__ = _with_switches(original, config)  # type: ignore[method-assign]
     return True
@@ -50,7 +53,7 @@ def _with_switches(original: Any, config: Any) -> Any:
         rung, _ = failed.get(frame.f_code, (0, ""))
         while _RUNGS[rung]:
             try:
-                with config.patch(dict.fromkeys(_RUNGS[rung], True)):
+                with config.patch(dict.fromkeys(_RUNGS[rung], True)), known.known(frame.f_code):
                     result = original(self, frame, *args, **kwargs)
             except Exception as error:  # where the switches are not its cause it comes again, from below
                 rung += 1

@@ -22,6 +22,7 @@ from graphmend.transforms import (
     keep_tensor,
     masked,
     match_where,
+    name_argument,
     select_buffer,
     skip_value,
     stop_mask,
@@ -72,7 +73,17 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM401", (masked.rewrite, torch_form.rewrite)),
     ("GM402", (masked.rewrite,)),
     ("GM403", (computed_index.rewrite,)),
-    ("GM501", (torch_form.rewrite, keep_tensor.rewrite, hoist.rewrite, skip_value.rewrite, guard.rewrite)),
+    (
+        "GM501",
+        (
+            name_argument.rewrite,
+            torch_form.rewrite,
+            keep_tensor.rewrite,
+            hoist.rewrite,
+            skip_value.rewrite,
+            guard.rewrite,
+        ),
+    ),
     ("GM605", (device_context.rewrite, skip_value.rewrite)),
     ("GM601", (gradient_flags.rewrite,)),
     (

@@ -13,6 +13,8 @@ from graphmend.analysis.values import Container, Instance, Object, Value, tensor
 #: refused only for some arguments
 _COPIES = {"copy.copy": "GB0208", "copy.deepcopy": "GB4198"}
 _POWER = "builtins.pow"
+#: read only where its second argument is given by its name
+_GROUPBY = "itertools.groupby"
 
 
 class PythonFeature(Rule):
@@ -31,7 +33,7 @@ class PythonFeature(Rule):
         y = x.clone()
 
     Mends:
-        `clone` for copies; constants and classes moved out of the function
+        `clone` for copies; constants and classes moved out of the function; `groupby`'s key by its name
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.graph_breaks_index.html
@@ -47,6 +49,7 @@ class PythonFeature(Rule):
 import copy
 import functools
 import inspect
+import itertools
 
 import torch
 
@@ -54,7 +57,8 @@ import torch
 def f(x):
     sizes = copy.deepcopy([1, 2])
     double = functools.partial(torch.mul, 2)
-    return double(x) + sizes[0] + inspect.isfunction(f)
+    groups = [size for size, _ in itertools.groupby(sizes, key=lambda size: size * 2)]
+    return double(x) + groups[0] + inspect.isfunction(f)
 
 def example_inputs():
     return [(torch.ones(4),)]
@@ -86,11 +90,25 @@ def f(x):
 def example_inputs():
     return [(torch.ones(4),)]
 """,
+        """
+import itertools
+
+import torch
+
+@torch.compile
+def f(x):
+    for size, group in itertools.groupby([1, 1, 2], lambda size: size * 2):
+        x = x * size + len(list(group))
+    return x
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
         root = callee.partition(".")[0]
-        if callee in _COPIES or callee == _POWER:
+        if callee in _COPIES or callee in (_POWER, _GROUPBY):
             return True
         ours = root in PYTHON or (root == "builtins" and callee not in _JUDGED_ELSEWHERE)
         return ours and may_refuse(callee, torch)
@@ -106,6 +124,9 @@ def example_inputs():
         if event.callee in _COPIES:
             what = _copied(event.arguments[0]) if event.arguments else None
             return Break(_COPIES[event.callee], fill={"call": f"{call} of {what}"}) if what is not None else None
+        if event.callee == _GROUPBY:
+            by_position = len(event.arguments) > 1
+            return Break("GB0134", fill={"call": f"{call} with its key by position"}) if by_position else None
         gb_id = refusal(event, context)
         return (
             Break(gb_id, fill={"call": call}, default_only=context.torch.default_only(event.callee))

@@ -17,6 +17,7 @@ import copy
 import functools
 import gc
 import importlib
+import itertools
 import logging
 import math
 import os
@@ -444,6 +445,11 @@ return x * Two.value
 
 # power
 return pow(x, 2)
+
+# groupby
+for size, group in itertools.groupby([1, 1, 2], lambda size: size * 2):
+    x = x * size + len(list(group))
+return x
 
 # cpu_count
 return x * min(os.cpu_count(), 1)

@@ -1,0 +1,260 @@
+"""Takes as known what small integer inputs decide, where a frame cannot be compiled otherwise.
+
+A size that a tensor holds, a branch on a mask: Dynamo gives such a number a symbol, and where it must be known it gives
+up. Here the number is computed from the inputs of this call, and a guard holds their values: another batch with others
+compiles the frame anew, as another shape does. That is done where Dynamo would give up, and nowhere else.
+
+After `COMPILATIONS` of one code with values that changed, no more are taken as known.
+
+Knows Dynamo as it is in torch 2.13.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+from torch._dynamo import symbolic_convert, utils
+from torch._dynamo.exc import TorchRuntimeError, Unsupported, UserError
+from torch._dynamo.guards import get_verbose_code_parts, install_guard
+from torch._dynamo.variables import ConstantVariable
+from torch._dynamo.variables import builder as variable_builder
+from torch._dynamo.variables.base import VariableTracker
+from torch._dynamo.variables.tensor import TensorVariable
+from torch._guards import Guard
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv, expect_true, free_symbols
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .replay import Replay, Unknown, given, replay
+
+#: how often one code is compiled with values taken as known
+COMPILATIONS = 4
+#: opcodes that branch on a value and drop it, by Python version
+_POPS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_FALSE")
+
+#: opcodes that branch on a value and keep it where it is that, before Python 3.12
+_KEEPS = {"JUMP_IF_TRUE_OR_POP": True, "JUMP_IF_FALSE_OR_POP": False}
+
+_log = logging.getLogger(__name__)
+
+compiled: Counter[CodeType] = Counter()
+"""How often values were taken as known, by code."""
+
+
+class _State(threading.local):
+    tracing = False
+    used = False
+
+
+_state = _State()
+
+
+@contextmanager
+def known(code: CodeType) -> Iterator[None]:
+    """While a frame of `code` is compiled in here, values of its inputs may be taken as known."""
+    before = _state.tracing, _state.used
+    _state.tracing, _state.used = compiled[code] < COMPILATIONS, False
+    try:
+        yield
+    finally:
+        compiled[code] += _state.used
+        _state.tracing, _state.used = before
+
+
+def install() -> None:
+    """Hooks into the places where Dynamo gives up."""
+    if hasattr(ShapeEnv.evaluate_expr, "__wrapped__"):
+        return
+    ShapeEnv.evaluate_expr = _evaluating(ShapeEnv.evaluate_expr)  # type: ignore[method-assign]
+    TensorVariable.method_tolist = _listing(TensorVariable.method_tolist)  # type: ignore[method-assign]
+    variable_builder.get_fake_value = _computing(utils.get_fake_value)  # type: ignore[attr-defined]
+    for kind in _subclasses(symbolic_convert.InstructionTranslatorBase):
+        for name in (*_POPS, *_KEEPS):
+            if (code := dis.opmap.get(name)) is not None:
+                kind.dispatch_table[code] = _jumping(kind.dispatch_table[code], keeps=_KEEPS.get(name))
+
+
+def _subclasses(kind: Any) -> Iterator[Any]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _subclasses(each)
+
+
+# The places
+
+
+def _evaluating(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A decision about sizes and numbers."""
+
+    @functools.wraps(original)
+    def evaluate_expr(self: ShapeEnv, expression: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(self, expression, *args, **kwargs)
+        except GuardOnDataDependentSymNode:
+            if not _learn(self, expression):
+                raise
+        return original(self, expression, *args, **kwargs)
+
+    return evaluate_expr
+
+
+def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation whose result has a size that depends on values."""
+
+    @functools.wraps(original)
+    def get_fake_value(node: Node, tx: Any, *args: Any, **kwargs: Any) -> Any:
+        pending = _pending(tx)
+        count = len(pending)
+        try:
+            return original(node, tx, *args, **kwargs)
+        except (Unsupported, UserError, TorchRuntimeError):
+            if not _state.tracing:
+                raise
+            del pending[count:]
+            if not _learn(tx.fake_mode.shape_env, *_symbols(node)) and not _learn_numbers(tx, node):
+                if (value := _value(node)) is None or not _tensors(value):
+                    raise
+                return pytree.tree_map(functools.partial(tx.fake_mode.from_tensor, static_shapes=True), value)
+        return original(node, tx, *args, **kwargs)
+
+    return get_fake_value
+
+
+def _jumping(original: Callable[..., Any], keeps: bool | None) -> Callable[..., Any]:
+    """A branch on a tensor."""
+
+    @functools.wraps(original)
+    def jump(self: Any, instruction: Any) -> Any:
+        top = self.stack[-1].realize()
+        if top.is_tensor() and _number(value := _value(top.as_proxy().node)):
+            if bool(value) is keeps:
+                return self.jump(instruction)
+            self.stack[-1] = ConstantVariable.create(bool(value))
+        return original(self, instruction)
+
+    return jump
+
+
+def _listing(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A list of numbers, which is looped over or says how something is cut: each would get a symbol of its own."""
+
+    @functools.wraps(original)
+    def method_tolist(self: Any, tx: Any) -> Any:
+        value = _value(self.as_proxy().node)
+        return VariableTracker.build(tx, value.tolist()) if _whole(value) else original(self, tx)
+
+    return method_tolist
+
+
+def _pending(tx: Any) -> list[Any]:
+    environment = tx.fake_mode.shape_env if tx.fake_mode is not None else None
+    return environment.pending_fresh_unbacked_symbols if environment is not None else []
+
+
+def _symbols(node: Node) -> list[Any]:
+    """The symbols in what an operation works on."""
+    values = [argument.meta.get("example_value") for argument in node.all_input_nodes]
+    symbols = {symbol for value in pytree.tree_leaves(values) for symbol in free_symbols(value)}
+    return sorted(symbols, key=str)
+
+
+def _tensors(value: Any) -> bool:
+    leaves = pytree.tree_leaves(value)
+    return bool(leaves) and all(isinstance(leaf, torch.Tensor) and not leaf.is_meta for leaf in leaves)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not value.is_meta and value.numel() == 1
+
+
+def _whole(value: Any) -> bool:
+    return (
+        isinstance(value, torch.Tensor)
+        and not value.is_meta
+        and not value.is_floating_point()
+        and not value.is_complex()
+    )
+
+
+# Values
+
+
+def _value(node: Node) -> Any:
+    """The value of a node of the graph, now held by guards; None where it is not known."""
+    if not _state.tracing:
+        return None
+    try:
+        found = replay(node)
+    except Unknown as unknown:
+        _log.debug("%s is not known: %s", node, unknown)
+        return None
+    _hold(found)
+    return found.value
+
+
+def _learn(environment: ShapeEnv, *expressions: Any) -> bool:
+    """Gives symbols of expressions their values. False where none is known."""
+    tx = symbolic_convert.InstructionTranslator.current_tx() if _state.tracing else None
+    if tx is None or tx.fake_mode is None or tx.fake_mode.shape_env is not environment:
+        return False
+    symbols = {symbol for each in expressions for symbol in environment.replace(each).free_symbols}
+    learned = False
+    for node in tx.output.graph.nodes:
+        bindings = node.meta.get("unbacked_bindings") or {}
+        for symbol in sorted(symbols & bindings.keys(), key=str):
+            if (value := _value(node)) is not None:
+                learned |= _set(environment, symbol, pytree.key_get(value, bindings[symbol]))
+    return learned
+
+
+def _learn_numbers(tx: Any, node: Node) -> bool:
+    """Gives tensors of one number, which an operation takes for the number, their values. False where none is known."""
+    learned = False
+    for argument in node.all_input_nodes:
+        stand_in = argument.meta.get("example_value")
+        if isinstance(stand_in, FakeTensor) and stand_in.constant is None and stand_in.dim() == 0:
+            value = _value(argument)
+            if _whole(value):
+                stand_in.constant = value
+                tx.fake_mode.fake_tensor_converter.add_constant_storage_mapping(stand_in)
+                learned = True
+    return learned
+
+
+def _set(environment: ShapeEnv, symbol: Any, value: Any) -> bool:
+    """From now on a symbol has a value."""
+    if isinstance(value, float):  # nothing replaces a float: what is decided about it is decided with its value
+        environment.set_real_tensor_prop_unbacked_vals(symbol, value)
+        return True
+    environment.size_like.discard(symbol)  # of which 0 and 1 are not taken as known
+    return expect_true(environment.create_symintnode(symbol, hint=None) == int(value))
+
+
+def _hold(found: Replay) -> None:
+    """Guards the values of the inputs."""
+    _state.used = True
+    for node in found.inputs:
+        value = given(node)
+        assert value is not None
+        with _disable_current_modes():
+            match = functools.partial(_values_match, expected=value.clone())
+        install_guard(Guard(node.meta["grapharg"].source, match))
+
+
+def _values_match(builder: Any, guard: Guard, *, expected: torch.Tensor) -> None:
+    def same(value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and value.shape == expected.shape and torch.equal(value, expected)
+
+    text = get_verbose_code_parts(f"torch.equal({guard.name}, {expected.flatten()[:8].tolist()}...)", guard)
+    builder.get_guard_manager(guard).add_lambda_guard(same, text, guard.user_stack)

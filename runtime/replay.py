@@ -1,0 +1,224 @@
+"""The value of a node of the graph that Dynamo is tracing, where small integer inputs and constants alone decide it.
+
+Sizes of images in a batch, a mask, the positions of special tokens: such inputs are known when a frame is compiled. The
+operations between them and a node are run on them, with what writes to the same memory on the way. Whatever depends on
+another input, or on random numbers, is unknown: of such a tensor only the shape is carried on, by a tensor on the meta
+device, and a node that needs more of it has no value.
+
+Knows Dynamo's graphs as they are in torch 2.13.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import torch
+import torch.utils._pytree as pytree
+from torch._dynamo.utils import (
+    numpy_attr_wrapper,
+    numpy_method_wrapper,
+    numpy_operator_wrapper,
+    numpy_to_tensor_wrapper,
+    preserve_rng_state,
+)
+from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.fx.node import map_arg
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+#: elements of an input; a comparison of so many costs less than the call that it stands before
+LARGEST = 4096
+#: operations; as many are run for each value that is asked for
+LONGEST = 400
+_IN_PLACE = ("add", "sub", "mul", "and", "or", "xor", "floordiv", "truediv", "mod", "pow")
+#: functions that write to their first argument, though their names do not end in an underscore
+_WRITES = frozenset([operator.setitem, *(getattr(operator, f"i{name}") for name in _IN_PLACE)])
+#: where functions live that compute and do nothing else
+_WRAPPERS = (numpy_method_wrapper, numpy_operator_wrapper, numpy_to_tensor_wrapper)
+_MODULES = ("_operator", "math", "builtins", "torch", "torch.functional", "torch.nn.functional", "torch._C")
+
+
+class Unknown(Exception):
+    """The value of a node is not known before the graph runs."""
+
+
+class Replay(NamedTuple):
+    """What a node computes, and the inputs that decide it. A meta tensor stands where only the shape is known."""
+
+    value: Any
+    inputs: tuple[Node, ...]
+
+
+def replay(node: Node) -> Replay:
+    """Runs what leads to `node` on the values of the inputs. Raises `Unknown` where that cannot be done."""
+    needed = _Way(node)
+    values: dict[Node, Any] = {}
+    with _disable_current_modes(), preserve_rng_state(), torch.no_grad(), _Known():  # type: ignore[no-untyped-call]
+        for each in needed.nodes:
+            try:
+                values[each] = _shape(each) if each in needed.unknown else _run(each, values)
+                _check(each, values[each])
+            except Unknown:
+                raise
+            except Exception as error:  # what the program itself would raise comes when it runs
+                raise Unknown(f"{each} raises {type(error).__name__}: {error}") from None
+    inputs = [each for each in needed.nodes if each.op == "placeholder" and each not in needed.unknown]
+    return Replay(values[node], tuple(each for each in inputs if given(each) is not None))
+
+
+def given(node: Node) -> torch.Tensor | None:
+    """The tensor that a graph input stands for in this call; None where it stands for something else."""
+    argument = node.meta.get("grapharg")
+    value = argument.example if argument is not None and argument.is_tensor else None
+    return value if isinstance(value, torch.Tensor) else None
+
+
+# Which operations
+
+
+class _Way:
+    """What a node is computed from, and what writes to the memory of any of that, in the graph's order."""
+
+    def __init__(self, node: Node) -> None:
+        self._until: list[Node] = []
+        for each in node.graph.nodes:
+            self._until.append(each)
+            if each is node:
+                break
+        tainted = _tainted(self._until)
+        self.unknown: set[Node] = set()
+        """Nodes of which only the shape is taken."""
+        needed, memory = {node}, _memory(node)
+        count = 0
+        while count != len(needed):
+            count = len(needed)
+            if count > LONGEST:
+                raise Unknown("too long a way")
+            for each in reversed(self._until):
+                if each not in needed and not (_writes(each) and _memory(each.all_input_nodes[0]) & memory):
+                    continue
+                needed.add(each)
+                if each is not node and each in tainted and _plain(each):
+                    self.unknown.add(each)
+                    continue
+                needed.update(each.all_input_nodes)
+                memory |= {part for argument in each.all_input_nodes for part in _memory(argument)}
+        self.nodes = [each for each in self._until if each in needed]
+
+
+def _tainted(nodes: list[Node]) -> set[Node]:
+    """The nodes whose values depend on inputs that are not taken as known."""
+    found: set[Node] = set()
+    for each in nodes:
+        known = _small(each) if each.op == "placeholder" else each.op in ("call_function", "call_method")
+        if not known or any(argument in found for argument in each.all_input_nodes):
+            found.add(each)
+    return found
+
+
+def _small(node: Node) -> bool:
+    """Is an input a number, or a small tensor of integers or truth values?"""
+    if isinstance(node.meta.get("example_value"), torch.SymInt):
+        return True
+    value = given(node)
+    whole = type(value) is torch.Tensor and not value.is_floating_point() and not value.is_complex()
+    return value is not None and whole and value.numel() <= LARGEST
+
+
+def _plain(node: Node) -> bool:
+    """Is the shape of a node known without running anything?"""
+    value = node.meta.get("example_value")
+    return isinstance(value, torch.Tensor) and not free_unbacked_symbols(value.shape)
+
+
+def _writes(node: Node) -> bool:
+    """May an operation write to its first argument?"""
+    if not node.all_input_nodes:
+        return False
+    if node.op == "call_method":
+        return str(node.target).endswith("_") and not str(node.target).endswith("__")
+    name = getattr(node.target, "__name__", "")
+    return node.op == "call_function" and (
+        node.target in _WRITES or (name.endswith("_") and not name.endswith("__")) or "out" in node.kwargs
+    )
+
+
+def _memory(node: Node) -> set[int]:
+    """The storage of a node's tensor, which Dynamo's stand-ins share where the tensors do."""
+    value = node.meta.get("example_value")
+    return {value.untyped_storage()._cdata} if isinstance(value, torch.Tensor) else set()
+
+
+# Running them
+
+
+def _run(node: Node, values: dict[Node, Any]) -> Any:
+    if node.op == "placeholder":
+        tensor = given(node)
+        # from now on a guard holds the size
+        return tensor.clone() if tensor is not None else int(node.meta["example_value"])
+    args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
+    if node.op == "call_method":
+        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+    if node.op == "call_function" and _computes(node.target):
+        return node.target(*args, **kwargs)  # type: ignore[operator]
+    raise Unknown(f"{node} is no operation on tensors")
+
+
+def _computes(target: Any) -> bool:
+    if isinstance(target, _WRAPPERS) or target is numpy_attr_wrapper:  # numpy's functions, as torch writes them
+        return True
+    module = getattr(target, "__module__", None)
+    return (
+        module is None
+        or module in _MODULES
+        or module.startswith("torch._C.")
+        or isinstance(target, torch._ops.OpOverload)
+    )
+
+
+def _shape(node: Node) -> torch.Tensor:
+    """A tensor that stands for one of which only the shape is known."""
+    value = node.meta["example_value"]
+    return torch.empty_strided(
+        tuple(map(int, value.shape)), tuple(map(int, value.stride())), dtype=value.dtype, device="meta"
+    )
+
+
+def _check(node: Node, value: Any) -> None:
+    """A value has to be of the kind that Dynamo takes it for."""
+    known = node.meta.get("example_value")
+    if isinstance(known, torch.Tensor) and (not isinstance(value, torch.Tensor) or value.dtype != known.dtype):
+        raise Unknown(f"{node} is something else when it is run by itself")
+
+
+class _Known(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Keeps what is known apart from what is not: an operation on both is done on shapes."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func.namespace not in ("aten", "prims", "prim"):
+            raise Unknown(f"{func} is not one of torch's operations")
+        if any(leaf.is_meta for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)):
+            if func._schema.is_mutable and not args[0].is_meta:
+                raise Unknown(f"{func} writes what is not known")
+            if func is torch.ops.aten.index.Tensor:
+                args = (args[0], _positions(args[1]))
+            args, kwargs = pytree.tree_map_only(torch.Tensor, lambda each: each.to("meta"), (args, kwargs))
+            return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        if torch.Tag.nondeterministic_seeded in func.tags or func.__name__.startswith(("empty", "new_empty")):
+            return pytree.tree_map_only(torch.Tensor, lambda each: each.to("meta"), result)
+        return result
+
+
+def _positions(indices: list[torch.Tensor | None]) -> list[torch.Tensor | None]:
+    """Indices, with masks written as positions: a mask's values decide the shape of what it picks."""
+    found: list[torch.Tensor | None] = []
+    for each in indices:
+        if each is not None and each.dtype in (torch.bool, torch.uint8):
+            found += each.nonzero().unbind(1)
+        else:
+            found.append(each)
+    return found

@@ -1,0 +1,158 @@
+"""Programs whose sizes and branches hang on small integer inputs compile whole, and hold for other inputs as well."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+switches = pytest.importorskip("graphmend.runtime.switches")
+known = pytest.importorskip("graphmend.runtime.known")
+
+Inputs = tuple[Any, ...]
+
+
+@pytest.fixture(autouse=True)
+def installed() -> Iterator[None]:
+    if not switches.install():
+        pytest.skip("this torch is not known")
+    torch._dynamo.reset()
+    known.compiled.clear()
+    switches.failed.clear()
+    yield
+    torch._dynamo.reset()
+
+
+def graphs(function: Callable[..., Any], *calls: Inputs, backend: Any = None) -> list[int]:
+    """How many graphs each call of a function adds. Every call gives what plain Python gives."""
+    seen: list[Any] = []
+
+    def count(graph: Any, _: Any) -> Any:
+        seen.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(function, backend=backend or count)
+    numbers = []
+    for arguments in calls:
+        before = len(seen)
+        copies = [a.clone() for a in arguments]
+        torch.testing.assert_close(compiled(*copies), function(*(a.clone() for a in arguments)))
+        numbers.append(len(seen) - before)
+    return numbers
+
+
+def grids(x: Any, grid: Any) -> Any:
+    parts = []
+    for frames, height, width in grid.tolist():
+        rows = x[: frames * height * width].reshape(frames * height, width)
+        parts.append(rows.sum(1) if height > 2 else rows.mean(1))
+    return torch.cat(parts)
+
+
+def picked(x: Any, mask: Any) -> Any:
+    kept = x[mask == 1]
+    return kept * 2 if kept.shape[0] > 3 else kept.reshape(-1)
+
+
+def branched(x: Any, mask: Any) -> Any:
+    return x * 2 if torch.all(mask == 1) else x - 1
+
+
+def chained(x: Any, mask: Any) -> Any:
+    whole = torch.all(mask == 1) and x.shape[0] > 2
+    return x * 2 if whole or mask[1] == 0 else x - 1
+
+
+def repeated(x: Any, grid: Any) -> Any:
+    ends = torch.repeat_interleave(grid[:, 1], grid[:, 0]).cumsum(0)
+    return torch.stack([part.sum() for part in x.split(torch.diff(ends, prepend=ends.new_zeros(1)).tolist())])
+
+
+def resized(x: Any, sizes: Any) -> Any:
+    images = [
+        torch.nn.functional.interpolate(x[None, None], size=(n, n), mode="bilinear", align_corners=True) for n in sizes
+    ]
+    return torch.stack([image.sum() for image in images])
+
+
+def written(x: Any, sizes: Any) -> Any:
+    sizes = sizes + 1
+    first = sizes[:1]
+    sizes.mul_(2)
+    return x * 2 if first.item() > 5 else x + 1
+
+
+GRIDS = [torch.tensor([[1, 2, 3], [1, 4, 2]]), torch.tensor([[1, 4, 4], [2, 2, 2]])]
+MASKS = [torch.tensor([1, 1, 0, 1, 1, 0, 0, 0]), torch.tensor([0, 1, 0, 1, 0, 0, 1, 0])]
+SIZES = [torch.tensor([1, 5, 4]), torch.tensor([3, 2, 1])]
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "values"),
+    [
+        (grids, (32,), GRIDS),
+        (picked, (8, 2), MASKS),
+        (branched, (8,), [torch.ones(8, dtype=torch.long), MASKS[0]]),
+        (chained, (8,), [torch.ones(8, dtype=torch.long), MASKS[0]]),
+        (repeated, (6,), [torch.tensor([[2, 1], [1, 4]]), torch.tensor([[1, 2], [2, 2]])]),
+        (resized, (4, 8), SIZES),
+        (written, (4, 8), SIZES),
+    ],
+)
+def test_one_graph_for_the_values_at_hand_and_another_for_others(
+    function: Callable[..., Any], shape: tuple[int, ...], values: list[Any]
+) -> None:
+    one, other = ((torch.randn(shape), value) for value in values)
+    assert graphs(function, one, (torch.randn(shape), values[0]), other, one) == [1, 0, 1, 0]
+
+
+def test_nothing_is_held_that_nobody_needs() -> None:
+    def function(x: Any, mask: Any) -> Any:
+        return x * mask.sum().item()
+
+    assert graphs(function, *((torch.randn(8), mask) for mask in MASKS)) == [1, 0]
+
+
+def test_only_the_inputs_that_decide_are_held() -> None:
+    def function(x: Any, ids: Any, mask: Any) -> Any:
+        return x[ids][mask == 1].reshape(4, -1)
+
+    calls = [(torch.randn(9, 2), torch.randint(9, (8,)), MASKS[0]) for _ in range(3)]
+    assert graphs(function, *calls) == [1, 0, 0]
+
+
+def test_values_that_keep_changing_are_no_longer_held() -> None:
+    calls = [(torch.randn(8), torch.tensor([random.randint(2, 9), i])) for i in range(known.COMPILATIONS + 4)]
+
+    def function(x: Any, mask: Any) -> Any:
+        return x * 2 if mask.sum() > 3 else x + 1
+
+    assert graphs(function, *calls)[-1] == 0
+    assert known.compiled[function.__code__] == known.COMPILATIONS
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda x, n: (x > 0).sum() > 3,
+        lambda x, n: torch.rand(()) < 0.5,
+        lambda x, n: torch.empty(1).add_(n[0]) > 1,
+        lambda x, n: (n * x[0]).sum() > 3,
+    ],
+    ids=["a_float", "random", "not_filled", "mixed"],
+)
+def test_what_the_inputs_do_not_decide_breaks_as_before(test: Callable[..., Any]) -> None:
+    def function(x: Any, n: Any) -> Any:
+        x = x + 1
+        x = x * 2 if test(x, n) else x.mul(2)
+        return x - 1
+
+    assert graphs(function, (torch.randn(8), SIZES[0])) == [2]
+
+
+def test_inductor_takes_it() -> None:
+    one, other = ((torch.randn(32), value) for value in GRIDS)
+    graphs(grids, one, other, backend="inductor")
