@@ -48,6 +48,7 @@ class Activation:
     """The walk of one function for one combination of arguments."""
 
     __slots__ = (
+        "breaks",
         "calls",
         "capture",
         "closure",
@@ -77,11 +78,14 @@ class Activation:
         self.value: Value | None = None
         """The result; None while the walk is under way."""
         self.verdicts: dict[tuple[str, int, int, str], Verdict] = {}
+        self.breaks = False
+        """Whether the graph breaks in this walk or in one that it entered."""
         self.calls: dict[Hashable, bool] = {}
         """The keys of the activations that this one entered, and whether it did so on every run."""
 
     def add(self, place: tuple[str, int, int, str], verdict: Verdict) -> None:
         """Keep a verdict; a surer one replaces one for the same place."""
+        self.breaks = True
         old = self.verdicts.get(place)
         if old is None or (_doubt(verdict) < _doubt(old)):
             self.verdicts[place] = verdict

@@ -15,9 +15,9 @@ from graphmend.analysis.values import (
     UNKNOWN,
     Class,
     Container,
+    Declared,
     Instance,
     Object,
-    Origin,
     Ref,
     Static,
     Tensor,
@@ -108,7 +108,7 @@ class _Reader:
         says = f"is annotated as a Tensor in {self.where}"
         token = (self.name, self.where)
         return Tensor(
-            Origin(says, self.name),
+            Declared(says, self.name, (self.module.name, self.where)),
             rank,
             dtype or ("dtype", *token),
             () if rank == 0 else ("shape", *token),

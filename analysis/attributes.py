@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.annotations import annotated
-from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo, dotted
+from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo, dotted, statements_of
 from graphmend.analysis.tensor_ops import result
 from graphmend.analysis.values import (
     FALSE,
@@ -241,8 +242,26 @@ def _own_attribute(session: Session, info: ClassInfo, cls: ClassInfo, name: str)
 def _switched(module: ModuleInfo, name: str) -> bool:
     """Whether a module's text gives any object's attribute `name` another value than False."""
     if module.switched is None:
-        module.switched = set(_SWITCH.findall(module.source.text))
+        given = Counter(_SWITCH.findall(module.source.text))
+        given.subtract(attr for attr in _idle_setters(module))
+        module.switched = {attr for attr, times in given.items() if times > 0}
     return name in module.switched
+
+
+def _idle_setters(module: ModuleInfo) -> Iterator[str]:
+    """The attributes that a function sets to a parameter of its own, False by default, where nothing in sight calls it:
+    `def _set_gradient_checkpointing(self, module, value=False): module.gradient_checkpointing = value`."""
+    for info in (*module.functions.values(), *(m for c in module.classes.values() for m in c.methods.values())):
+        off = {n for n, d in info.defaults.items() if isinstance(d, ast.Constant) and d.value is False}
+        for statement in statements_of(info.node.body) if off and not isinstance(info.node, ast.Lambda) else ():
+            if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name)):
+                continue
+            target = statement.targets[0]
+            sets = statement.value.id in off and isinstance(target, ast.Attribute)
+            if sets and len(re.findall(rf"\b{info.name}\b", module.source.text)) == 1:
+                assert isinstance(target, ast.Attribute)
+                module.idle.add(info.name)
+                yield target.attr
 
 
 _SWITCH = re.compile(r"\.(\w+)\s*=(?!=|\s*False\b)")

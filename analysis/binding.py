@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.definitions import FunctionInfo
+from graphmend.analysis.environment import Environment
 from graphmend.analysis.usage import inferred
 from graphmend.analysis.values import (
     NONE,
@@ -25,7 +26,6 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Environment
     from graphmend.analysis.session import Session
 
 

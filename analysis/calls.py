@@ -18,6 +18,7 @@ from graphmend.analysis.attributes import (
     record_fields,
 )
 from graphmend.analysis.events import Call, With
+from graphmend.analysis.numpy_calls import numpy_call
 from graphmend.analysis.torch_facts import Returns
 from graphmend.analysis.tracing import WHILE_TRACING
 from graphmend.analysis.values import (
@@ -225,7 +226,7 @@ def external(w: Walker, name: str, receiver: Value | None, args: Arguments, keyw
     if root == "builtins":
         return python_calls.builtin(w, name[9:], args, keywords, node)
     if root == "numpy":
-        return _numpy(name, receiver, args, keywords, node)
+        return numpy_call(name, receiver, args, keywords, node)
     return python_calls.library(w, name, receiver, args, keywords, node)
 
 
@@ -352,34 +353,6 @@ def _torch_object(w: Walker, name: str, args: Arguments, keywords: Keywords, nod
     if name.startswith("torch.Tensor."):
         return UNKNOWN
     return Object(name, made_inside=w.session.within_region)
-
-
-# -- numpy
-
-_ARRAYS = frozenset(
-    "zeros ones empty full array asarray arange linspace eye zeros_like ones_like full_like empty_like meshgrid".split()
-)
-
-
-_DRAWS = frozenset({"uniform", "randint", "rand", "random", "randn", "normal", "random_sample"})
-
-
-def _numpy(name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    """NumPy while Dynamo traces it: arrays are tensors (torch 2.13), and so is what `np.random` draws."""
-    last = name.rpartition(".")[2]
-    first = receiver if isinstance(receiver, Tensor) else tensor_ops.any_of((*args, *keywords.values()))
-    if last[:1].isupper() or last.endswith(("int32", "int64", "float32", "float64")):
-        return STATIC if first is None else tensor_ops.result(first, node)
-    if last in ("tolist", "item"):
-        return Scalar(Origin("takes a Python value out of an array", node, first.origin if first else None))
-    sized = "size" in keywords or (last in ("rand", "randn") and bool(args))
-    if name.startswith("numpy.random.") and last in _DRAWS and not sized:
-        origin = Origin("is drawn while the program runs: a 0-d Tensor of the graph", node)
-        return Tensor(origin, 0, "int64" if last == "randint" else "float", (), ndarray=True)
-    if first is None and not (last in _ARRAYS or name.startswith("numpy.random.")):
-        return STATIC
-    value = tensor_ops.operation(last, receiver if isinstance(receiver, Tensor) else None, args, keywords, node)
-    return Tensor(value.origin, value.rank, value.dtype, value.shape, likely=value.likely, ndarray=True)
 
 
 # -- contexts

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.definitions import dotted
+from graphmend.analysis.environment import Environment, merge
 from graphmend.analysis.events import Branch, BranchKind
 from graphmend.analysis.usage import is_flag
 from graphmend.analysis.values import (
@@ -29,7 +30,7 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Environment, Walker
+    from graphmend.analysis.flow import Walker
 
 
 def _path(w: Walker, node: ast.expr) -> str | None:
@@ -95,8 +96,12 @@ def _connective(w: Walker, test: ast.BoolOp, kind: BranchKind) -> Outcome:
     known = True
     decided: bool | None = conjunction
     conditional = 0
+    settled: Environment | None = None  # what holds even where nothing behind the first open operand is asked
+    resumed = 0
     for operand in test.values:
         truth, yes, no = condition(w, operand, word if kind == "assert" else kind)
+        if truth is None and settled is None:
+            settled, resumed = dict(w.env), w.resumed
         going_on = yes if conjunction else no
         passed.update(going_on)
         w.env.update(going_on)
@@ -111,6 +116,8 @@ def _connective(w: Walker, test: ast.BoolOp, kind: BranchKind) -> Outcome:
     else:
         decided = conjunction if known else None
     w.situation.conditional -= conditional
+    if settled is not None and w.resumed != resumed:
+        w.env = merge(settled, w.env)
     w.env = {**{k: v for k, v in w.env.items() if k not in passed}, **{k: before[k] for k in passed if k in before}}
     if conjunction:
         return decided, passed, {}

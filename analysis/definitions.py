@@ -245,6 +245,8 @@ class ModuleInfo:
         self.value_cache: dict[str, Value] = {}
         self.switched: set[str] | None = None
         """Attributes that the text gives another value than False, once that was asked."""
+        self.idle: set[str] = set()
+        """Functions that would give one such a value, and that nothing in the text calls."""
         self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
         for statement in statements_of(source.tree.body):
             self._define(statement)

@@ -10,12 +10,12 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
+from graphmend.analysis.environment import Environment
 from graphmend.analysis.flow import Walker
 from graphmend.analysis.values import UNKNOWN, Value, join
 
 if TYPE_CHECKING:
     from graphmend.analysis.definitions import FunctionInfo
-    from graphmend.analysis.flow import Environment
     from graphmend.analysis.session import Session
     from graphmend.analysis.source import Source
 

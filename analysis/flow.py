@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from graphmend.analysis.calls import enter_context
 from graphmend.analysis.conditions import condition
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, dotted
+from graphmend.analysis.environment import Environment, merge, same
 from graphmend.analysis.events import Branch, Define, Event, Raise, SetAttribute, Situation, Subscript
 from graphmend.analysis.expressions import EVALUATE, binary, element_of, index_of
 from graphmend.analysis.values import (
@@ -25,6 +26,7 @@ from graphmend.analysis.values import (
     Object,
     Tensor,
     Value,
+    as_input,
     join,
     join_all,
     tensor_in,
@@ -32,8 +34,6 @@ from graphmend.analysis.values import (
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
-
-Environment = dict[str, Value]
 
 #: a loop's body is walked at most this often; values only ever climb, and what has not settled then becomes UNKNOWN
 _ROUNDS = 3
@@ -56,6 +56,8 @@ class Walker:
         self.returns: list[Value] = []
         self.yields: list[Value] = []
         self.silent = 0
+        self.resumed = 0
+        """How often the walk went on behind a graph break."""
         self.path_ends: set[str] = set()
         """The last names of all dotted paths that `env` may hold."""
         self.lazy: dict[str, tuple[ast.expr, bool]] = {}
@@ -71,6 +73,11 @@ class Walker:
         """Tell the rules of an event at `node`; `details` are what that kind of event has besides a place."""
         if not self.silent and self.statement is not None:
             self.session.judge(self, kind, node, details)
+
+    def resume(self) -> None:
+        """Go on behind a graph break: what was computed before it enters the next graph as an input (torch 2.13)."""
+        self.resumed += 1
+        self.env = {name: as_input(value) for name, value in self.env.items()}
 
     # -- statements
 
@@ -388,29 +395,6 @@ class Walker:
         if self.yields:
             return Container("generator", of=join_all(self.yields))
         return join_all(self.returns) if self.returns else Const(None)
-
-
-def merge(a: Environment, b: Environment) -> Environment:
-    """The join of two environments: names that only one side binds may be unbound, but keep their value."""
-    if a is b:
-        return a
-    merged = dict(a)
-    for name, value in b.items():
-        old = merged.get(name)
-        if old is None:
-            if "." not in name:
-                merged[name] = value
-        elif old is not value:
-            merged[name] = join(old, value)
-    for name in a:
-        if "." in name and name not in b:
-            del merged[name]
-    return merged
-
-
-def same(a: Environment, b: Environment) -> bool:
-    """Whether two environments say the same, evidence aside."""
-    return a.keys() == b.keys() and all(v is b[k] or v.key == b[k].key for k, v in a.items())
 
 
 def _raises(body: list[ast.stmt]) -> bool:

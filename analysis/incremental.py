@@ -201,9 +201,9 @@ class Document:
         for _ in range(_ROUNDS):
             changed = set()
             for key, activation in todo:
-                before = activation.value.key if activation.value is not None else None
+                before = _seen_by_callers(activation)
                 session.walk(activation)
-                if key is not None and activation.value is not None and activation.value.key != before:
+                if key is not None and _seen_by_callers(activation) != before:
                     changed.add(key)
             if not changed:
                 self._prune()
@@ -227,6 +227,11 @@ class Document:
         yield from list(self._session.activations.items())
         for activation, _ in self._session.roots:
             yield None, activation
+
+
+def _seen_by_callers(activation: Activation) -> tuple[Hashable, bool]:
+    """What a walk gives to the walks that entered it."""
+    return (None if activation.value is None else activation.value.key, activation.breaks)
 
 
 def _units(module: ModuleInfo, source: Source) -> Iterator[_Unit]:
@@ -256,7 +261,7 @@ def _is_seen_outside(node: ast.AST, info: FunctionInfo, text: str) -> bool:
                 return True
         if isinstance(inner, ast.Call):
             name = inner.func.attr if isinstance(inner.func, ast.Attribute) else getattr(inner.func, "id", "")
-            if name in _REGISTERS or name.startswith("register_"):
+            if name in _REGISTERS or name in info.module.idle or name.startswith("register_"):
                 return True
     return False
 

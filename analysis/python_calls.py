@@ -27,6 +27,7 @@ from graphmend.analysis.values import (
     Static,
     Tensor,
     Value,
+    is_known_number,
     join,
     join_all,
     tensor_in,
@@ -59,6 +60,8 @@ def element(w: Walker, value: Value, node: ast.AST) -> Value:
 def _scalar(kind: str) -> _Builtin:
     def convert(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
         tensor = tensor_in(args[0]) if args else None
+        if tensor is not None and is_known_number(tensor):
+            return Static(kind)
         if tensor is not None:
             return Scalar(
                 Origin("takes a Python value out of a Tensor", node, tensor.origin),

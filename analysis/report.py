@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.activation import Activation, Verdict, reached
+from graphmend.analysis.contradiction import Calls
 from graphmend.analysis.events import Situation
 from graphmend.analysis.finding import Effect, Finding, Related, Span
 
@@ -37,8 +38,12 @@ def report(
 ) -> dict[str, list[Found]]:
     """All findings, by path, in the order of each text; equal keys are told apart by number."""
     places: dict[tuple[str, int, int, str], Found] = {}
-    for activation, region, always in reached(roots, activations):
+    live = reached(roots, activations)
+    calls = Calls(activation for activation, _, _ in live)
+    for activation, region, always in live:
         for verdict in activation.verdicts.values():
+            if calls.contradict(verdict):
+                continue
             certain = always and not verdict.conditional and not verdict.breaks.likely
             finding = _finding(verdict, region, certain)
             place = (finding.path, finding.span.line, finding.span.column, finding.code)

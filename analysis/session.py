@@ -11,13 +11,14 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.attributes import Method, global_name, named
 from graphmend.analysis.binding import bind, example, made_here, parameters
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
+from graphmend.analysis.environment import Environment
 from graphmend.analysis.events import Call, Event, Generator
 from graphmend.analysis.facts import Recording
 from graphmend.analysis.flow import Walker
@@ -45,10 +46,8 @@ from graphmend.analysis.values import (
     Static,
     Tensor,
     Value,
+    as_input,
 )
-
-if TYPE_CHECKING:
-    from graphmend.analysis.flow import Environment
 
 #: calls within calls, and activations of one function at a time, that are followed
 _DEEPEST = 14
@@ -137,6 +136,7 @@ class Session:
             if verdict is not None:
                 if self.settings.selects(rule.code):
                     self._keep(rule, verdict, event, w.info)
+                w.resume()
                 return
 
     def _keep(self, rule: Rule, breaks: Break, event: Event, info: FunctionInfo) -> None:
@@ -194,6 +194,7 @@ class Session:
         """Walk an activation (again), from nothing."""
         activation.verdicts.clear()
         activation.calls.clear()
+        activation.breaks = False
         self._context = Context(self.torch, capture=activation.capture)
         self.within_region = activation.within_region
         self.depth = 0
@@ -331,6 +332,11 @@ class Session:
             finally:
                 self._stack.pop()
         value = activation.value or UNKNOWN
+        if activation.breaks:
+            if self._stack:
+                self._stack[-1].breaks = True
+            w.resume()
+            value = as_input(value)
         if value is UNKNOWN and isinstance(function.bound, Class) and info.name.lstrip("_").startswith("from_"):
             # an alternate constructor, by the convention of its name, whose way to an instance can't be followed
             return Instance(function.bound.info, made_inside=self.within_region)

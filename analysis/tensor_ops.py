@@ -186,6 +186,18 @@ _FACTORIES = frozenset(
     "zeros ones empty rand randn full eye arange linspace randint randperm tensor as_tensor scalar_tensor".split()
 )
 _RESHAPES = frozenset(["view", "reshape", "expand", "permute", "repeat"])
+#: as many dimensions, same dtype
+_REARRANGES = frozenset(
+    "transpose cat flip t expand_as view_as chunk swapaxes swapdims movedim moveaxis mT T index_select fliplr flipud "
+    "rot90 adjoint msort narrow_copy slice_scatter select_scatter diagonal_scatter".split()
+)
+#: elements of the operand, or of its dtype, in another shape
+_PICKS = frozenset(
+    "repeat_interleave tile flatten ravel unflatten reshape_as resize_as unfold diag diagonal diag_embed diagflat diff "
+    "take_along_dim unique_consecutive new_zeros new_ones new_empty new_full new_tensor mm mv bmm matmul".split()
+)
+#: places among the operand's elements
+_PLACES = frozenset(["argsort", "argwhere", "multinomial"])
 
 
 def operation(
@@ -243,20 +255,7 @@ def operation(
         dims = rest[0].items if len(rest) == 1 and isinstance(rest[0], Container) else rest
         known = dims is not None and all(isinstance(d, Static) and d.type == "int" for d in dims)
         return result(first, node, said, rank=len(dims) if known and dims is not None else None, dtype=first.dtype)
-    if name in (
-        "transpose",
-        "cat",
-        "flip",
-        "t",
-        "expand_as",
-        "view_as",
-        "chunk",
-        "swapaxes",
-        "movedim",
-        "mT",
-        "T",
-        "index_select",
-    ):
+    if name in _REARRANGES:
         return result(first, node, said, rank=first.rank, dtype=first.dtype)
     if name in ("linear", "conv1d", "conv2d", "conv3d", "bmm", "baddbmm"):
         return result(first, node, said, rank=first.rank, dtype=first.dtype)
@@ -265,6 +264,10 @@ def operation(
     if name in ("take", "gather", "squeeze", "select", "narrow", "masked_select", "nonzero"):
         picked = "int64" if name == "nonzero" else first.dtype
         return result(first, node, said, rank=1 if name == "masked_select" else None, dtype=picked)
+    if name in _PLACES:
+        return result(first, node, said, dtype="int64")
+    if "dtype" not in keywords and (name in _PICKS or (name.endswith("_") and self_ is not None)):
+        return result(first, node, said, dtype=first.dtype)  # in place, a tensor keeps its dtype
     return result(first, node, said)
 
 

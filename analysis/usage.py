@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.definitions import FunctionInfo
-from graphmend.analysis.values import Origin, Tensor
+from graphmend.analysis.values import Declared, Tensor
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
@@ -26,7 +26,11 @@ def inferred(session: Session, info: FunctionInfo, name: str) -> Tensor | None:
     if info.uses is None:
         info.uses = _uses(session, info)
     how = info.uses.get(name)
-    return _tensor(name, f"is used as a Tensor in {info.qualname}: {how}") if how is not None else None
+    if how is None:
+        return None
+    says = f"is used as a Tensor in {info.qualname}: {how}"
+    origin = Declared(says, name, (info.module.name, info.qualname))
+    return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
 
 
 def is_flag(session: Session, info: FunctionInfo, name: str) -> bool:
@@ -63,10 +67,6 @@ def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
         if len(operands) == 1 and isinstance(target, ast.Name) and target.id in found:
             found.setdefault(operands.pop(), f"{target.id} = {ast.unparse(statement.value)}, and {found[target.id]}")
     return found
-
-
-def _tensor(name: str, says: str) -> Tensor:
-    return Tensor(Origin(says, name), None, ("dtype", name), ("shape", name), graph_input=True)
 
 
 def _is_tensor_member(session: Session, attr: str) -> bool:

@@ -46,6 +46,25 @@ class Origin:
             link = link.parent
         return links[::-1]
 
+    @property
+    def first(self) -> Origin:
+        """The link that all others follow from."""
+        link = self
+        while link.parent is not None:
+            link = link.parent
+        return link
+
+
+class Declared(Origin):
+    """The first link of a tensor that only a declaration, or the way it is used, makes one: of parameter `node` of the
+    function `where` (module, qualified name). Calls may contradict it."""
+
+    __slots__ = ("where",)
+
+    def __init__(self, says: str, node: str, where: tuple[str, str]) -> None:
+        super().__init__(says, node)
+        self.where = where
+
 
 class Value:
     """Base of all abstract values."""
@@ -145,6 +164,12 @@ class Tensor(Value):
     def key(self) -> Hashable:
         flags = (self.likely, self.graph_input, self.ndarray, self.constant)
         return ("tensor", self.rank, dtype_kind(self.dtype), *flags)
+
+    def entering(self) -> Tensor:
+        """The same tensor as an input of the graph."""
+        return Tensor(
+            self.origin, self.rank, self.dtype, self.shape, likely=self.likely, graph_input=True, ndarray=self.ndarray
+        )
 
     def __repr__(self) -> str:
         return f"Tensor(rank={self.rank}, dtype={self.dtype}, shape={self.shape})"
@@ -485,6 +510,25 @@ def tensor_in(value: Value) -> Tensor | None:
             if isinstance(option, Tensor):
                 return option
     return None
+
+
+def as_input(value: Value) -> Value:
+    """The value behind a graph break: a tensor that was computed before it enters the next graph as an input."""
+    if isinstance(value, Tensor):
+        return value if value.graph_input else value.entering()
+    if isinstance(value, Container) and (value.items or isinstance(value.of, Tensor)):
+        items = None if value.items is None else tuple(map(as_input, value.items))
+        of = None if value.of is None else as_input(value.of)
+        same_items = (
+            items is None or value.items is None or all(a is b for a, b in zip(items, value.items, strict=True))
+        )
+        return value if same_items and of is value.of else Container(value.kind, items, of, value.fields)
+    return value
+
+
+def is_known_number(tensor: Tensor) -> bool:
+    """Whether Dynamo knows the value of a 0-d NumPy float, which int() and float() then read (torch 2.13)."""
+    return tensor.ndarray and tensor.constant and dtype_kind(tensor.dtype) == "float"
 
 
 def without_none(value: Value) -> Value:

@@ -105,8 +105,9 @@ def argument_kind(event: Call) -> str | None:
     first = event.arguments[0] if event.arguments else None
     if first is None:
         return None
-    if tensor_in(first) is not None:
-        return "tensor"
+    tensor = tensor_in(first)
+    if tensor is not None:
+        return "tensor" if not (tensor.ndarray and tensor.constant) else None  # a number whose value Dynamo knows
     if isinstance(first, Instance) or (isinstance(first, Object) and first.cls.startswith("torch.nn.")):
         return "module"
     if isinstance(first, Container) or (isinstance(first, Static) and first.type == "size"):

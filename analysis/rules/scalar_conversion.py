@@ -7,7 +7,7 @@ from typing import ClassVar
 from graphmend.analysis.events import Call, Event
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
-from graphmend.analysis.values import Value, dtype_kind, tensor_in
+from graphmend.analysis.values import Tensor, Value, dtype_kind, is_known_number, tensor_in
 
 _CONVERSIONS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "operator.index", "builtins.complex"})
 _METHODS = {
@@ -106,7 +106,7 @@ def example_inputs():
             value = next((a for a in event.arguments if tensor_in(a) is not None), value)
         why = evidence(value) if value is not None else None
         tensor = tensor_in(value) if value is not None else None
-        if why is None or tensor is None:
+        if why is None or tensor is None or _is_read(event.callee, tensor):
             return None
         fill = {"call": event.callee.removeprefix("builtins.").removeprefix("torch.Tensor") + "()"}
         if event.callee in _METHODS:
@@ -116,3 +116,10 @@ def example_inputs():
         if event.callee.startswith("math.") or event.callee.endswith("complex"):
             return Break("GB0033", *why, fill=fill)
         return None if context.capture else Break("GB0124", *why, default_only=True, fill=fill)
+
+
+def _is_read(callee: str, tensor: Tensor) -> bool:
+    """Whether Dynamo carries a conversion out itself, as the tensor is a NumPy number that it knows (torch 2.13)."""
+    if callee.startswith("math."):
+        return tensor.ndarray and tensor.constant and callee not in ("math.floor", "math.ceil", "math.trunc")
+    return is_known_number(tensor)

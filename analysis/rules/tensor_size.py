@@ -7,7 +7,7 @@ from typing import ClassVar
 from graphmend.analysis.events import Call, Event, Subscript
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
-from graphmend.analysis.values import Container, Tensor, Value, tensor_in
+from graphmend.analysis.values import Container, Tensor, Value, tensor_in, without_none
 
 #: where a tensor that the graph computes stands for a size; one that comes from outside is read by a guard (torch 2.13)
 _SIZES: dict[str, int] = {
@@ -109,7 +109,8 @@ def _computed(value: Value) -> Tensor | None:
             (t for t in map(_computed, value.items or ((value.of,) if value.of is not None else ())) if t is not None),
             None,
         )
-    tensor = value if isinstance(value, Tensor) else None
+    sized = without_none(value)  # a list of sizes begins as a list of None, often
+    tensor = sized if isinstance(sized, Tensor) else None
     if tensor is None or tensor.graph_input or tensor.constant:
         return None
     return tensor if tensor.rank in (0, None) else None
