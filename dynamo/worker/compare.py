@@ -61,7 +61,7 @@ class Maker:
         outcome.forget_cached(lambda path: True)
         arguments = self.arguments(run)
         variants.seed(0)
-        with variants.weights(self.instance, run.variant):
+        with variants.applied(self.instance, run.variant):
             if eager:
                 with torch.compiler.set_stance("force_eager"):
                     return outcome.of_call(call, arguments, self.instance)

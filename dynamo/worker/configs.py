@@ -1,5 +1,7 @@
-"""Constructor arguments: small numbers by name and annotation, and configurations shrunk to a size that runs in no
-time.
+"""Configurations and constructor arguments in a size that runs in no time: small numbers by name and annotation.
+
+Configuration objects of configurations are shrunk too. Where the small ones do not go together (a width that is no
+multiple of the heads), a later level changes less.
 """
 
 from __future__ import annotations
@@ -10,14 +12,23 @@ import re
 from types import ModuleType
 from typing import Any
 
+import torch
+
 from .discover import Target
+from .shapes import render
+from .usage import Use
 
 VOCABULARY = 128
+LEVELS = ("small", "shallow", "as it is")
+"""All sizes small; only depth, vocabulary and images; nothing."""
+DEEPEST = 3
 
+_DEPTH = r"(num|n)_?(hidden_|encoder_|decoder_)?(layers?|blocks?)|layers?$|n_layer"
 #: names of sizes in configurations and constructors, and the small value each gets; the first that matches counts
 _SIZES: tuple[tuple[str, int], ...] = (
-    (r"vocab|num_embeddings|n_tokens", VOCABULARY),
-    (r"(num|n)_?(hidden_|encoder_|decoder_)?(layers?|blocks?)|layers?$|depths?$|n_layer", 2),
+    (r"(vocab|num_embeddings|n_?tokens?$|num_(users|items))", VOCABULARY),
+    (_DEPTH, 2),
+    (r"depths?$", 2),
     (r"heads?|groups?_?$|experts", 2),
     (r"kernel", 3),
     (r"stride|padding|dilation", 1),
@@ -28,22 +39,8 @@ _SIZES: tuple[tuple[str, int], ...] = (
     (r"max_position|max_seq|max_len|block_size|context|n_positions|seq_len|max_source|max_target", 64),
     (r"hidden|d_model|dim|embed|width|features|n_embd|size", 32),
 )
-USUAL_INPUTS = (
-    "input_ids",
-    "decoder_input_ids",
-    "pixel_values",
-    "input_features",
-    "input_values",
-    "inputs_embeds",
-    "x",
-    "inputs",
-)
-
-
-def first_of_each_kind(usual: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """Token ids make embeddings of them needless."""
-    names = {p.name for p in usual}
-    return [p for p in usual if p.name != "inputs_embeds" or "input_ids" not in names]
+_SHALLOW = re.compile(rf"vocab|{_DEPTH}|^(image|img)_size$")
+_CONFIG_NAME = re.compile(r"^(config|cfg|args|hparams|params|conf|opt|options)$")
 
 
 def size(name: str) -> int | None:
@@ -53,11 +50,12 @@ def size(name: str) -> int | None:
 def small_value(name: str, annotation: Any, small: dict[str, int]) -> str:
     """A constructor argument as source text."""
     kind = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-    if kind == "bool":
+    if kind == "bool" or re.match(r"(use|is|has|with|do|enable)_", name):
         return "False"
-    if kind == "float" or re.search(r"dropout|eps|prob|rate|alpha|beta|scale|temperature|momentum", name):
+    fraction = r"dropout|eps|prob|rate|alpha|beta|gamma|scale|temperature|momentum|cost|decay|ratio|threshold|^lr$"
+    if kind == "float" or (kind != "int" and re.search(fraction, name)):
         return "0.1" if re.search(r"drop|prob|rate|momentum", name) else "1e-05" if "eps" in name else "1.0"
-    if kind == "str":
+    if kind == "str" or re.search(r"act(ivation)?(_?fn)?$|^(mode|name|type)$", name):
         return "'relu'" if "act" in name else "''"
     number = size(name)
     if number is None or number in (32,):
@@ -71,47 +69,134 @@ def small_value(name: str, annotation: Any, small: dict[str, int]) -> str:
     return str(number)
 
 
-def text_for(parameter: inspect.Parameter, target: Target, module: ModuleType) -> str | None:
+def text_for(parameter: inspect.Parameter, use: Use, target: Target, module: ModuleType, level: str) -> str | None:
     """`T5Config(vocab_size=128, ...)` for a parameter that takes a configuration; None for any other."""
-    found = _config_class(parameter, target, module)
+    found = _config_class(parameter, use, target, module)
     if found is None:
         return None
     name, value = found
+    arguments = _arguments(value, module, level, DEEPEST)
+    return None if arguments is None else f"{name}({', '.join(f'{n}={v}' for n, v in arguments.items())})"
+
+
+def _arguments(value: type, module: ModuleType, level: str, deepest: int) -> dict[str, str] | None:
+    """The arguments of a configuration class as source text; None where it does not tell its parameters."""
     try:
         parameters = list(inspect.signature(value).parameters.values())
     except (TypeError, ValueError):
         return None
-    arguments = []
+    parts = _parts(value, level, deepest)
+    found = {}
     for p in parameters:
-        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            continue
-        number = size(p.name)
-        default = p.default
-        if p.name.endswith("token_id") and isinstance(default, int) and default >= VOCABULARY:
-            arguments.append(f"{p.name}=1")
-        elif default is p.empty:
-            arguments.append(f"{p.name}={small_value(p.name, p.annotation, {'dim': 32})}")
-        elif number is not None and isinstance(default, int) and not isinstance(default, bool) and default > number:
-            arguments.append(f"{p.name}={number}")
-    return f"{name}({', '.join(arguments)})"
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            text = parts.get(p.name) or _argument(p, value, module, level, deepest)
+            if text is not None:
+                found[p.name] = text
+    return found
 
 
-def _config_class(parameter: inspect.Parameter, target: Target, module: ModuleType) -> tuple[str, Any] | None:
-    annotation = parameter.annotation
+def _argument(p: inspect.Parameter, value: type, module: ModuleType, level: str, deepest: int) -> str | None:
+    if p.default is p.empty:
+        inner = _named_class(p.annotation, module)
+        if inner is not None and is_config(inner[1]) and deepest:
+            arguments = _arguments(inner[1], module, level, deepest - 1) or {}
+            return f"{inner[0]}({', '.join(f'{n}={v}' for n, v in arguments.items())})"
+        return small_value(p.name, p.annotation, {"dim": 32})
+    shrunk = shrink(p.name, p.default, level)
+    return None if shrunk is None else repr(shrunk)
+
+
+def shrink(name: str, default: Any, level: str) -> int | None:
+    """A smaller number for a setting; None where the default will do."""
+    if not isinstance(default, int) or isinstance(default, bool):
+        return None
+    if name.endswith("token_id"):
+        return 1 if default >= VOCABULARY and level != LEVELS[2] else None
+    if level == LEVELS[2] or (level == LEVELS[1] and not _SHALLOW.search(name)):
+        return None
+    number = size(name)
+    if number is None:
+        return None
+    return number if default > number or default < 0 else None
+
+
+def _parts(value: type, level: str, deepest: int) -> dict[str, str]:
+    """Configurations inside of a configuration, as dictionaries: those that an instance with defaults has."""
+    if dataclasses.is_dataclass(value) or not deepest or level == LEVELS[2]:
+        return {}
+    try:
+        instance = value()
+        parameters = inspect.signature(value).parameters
+    except Exception:
+        return {}
+    inner = {n: getattr(instance, n, None) for n in parameters}
+    return {
+        name: render(_as_dict(part, level, deepest - 1))
+        for name, part in inner.items()
+        if part is not None and is_config(type(part)) and type(part) is not value
+    }
+
+
+def _as_dict(config: Any, level: str, deepest: int) -> dict[str, Any]:
+    """A configuration's small settings; what it is comes along where the class says so."""
+    kind = getattr(config, "model_type", "")
+    found: dict[str, Any] = {"model_type": kind} if isinstance(kind, str) and kind else {}
+    for p in inspect.signature(type(config)).parameters.values():
+        value = getattr(config, p.name, None)
+        shrunk = shrink(p.name, value, level)
+        if shrunk is not None:
+            found[p.name] = shrunk
+        elif value is not None and deepest and is_config(type(value)):
+            found[p.name] = _as_dict(value, level, deepest - 1)
+    return found
+
+
+def is_config(value: Any) -> bool:
+    """Whether a class holds settings: a dataclass, or named as one."""
+    if not isinstance(value, type):
+        return False
+    return dataclasses.is_dataclass(value) or value.__name__.endswith(("Config", "Args", "Params", "Cfg"))
+
+
+def _config_class(parameter: inspect.Parameter, use: Use, target: Target, module: ModuleType) -> tuple[str, Any] | None:
+    """(its name in the module, the class) of the configuration that a parameter takes."""
+    annotated = _named_class(parameter.annotation, module)
+    own = getattr(target.value, "config_class", None)
+    meant = issubclass(own, annotated[1]) if annotated and isinstance(own, type) else _CONFIG_NAME.match(parameter.name)
+    if isinstance(own, type) and meant:
+        known = _known_as(own, module)
+        if known is not None:
+            return known, own
+    if annotated is None and _CONFIG_NAME.match(parameter.name):
+        annotated = _only_config(module, use)
+    return annotated if annotated is not None and is_config(annotated[1]) else None
+
+
+def _named_class(annotation: Any, module: ModuleType) -> tuple[str, Any] | None:
     named = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     value = vars(module).get(named.strip("'\" ").rpartition(".")[2]) if named else None
-    if value is None and isinstance(annotation, type):
-        value = annotation if dataclasses.is_dataclass(annotation) else None
-    if value is None and re.fullmatch(r"config|cfg|args|hparams|params", parameter.name):
-        value = getattr(target.value, "config_class", None) or _only_config(module)
+    value = annotation if value is None and isinstance(annotation, type) else value
     if not isinstance(value, type) or value in (int, float, str, bool, list, tuple, dict):
         return None
-    is_config = dataclasses.is_dataclass(value) or value.__name__.endswith(("Config", "Args", "Params", "Cfg"))
-    known = next((n for n, v in vars(module).items() if v is value), None)
-    return (known, value) if is_config and known is not None else None
+    known = _known_as(value, module)
+    return None if known is None else (known, value)
 
 
-def _only_config(module: ModuleType) -> Any:
-    found = [v for n, v in vars(module).items() if isinstance(v, type) and n.endswith(("Config", "Args"))]
-    own = [v for v in found if v.__module__ == module.__name__]
+def _known_as(value: type, module: ModuleType) -> str | None:
+    return next((n for n, v in vars(module).items() if v is value), None)
+
+
+def _only_config(module: ModuleType, use: Use) -> tuple[str, Any] | None:
+    """The configuration class of the file that has all that is read of a parameter."""
+    found = [(n, v) for n, v in vars(module).items() if is_config(v) and not n.startswith("_")]
+    found = [(n, v) for n, v in found if not issubclass(v, torch.nn.Module) and not use.keys]
+    found = [(n, v) for n, v in found if set(use.attributes) <= _fields(v)]
+    own = [(n, v) for n, v in found if v.__module__ == module.__name__]
     return next(iter(own or found), None)
+
+
+def _fields(value: type) -> set[str]:
+    try:
+        return {*inspect.signature(value).parameters, *dir(value)}
+    except (TypeError, ValueError):
+        return set(dir(value))

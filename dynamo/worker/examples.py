@@ -8,7 +8,7 @@ import ast
 import linecache
 import re
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -78,7 +78,8 @@ def namespace(module: ModuleType) -> dict[str, Any]:
 
     import torch.nn.functional as functional
 
-    return {"torch": torch, "nn": torch.nn, "F": functional, "math": math, **vars(module)}
+    usual = {"torch": torch, "nn": torch.nn, "F": functional, "math": math, "SimpleNamespace": SimpleNamespace}
+    return {**usual, **vars(module)}
 
 
 def evaluate(source: str, names: dict[str, Any], what: str) -> Any:

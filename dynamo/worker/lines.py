@@ -35,27 +35,37 @@ class Project:
         return not any(path.startswith(i) and not root.startswith(i) for i in self.installed)
 
 
+Step = Any
+"""(file, first line of the function, offset of an instruction, offset of the one that ran next), where they differ by
+more than one instruction."""
+
+
 class LineTracer:
-    """A context manager; `arcs` holds (line before, line) pairs of what ran: an `if` without `else` shows its sides
-    only there.
+    """A context manager; `lines` holds the lines that ran, `steps` which instruction followed which: both sides of
+    an `if` without `else`, of a conditional expression, of `and` and `or`.
     """
 
     def __init__(self, wanted: Callable[[str], bool]) -> None:
         self.wanted = wanted
-        self.arcs: dict[str, set[tuple[int, int]]] = {}
+        self.lines: dict[str, set[int]] = {}
+        self.steps: set[Step] = set()
 
     def _call(self, frame: Any, event: str, argument: Any) -> Any:
         path = frame.f_code.co_filename
         if not self.wanted(path):
             return None
-        seen = self.arcs.setdefault(path, set())
-        last = 0
+        seen = self.lines.setdefault(path, set())
+        steps, first, last = self.steps, frame.f_code.co_firstlineno, -1
+        frame.f_trace_opcodes = True
 
         def local(frame: Any, event: str, argument: Any) -> Any:
             nonlocal last
-            if event == "line":
-                seen.add((last, frame.f_lineno))
-                last = frame.f_lineno
+            if event == "opcode":
+                if frame.f_lasti != last + 2:  # the common way, on to the next instruction, shows no branch
+                    steps.add((path, first, last, frame.f_lasti))
+                last = frame.f_lasti
+            elif event == "line":
+                seen.add(frame.f_lineno)
             return local
 
         return local
@@ -69,15 +79,6 @@ class LineTracer:
     def __exit__(self, *_: object) -> None:
         sys.settrace(self._kept)
         threading.settrace(None)
-
-
-def count(lines: dict[str, set[Any]]) -> int:
-    return sum(len(found) for found in lines.values())
-
-
-def add(into: dict[str, set[Any]], more: dict[str, set[Any]]) -> None:
-    for path, found in more.items():
-        into.setdefault(path, set()).update(found)
 
 
 def ranges(lines: set[int]) -> list[list[int]]:

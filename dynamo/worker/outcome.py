@@ -37,6 +37,8 @@ def of_call(call: Callable[..., Any], arguments: Arguments, instance: Any) -> Ou
             outcome["structure"] = re.sub(r"\s+", " ", str(structure))
             outcome["values"] = [_kept(item) for item in flat]
             outcome["gradients"] = _gradients(flat, leaves)
+        except torch.OutOfMemoryError:
+            raise
         except Exception as error:
             outcome["raised"] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     outcome["text"] = _ADDRESS.sub("0x...", "".join(text))

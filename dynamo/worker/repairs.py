@@ -4,33 +4,64 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .shapes import Tensor, resized
+from .shapes import Tensor, changed
 
 Combination = dict[str, Any]
 
 
 def after(error: BaseException, combination: Combination) -> Iterator[Combination]:
-    """Combinations that may fit better, best first."""
+    """Combinations that do what an error asks for, best first."""
+    return _repaired(error, combination, _REPAIRS)
+
+
+def guesses(error: BaseException, combination: Combination) -> Iterator[Combination]:
+    """Combinations that may get around an error that does not say what it wants."""
+    return _repaired(error, combination, _GUESSES)
+
+
+def _repaired(error: BaseException, combination: Combination, table: Any) -> Iterator[Combination]:
     text = str(error.__cause__ or error)
-    for pattern, repair in _REPAIRS:
+    for pattern, repair in table:
         found = re.search(pattern, text)
         if found is not None:
             yield from repair(combination, found)
 
 
+def speaks_of(error: BaseException, name: str) -> bool:
+    """Whether an error names a parameter, or came from a line that does something with it as if it were there."""
+    text = str(error.__cause__ or error)
+    if re.search(rf"\b{name}\b", text):
+        return True
+    if "NoneType" not in text:
+        return False
+    trace = error.__traceback__
+    lines = []
+    while trace is not None:
+        lines.append(linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    return any(re.search(rf"\b{name}\b(?!\s*=)", line) for line in lines[-3:])
+
+
 def _each(combination: Combination, change: Callable[[Tensor], Any]) -> Iterator[Combination]:
     """The combination with all tensors changed, then with one of them at a time."""
-    changed = {n: change(v) if isinstance(v, Tensor) else None for n, v in combination.items()}
-    changed = {n: v for n, v in changed.items() if v is not None}
-    if changed:
-        yield {**combination, **changed}
-    if len(changed) > 1:
-        for name, value in changed.items():
+    found = {name: changed(value, change) for name, value in combination.items()}
+    found = {name: value for name, value in found.items() if value is not None}
+    if found:
+        yield {**combination, **found}
+    if len(found) > 1:
+        for name, value in found.items():
             yield {**combination, name: value}
+
+
+def _sides(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """Input image size (32*32) doesn't match model (224*224)"""
+    height, width = int(found.group(1)), int(found.group(2) or found.group(1))
+    return _each(combination, lambda t: t.like((*t.shape[:-2], height, width)) if len(t.shape) >= 4 else None)
 
 
 def _product(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -72,12 +103,12 @@ def _broadcast(combination: Combination, found: re.Match[str]) -> Iterator[Combi
 def _rank(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """not enough values to unpack (expected 3, got 2); Expected 3D input; and their kind"""
     rank = int(found.group(1))
-    return _each(combination, lambda t: resized(t, rank))
+    return _each(combination, lambda t: t.of_rank(rank))
 
 
 def _more_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Dimension out of range (expected to be in range of [-2, 1], but got 2)"""
-    return _each(combination, lambda t: resized(t, len(t.shape) + 1))
+    return _each(combination, lambda t: t.of_rank(len(t.shape) + 1))
 
 
 def _indices(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -105,14 +136,18 @@ def _floats(combination: Combination, found: re.Match[str]) -> Iterator[Combinat
 _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combination]]], ...] = (
     (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _product),
     (r"to have (\d+) channels", _channels),
+    (r"(?:size|height|width).*(?:match|expected).*?\((\d+)(?:\s*[*x,]\s*(\d+))?\)\.?$", _sides),
     (r"of (?:length|size) (\d+),? but (?:found|got) (\d+)", _length),
     (r"normalized_shape=\[([\d, ]+)\]", _normalized),
-    (r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", _broadcast),
     (r"values to unpack \(expected (\d+)", _rank),
     (r"[Ee]xpected (?:input to be )?(?:\d-?D or )?(\d)-?D", _rank),
-    (r"Dimension out of range|too many indices for tensor", _more_rank),
     (r"'indices' to have one of|must be (?:long|int)|tensors used as indices must be", _indices),
     (r"index out of range|out of bounds", _smaller),
-    (r"cannot be converted to Scalar|Boolean value of Tensor with more than one|only one element tensors", _scalar),
     (r"scalar type (?:Float|Half)|must have the same dtype|not implemented for '(?:Long|Bool|Int)'", _floats),
+)
+
+_GUESSES: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combination]]], ...] = (
+    (r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", _broadcast),
+    (r"Dimension out of range|too many indices for tensor", _more_rank),
+    (r"cannot be converted to Scalar|Boolean value of Tensor with more than one|only one element tensors", _scalar),
 )

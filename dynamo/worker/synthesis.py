@@ -1,27 +1,43 @@
-"""Inputs for code that declares none: constructor arguments from defaults, annotations and small values; tensors
-from the layers, annotations and names; and what an error message says that it wanted instead.
+"""Inputs for code that declares none: the object to call (`constructors`), then its arguments, from what annotations,
+source, layers and names say; and what an error message says that it wanted instead.
 
 Each candidate is a source text such as `Net(16, heads=2)(torch.randn(2, 16))`; an eager run decides whether it fits.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import inspect
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 import torch
 
-from . import configs, repairs, variants
+from . import constructors, layers, reading, repairs, values, variants
 from .discover import Target
 from .errors import Unusable
 from .examples import Example, evaluate, from_call, namespace, shown_init, speaks_about
-from .shapes import Tensor, from_annotation, from_layers, from_name
+from .shapes import Tensor, render
+from .usage import Use
 
 TRIES = 48
-ANY_SHAPE = ((2, 8), (2, 4, 8), (8,), (8, 8), (2, 3, 16, 16), ())
+SLOW_SECONDS = 0.2
+ANY_SHAPE = ((2, 8), (2, 4, 8), (2,), (8,), (8, 8), (2, 3, 16, 16), ())
 """Shapes tried where no layer demands one."""
+MAIN_INPUTS = (
+    "input_ids",
+    "decoder_input_ids",
+    "pixel_values",
+    "input_features",
+    "input_values",
+    "inputs_embeds",
+    "x",
+    "inputs",
+)
+"""What models call their inputs where each of them has a default."""
 
 
 def candidates(target: Target, module: ModuleType, entries: list[dict[str, str]]) -> Iterator[Example]:
@@ -30,16 +46,52 @@ def candidates(target: Target, module: ModuleType, entries: list[dict[str, str]]
     A declared `init` without inputs is used.
     """
     given = [shown_init(target, e["init"]) for e in entries if e.get("init") and speaks_about(e, target)]
-    for made in given or constructors(target, module):
+    for text in given or constructors.texts(target, module):
         try:
-            variants.seed(0)
-            instance = evaluate(made, namespace(module), "constructor of " + target.name)
+            made = Made(text, target, module)
         except Unusable as error:
-            yield _failing(made, error)
+            yield _failing(text, error)
             continue
-        call = instance if target.method is None else getattr(instance, target.method)
-        prefix = made if target.method is None else f"{made}.{target.method}"
-        yield from _calls(target, module, prefix, call, instance)
+        prefix = text if target.method is None else f"{text}.{target.method}"
+        for combination, failed in _calls(made):
+            arguments = [v if n.startswith("*") else f"{n}={v}" for n, v in combination.items()]
+            example = from_call(target, module, f"{prefix}({', '.join(arguments)})")
+            example.origin, example.declared = "synthesised", False
+            example.build, example.failed = made.for_a_try, failed
+            yield example
+
+
+class Made:
+    """The object that a constructor's text makes. Each try gets one that no other try has changed."""
+
+    def __init__(self, text: str, target: Target, module: ModuleType) -> None:
+        self.text = text
+        self.module = module
+        self.target = target
+        began = time.monotonic()
+        self.instance = self._make()
+        self._slow = time.monotonic() - began > SLOW_SECONDS
+        self._fresh = True
+
+    def _make(self) -> Any:
+        variants.seed(0)
+        return evaluate(self.text, namespace(self.module), "constructor of " + self.target.name)
+
+    def for_a_try(self) -> Any:
+        """The object, as it was made: to copy the weights of a large model takes less time than to draw them."""
+        if self._slow and isinstance(self.instance, torch.nn.Module):
+            with contextlib.suppress(Exception):  # not everything can be copied
+                return copy.deepcopy(self.instance)
+        made = self.instance if self._fresh else self._make()
+        self._fresh = False
+        return made
+
+    @property
+    def function(self) -> Any:
+        """What is called, as Python sees it."""
+        called = self.instance if self.target.method is None else getattr(self.instance, self.target.method)
+        is_module = called is self.instance and isinstance(called, torch.nn.Module)
+        return called.forward if is_module else getattr(called, "_torchdynamo_orig_callable", called)
 
 
 def _failing(text: str, error: Unusable) -> Example:
@@ -51,90 +103,115 @@ def _failing(text: str, error: Unusable) -> Example:
     return Example("synthesised", text, build, lambda: [((), {})], declared=False)
 
 
-def constructors(target: Target, module: ModuleType) -> Iterator[str]:
-    """Source texts that make the object to call."""
-    if target.kind != "class":
-        yield target.name.partition(".")[0]
-        return
-    name = target.name.partition(".")[0]
-    try:
-        parameters = list(inspect.signature(target.value.__init__).parameters.values())[1:]
-    except (TypeError, ValueError):
-        parameters = []
-    for small in ({}, {"dim": 8, "heads": 1}, {"dim": 64, "heads": 4}):
-        arguments: list[str] = []
-        for parameter in parameters:
-            text = _constructor_argument(parameter, target, module, small)
-            if text is not None:
-                positional = parameter.kind is not parameter.KEYWORD_ONLY and len(arguments) == parameters.index(
-                    parameter
-                )
-                arguments.append(text if positional else f"{parameter.name}={text}")
-        yield f"{name}({', '.join(arguments)})"
-        if not arguments:
-            return
-
-
-def _constructor_argument(
-    parameter: inspect.Parameter, target: Target, module: ModuleType, small: dict[str, int]
-) -> str | None:
-    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or parameter.default is not parameter.empty:
-        return None
-    config = configs.text_for(parameter, target, module)
-    return config or configs.small_value(parameter.name, parameter.annotation, small)
-
-
-def _calls(target: Target, module: ModuleType, prefix: str, call: Any, instance: Any) -> Iterator[Example]:
-    queue = list(_combinations(call, instance))
+def _calls(made: Made) -> Iterator[tuple[dict[str, str], Callable[[BaseException], None]]]:
+    """Arguments as source text, each with what is to be told of a failure."""
+    parameters = _parameters(made.function)
+    ways = _Ways(made, parameters)
+    queue, later = list(ways.shown()), list(ways.any_shape())
     seen: set[str] = set()
-    while queue and len(seen) < TRIES:
-        combination = queue.pop(0)
-        text = f"{prefix}({', '.join(_argument(name, value) for name, value in combination.items())})"
-        if text in seen:
+    while (queue or later) and len(seen) < TRIES:
+        combination = (queue or later).pop(0)
+        texts = {name: render(value) for name, value in combination.items()}
+        if repr(texts) in seen:
             continue
-        seen.add(text)
-        example = from_call(target, module, text)
-        example.origin, example.declared = "synthesised", False
+        seen.add(repr(texts))
 
         def failed(error: BaseException, combination: dict[str, Any] = combination) -> None:
-            queue[:0] = list(repairs.after(error, combination))
+            queue[:0] = [*repairs.after(error, combination), *ways.with_missing(error, combination)]
+            later[:0] = repairs.guesses(error, combination)
 
-        example.failed = failed
-        yield example
-
-
-def _argument(name: str, value: Any) -> str:
-    text = value.text() if isinstance(value, Tensor) else repr(value)
-    return text if name.startswith("*") else f"{name}={text}"
+        yield texts, failed
 
 
-def _combinations(call: Any, instance: Any) -> Iterator[dict[str, Any]]:
-    """Arguments by name; a name that begins with `*` is passed by position."""
-    function = instance.forward if call is instance and isinstance(instance, torch.nn.Module) else call
+def _parameters(function: Any) -> list[inspect.Parameter]:
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        parameters = []
-    wanted = _wanted(parameters)
-    shapes: list[Tensor] = from_layers(instance) if isinstance(instance, torch.nn.Module) else []
-    shapes += [Tensor("float", shape) for shape in ANY_SHAPE]
-    for shape in shapes:
-        combination: dict[str, Any] = {}
-        for parameter in wanted:
-            keyword = parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty
-            name = parameter.name if keyword else "*" + parameter.name
-            combination[name] = _value(parameter, shape)
-        yield combination
+        return []
 
 
-def _wanted(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """The parameters to give a value: those without default, or else the well-known inputs of a model."""
-    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    required = [p for p in named if p.default is p.empty]
-    usual = [p for p in named if p.name in configs.USUAL_INPUTS]
-    variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
-    return required or configs.first_of_each_kind(usual) or named[:1] or variadic
+class _Ways:
+    """The ways to call one object."""
 
+    def __init__(self, made: Made, parameters: list[inspect.Parameter]) -> None:
+        instance, function = made.instance, made.function
+        is_module = isinstance(instance, torch.nn.Module)
+        sides = layers.sides_of(instance) if is_module else layers.SIDES
+        self.parameters = {p.name: p for p in parameters}
+        self.names = vars(made.module)
+        self.uses = reading.uses(function, getattr(function, "__self__", None), sides)
+        self.elsewhere = layers.anywhere(instance, sides) if is_module else []
+        self.elsewhere += [Tensor("float", shape) for shape in ANY_SHAPE]
 
-def _value(parameter: inspect.Parameter, shape: Tensor) -> Any:
-    return from_annotation(parameter.annotation, shape) or from_name(parameter.name, shape)
+    def shown(self) -> Iterator[dict[str, Any]]:
+        """What the source shows: first all of it, then one argument after the other in another way."""
+        wanted, own, shared = self._known()
+        first = {name: found[0] for name, found in own.items()}
+        yield self._combination(wanted, first, shared)
+        for number in range(1, max(map(len, own.values()), default=0)):
+            yield self._combination(wanted, {n: v[min(number, len(v) - 1)] for n, v in own.items()}, shared)
+        for name, found in own.items():
+            for value in found[1:]:
+                yield self._combination(wanted, {**first, name: value}, shared)
+
+    def any_shape(self) -> Iterator[dict[str, Any]]:
+        """Whatever any layer takes, and any shape at all: for what nothing is known of, then for every tensor."""
+        wanted, own, _ = self._known()
+        others = {name: found for name, found in own.items() if not isinstance(found[0], Tensor)}
+        for known in (own, others):
+            for shape in self.elsewhere:
+                yield self._combination(wanted, {name: found[0] for name, found in known.items()}, shape)
+
+    def _known(self) -> tuple[list[inspect.Parameter], dict[str, list[Any]], Tensor]:
+        """The parameters to give, what is known of some of them, and the shape that the others take."""
+        wanted = self._wanted()
+        own = {p.name: self._alternatives(p) for p in wanted}
+        own = {name: found for name, found in own.items() if found}
+        known = [v for found in own.values() for v in found if isinstance(v, Tensor) and v.kind == "float"]
+        return wanted, own, next(iter(known), self.elsewhere[0])
+
+    def _combination(self, wanted: list[inspect.Parameter], own: dict[str, Any], shape: Tensor) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for p in wanted:
+            value = own[p.name] if p.name in own else values.by_name(p.name, shape, self.uses.get(p.name))
+            if p.kind is p.VAR_KEYWORD:
+                found.update(value if isinstance(value, dict) else {})
+            else:
+                found[self._passed_as(p)] = value
+        return found
+
+    @staticmethod
+    def _passed_as(parameter: inspect.Parameter) -> str:
+        keyword = parameter.kind is parameter.KEYWORD_ONLY or parameter.default is not parameter.empty
+        return parameter.name if keyword else "*" + parameter.name
+
+    def _alternatives(self, parameter: inspect.Parameter) -> list[Any]:
+        use = self.uses.get(parameter.name, Use())
+        return values.alternatives(parameter.name, parameter.annotation, use, self.names)
+
+    def _wanted(self) -> list[inspect.Parameter]:
+        """The parameters to give a value: those without default, or else the well-known inputs of a model."""
+        parameters = list(self.parameters.values())
+        named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        required = [p for p in named if p.default is p.empty]
+        required += [p for p in parameters if p.kind is p.VAR_KEYWORD and self._keys(p)]
+        usual = [p for p in named if p.name in MAIN_INPUTS]
+        if "input_ids" in self.parameters:  # token ids make embeddings of them needless
+            usual = [p for p in usual if p.name != "inputs_embeds"]
+        variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+        return required or usual or named[:1] or variadic
+
+    def _keys(self, parameter: inspect.Parameter) -> bool:
+        use = self.uses.get(parameter.name)
+        return use is not None and bool(set(use.keys) - use.optional)
+
+    def with_missing(self, error: BaseException, combination: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The combination and the optional parameters that an error speaks of."""
+        given = {name.lstrip("*") for name in combination}
+        shape = next((v for v in combination.values() if isinstance(v, Tensor)), self.elsewhere[0])
+        absent = [p for n, p in self.parameters.items() if n not in given and p.default is not p.empty]
+        for parameter in absent:
+            if repairs.speaks_of(error, parameter.name):
+                found = self._alternatives(parameter) or [values.by_name(parameter.name, shape)]
+                for value in found[:2]:
+                    yield {**combination, parameter.name: value}

@@ -22,6 +22,7 @@ Variant = tuple[str, float]
 GIVEN: Variant = ("given", 0)
 TRIED: tuple[Variant, ...] = (
     ("draw", 1),
+    ("eval", 0),
     ("negate", 0),
     ("scale", 100),
     ("zeros", 0),
@@ -51,6 +52,7 @@ def label(variant: Variant) -> str:
         "some masked": "masks partly 0",
         "nan": "inputs with a NaN",
         "weights": f"weights times {amount:g}",
+        "eval": "the module in eval mode",
     }[kind]
 
 
@@ -129,28 +131,44 @@ def part_of_batch(given: Arguments, parts: int) -> Arguments:
     return tree_map_only(torch.Tensor, cut, given)  # type: ignore[no-any-return]
 
 
-def worth_trying(given: Arguments, has_weights: bool) -> Iterator[Variant]:
-    """The variants that change anything in these arguments."""
+def worth_trying(given: Arguments, instance: Any) -> Iterator[Variant]:
+    """The variants that change anything in these arguments or in the module that is called."""
+    training = isinstance(instance, torch.nn.Module) and instance.training
+    has_weights = isinstance(instance, torch.nn.Module) and any(True for _ in instance.parameters())
     tensors: list[torch.Tensor] = []
     tree_map_only(torch.Tensor, tensors.append, given)
     floats = any(t.is_floating_point() or t.is_complex() for t in tensors)
     masks = any(is_mask(t) for t in tensors)
     for variant in TRIED:
-        wanted = {"draw": bool(tensors), "weights": has_weights, "masks": masks, "some masked": masks}
+        wanted = {"draw": bool(tensors), "weights": has_weights, "masks": masks, "some masked": masks, "eval": training}
         if wanted.get(variant[0], floats):
             yield variant
 
 
 @contextmanager
-def weights(instance: Any, variant: Variant) -> Iterator[None]:
-    """Scales a module's floating-point parameters for a variant, and puts them back."""
-    if variant[0] != "weights" or not isinstance(instance, torch.nn.Module):
+def applied(instance: Any, variant: Variant) -> Iterator[None]:
+    """What a variant does to the module itself (its mode, its weights), and undoes."""
+    if not isinstance(instance, torch.nn.Module) or variant[0] not in ("weights", "eval"):
         yield
-        return
+    elif variant[0] == "eval":
+        modes = [(module, module.training) for module in instance.modules()]
+        instance.eval()
+        try:
+            yield
+        finally:
+            for module, mode in modes:
+                module.training = mode
+    else:
+        with _scaled(instance, variant[1]):
+            yield
+
+
+@contextmanager
+def _scaled(instance: torch.nn.Module, amount: float) -> Iterator[None]:
     kept = [(p, p.detach().clone()) for p in instance.parameters() if p.is_floating_point()]
     with torch.no_grad():
         for parameter, _ in kept:
-            parameter.mul_(variant[1])
+            parameter.mul_(amount)
     try:
         yield
     finally:

@@ -105,11 +105,92 @@ def test_a_comment_above_the_class(check: Check) -> None:
             """,
             "Block(16, 2, 0.1)(torch.randn(2, 5, 16), torch.ones(2, 5, dtype=torch.bool))",
         ),
+        (
+            """
+            class Tagger(nn.Module):
+                def __init__(self, vocab_size, hidden):
+                    super().__init__()
+                    self.embed = nn.Embedding(vocab_size, hidden)
+                    self.rnn = nn.GRU(hidden, hidden, batch_first=True)
+                def forward(self, text, lengths, state):
+                    x = nn.utils.rnn.pack_padded_sequence(
+                        self.embed(text), lengths, batch_first=True, enforce_sorted=False
+                    )
+                    return self.rnn(x, state)[1]
+            """,
+            "Tagger(128, 16)(torch.randint(0, 128, (2, 5)), torch.randint(1, 6, (2,)), torch.randn(1, 2, 16))",
+        ),
+        (
+            """
+            class Batch(nn.Module):
+                def __init__(self, cfg: dict):
+                    super().__init__()
+                    self.embed = nn.Embedding(cfg["vocab_size"], cfg["dim"])
+                    self.layer = nn.Linear(4, cfg["dim"])
+                    self.act = nn.GELU() if cfg.get("gelu") else nn.ReLU()
+                def forward(self, batch):
+                    x = self.embed(batch["tokens"]) + self.layer(batch["features"])[:, None]
+                    return self.act(x * batch["mask"] if "mask" in batch else x)
+            """,
+            "Batch({'vocab_size': 128, 'dim': 16})"
+            "({'tokens': torch.randint(0, 128, (2, 5)), 'features': torch.randn(2, 4)})",
+        ),
+        (
+            """
+            from typing import NamedTuple, Optional
+            class Inputs(NamedTuple):
+                tokens: torch.Tensor
+                mask: Optional[torch.Tensor] = None
+            class Named(nn.Module):
+                def __init__(self, args):
+                    super().__init__()
+                    self.embed = nn.Embedding(args.vocab_size, args.dim)
+                def forward(self, *, inputs: Inputs):
+                    return self.embed(inputs.tokens)
+            """,
+            "Named(SimpleNamespace(vocab_size=128, dim=16))(inputs=Inputs(tokens=torch.randint(0, 128, (2, 5))))",
+        ),
+        (
+            """
+            class Part(nn.Module):
+                def __init__(self, planes, stride):
+                    super().__init__()
+                    self.conv = nn.Conv1d(planes, planes, 3, stride)
+                def forward(self, x):
+                    return self.conv(x)
+            class Points(nn.Module):
+                def __init__(self, block, depths):
+                    super().__init__()
+                    self.parts = nn.ModuleList([block(3, 1) for _ in range(depths[0])])
+                def forward(self, points):
+                    x = points.transpose(1, 2)
+                    for part in self.parts:
+                        x = part(x)
+                    return x
+            """,
+            "Points(Part, [2, 2])(torch.randn(2, 32, 3))",
+        ),
+        (
+            """
+            class Pixels(nn.Module):
+                def __init__(self, image_size=48, heads: list[int] = [2]):
+                    super().__init__()
+                    self.image_size = image_size
+                    self.conv = nn.Conv2d(3, 4, 8, 8)
+                    self.text = nn.Embedding(100, 4)
+                def forward(self, pixels=None, words=None):
+                    if words is None:
+                        raise ValueError("You have to specify words")
+                    assert pixels.shape[-1] == self.image_size
+                    return self.conv(pixels).flatten(2).sum() + self.text(words)
+            """,
+            "Pixels()(pixels=torch.randn(2, 3, 48, 48), words=torch.randint(0, 100, (2, 5)))",
+        ),
         ("def f(a, b, scale: float, flag: bool):\n    return (a @ b.T) * scale\n", None),
     ],
 )
 def test_inputs_are_made_from_what_the_code_says(check: Check, text: str, inputs: str | None) -> None:
-    found = check(text, names=() if inputs else ("f",))
+    found = check(text, names=(inputs.partition("(")[0] if inputs else "f",))
     assert found.origin == "synthesised"
     if inputs is not None:
         assert found.inputs == inputs

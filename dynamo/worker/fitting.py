@@ -1,0 +1,186 @@
+"""Finds inputs that a target accepts: the first example whose eager run does not fail, on the first device whose memory
+does, with smaller batches where that helps.
+"""
+
+from __future__ import annotations
+
+import bdb
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from . import compare, devices, lines, positions, variants
+from .discover import Target
+from .errors import Unusable, describe
+from .examples import Arguments, Example
+from .variants import GIVEN, Variant
+
+SMALLEST_PART = 16
+
+
+class Room:
+    """What memory allows: the device, and to how many parts batches are cut."""
+
+    def __init__(self, possible: list[str], parts: int = 1) -> None:
+        self.possible = possible
+        self.parts = parts
+        self.notes: list[str] = []
+
+    @property
+    def device(self) -> str:
+        return self.possible[0]
+
+    def short(self) -> bool:
+        """Memory was short: half the batch, at last another device. False where nothing is left to try."""
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        if self.parts < SMALLEST_PART:
+            self.parts *= 2
+            return True
+        return self.next_device("ran out of memory")
+
+    def next_device(self, why: str) -> bool:
+        if len(self.possible) == 1:
+            return False
+        self.notes = [f"on {self.possible[1]}: {self.device} {why}"]
+        self.possible, self.parts = self.possible[1:], 1
+        return True
+
+    def said(self) -> list[str]:
+        """What the user is to know of it."""
+        if self.parts == 1:
+            return self.notes
+        return [*self.notes, f"batches are cut to 1/{self.parts}: out of memory on {self.device}"]
+
+
+class Run:
+    """One call: which arguments of the example, which variant of them, and what came of it."""
+
+    def __init__(self, call: int, variant: Variant) -> None:
+        self.call = call
+        self.variant = variant
+        self.raised: BaseException | None = None
+        self.value: Any = None
+        self.lines: dict[str, set[int]] = {}
+        self.steps: set[lines.Step] = set()
+
+
+class Fit:
+    """An example that the target accepts: the instance, what makes its arguments, and where it runs."""
+
+    def __init__(self, target: Target, example: Example, room: Room, contains: Callable[[str], bool]) -> None:
+        self.target = target
+        self.example = example
+        self.device = room.device
+        self.parts = room.parts
+        self.contains = contains
+        variants.seed(0)
+        self.instance = devices.move(example.build(), room.device)
+        variants.seed(0)
+        self.calls = len(example.inputs())
+        self.state = compare.state(self.instance)
+
+    @property
+    def callable(self) -> Any:
+        return self.instance if self.target.method is None else getattr(self.instance, self.target.method)
+
+    def arguments(self, run: Run) -> Arguments:
+        made = variants.arguments(lambda: self.example.inputs()[run.call], run.variant)
+        if self.parts > 1:
+            made = variants.part_of_batch(made, self.parts)
+        return devices.move(made, self.device)  # type: ignore[no-any-return]
+
+    def eager(self, run: Run) -> Run:
+        """Makes a run without compiling. Raises where memory is short; whatever else is raised is kept in the run."""
+        tracer = lines.LineTracer(self.contains)
+        compare.restore(self.instance, self.state)
+        try:
+            arguments = self.arguments(run)
+            call = self.callable
+            variants.seed(0)
+            with variants.applied(self.instance, run.variant), torch.compiler.set_stance("force_eager"), tracer:
+                run.value = call(*arguments[0], **arguments[1])
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            run.raised = error
+        run.lines, run.steps = tracer.lines, tracer.steps
+        return run
+
+
+class Finder:
+    """Looks for inputs of one target. `room` is what is left to try when memory is short later."""
+
+    def __init__(
+        self, target: Target, contains: Callable[[str], bool], room: Room, until: float, *, again: bool = False
+    ) -> None:
+        self.target = target
+        self.contains = contains
+        self.room = room
+        self.until = until
+        self.again = again
+        """Whether the example was run before, by another process: it counts whatever it raises."""
+
+    def find(self, each: Callable[[], Iterable[Example]]) -> tuple[Fit, list[Run]]:
+        """The fit, and its runs on the arguments as given; raises `Unusable`."""
+        while True:
+            try:
+                return self._on_device(each())
+            except torch.OutOfMemoryError as error:
+                if not self.room.short():
+                    raise Unusable(f"{self.target.name} does not fit into memory: {describe(error)}") from error
+            except Unusable as error:
+                if time.monotonic() > self.until or not self.room.next_device(f"failed ({error})"):
+                    raise
+
+    def _on_device(self, examples: Iterable[Example]) -> tuple[Fit, list[Run]]:
+        tried: list[str] = []
+        for example in examples:
+            try:
+                fit = Fit(self.target, example, self.room, self.contains)
+                runs = [fit.eager(Run(call, GIVEN)) for call in range(fit.calls)]
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as error:
+                raised: BaseException = error
+            else:
+                if self.again or any(self._fits(example, run) for run in runs):
+                    return fit, runs
+                raised = next(r.raised for r in runs if r.raised is not None)
+            tried.append(f"{example.text}: {describe(raised, self.contains)}")
+            if example.declared:
+                name, origin = self.target.name, example.origin
+                raise Unusable(f"{name} does not run on its declared inputs ({origin}): {tried[-1]}")
+            example.failed(raised)
+            if time.monotonic() > self.until:
+                break
+        raise Unusable(nothing_fits(self.target, tried))
+
+    def _fits(self, example: Example, run: Run) -> bool:
+        return run.raised is None or (example.declared and self.raised_on_purpose(run.raised))
+
+    def raised_on_purpose(self, error: BaseException) -> bool:
+        """Whether a `raise` or `assert` of the user's own code raised it: a path through the code, not inputs that
+        do not fit.
+        """
+        if isinstance(error, bdb.BdbQuit):  # a debugger that found no input
+            return True
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        if trace is None:
+            return False
+        path = trace.tb_frame.f_code.co_filename
+        return self.contains(path) and positions.raises(path, trace.tb_lineno)
+
+
+def nothing_fits(target: Target, tried: list[str]) -> str:
+    """One line: what was tried first, for it is the likeliest, and what to write."""
+    name = target.name
+    head, dot, method = name.partition(".")
+    call = f"{head}(...){dot}{method}(torch.randn(...))" if target.kind == "class" else f"{name}(torch.randn(...))"
+    count = f"the likeliest of {len(tried)} tries" if len(tried) > 1 else "the one try"
+    what = f"{count}: {tried[0]}" if tried else "nothing to try"
+    return f"no inputs found for {name} ({what}); write them above it: # graphmend: example {call}"

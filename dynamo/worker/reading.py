@@ -1,0 +1,386 @@
+"""Reads a function's source and fills in `Use`s: one pass in the order of the text, through the modules and methods
+that get a parameter.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from typing import Any
+
+import torch
+
+from . import layers, usage
+from .definitions import definition_of, globals_of, parameters_of
+from .shapes import LENGTH
+from .usage import Known, Ref, ShapeOf, Use, Value
+
+DEEPEST = 8
+MOST_STEPS = 20_000
+
+_SAME_SHAPE_METHODS = frozenset(
+    "float half double bfloat16 long int bool to type contiguous clone detach cuda cpu abs neg relu sigmoid tanh exp"
+    " clamp requires_grad_ type_as masked_fill softmax log_softmax".split()
+)
+_SAME_SHAPE_FUNCTIONS = frozenset(
+    "relu gelu silu tanh sigmoid softmax log_softmax dropout normalize layer_norm leaky_relu elu clamp abs exp log"
+    " nan_to_num checkpoint as_tensor".split()
+)
+_SAME_SHAPE_LAYERS = (
+    torch.nn.Identity,
+    torch.nn.Dropout,
+    torch.nn.ReLU,
+    torch.nn.GELU,
+    torch.nn.SiLU,
+    torch.nn.Tanh,
+    torch.nn.Sigmoid,
+    torch.nn.LeakyReLU,
+    torch.nn.LayerNorm,
+    torch.nn.BatchNorm1d,
+    torch.nn.BatchNorm2d,
+    torch.nn.BatchNorm3d,
+    torch.nn.GroupNorm,
+)
+
+
+def uses(function: Any, instance: Any, sides: tuple[int, ...], *, of_tensors: bool = True) -> dict[str, Use]:
+    """The uses of a function's parameters. `instance` is what the first one is, where the function is a method.
+
+    In a constructor nothing is a tensor: `args.dim` is a setting there, and a method of tensors in a `forward`.
+    """
+    found: dict[str, Use] = {}
+    definition = definition_of(function)
+    if definition is None:
+        return found
+    names: dict[str, Value] = {}
+    for position, argument in enumerate(parameters_of(definition)):
+        if position == 0 and instance is not None:
+            names[argument] = Known(instance)
+        else:
+            found[argument] = Use()
+            names[argument] = Ref(found[argument])
+    _Reader(_Budget(sides, of_tensors), names, globals_of(function), 0).block(definition.body)
+    return found
+
+
+class _Budget:
+    def __init__(self, sides: tuple[int, ...], of_tensors: bool) -> None:
+        self.sides = sides
+        self.tensor = torch.Tensor if of_tensors else object
+        self.steps = MOST_STEPS
+
+
+class _Reader:
+    """Follows values through one function's body."""
+
+    def __init__(self, budget: _Budget, names: dict[str, Value], around: dict[str, Any], depth: int) -> None:
+        self.budget = budget
+        self.names = names
+        self.around = around
+        self.depth = depth
+        self.returned: Value = None
+
+    # statements
+
+    def block(self, body: list[Any]) -> None:
+        for statement in body:
+            self._statement(statement)
+
+    def _statement(self, node: Any) -> None:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return
+        if isinstance(node, ast.Assign):
+            value = self.value(node.value)
+            for target in node.targets:
+                self._bind(target, value)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._bind(node.target, self.value(node.value))
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            self._bind(node.target, self._item(self.value(node.iter)))
+            self.block(node.body)
+        elif isinstance(node, ast.Return):
+            self.returned = self.value(node.value) if node.value is not None else None
+        else:
+            for _, field in ast.iter_fields(node):
+                for child in field if isinstance(field, list) else [field]:
+                    if isinstance(child, ast.expr):
+                        self.value(child)
+                    elif isinstance(child, (ast.stmt, ast.withitem, ast.ExceptHandler)):
+                        self._statement(child)
+
+    def _bind(self, target: Any, value: Value) -> None:
+        if isinstance(target, ast.Name):
+            self.names[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for item, part in zip(target.elts, self._parts(value, target.elts)):  # noqa: B905
+                self._bind(item, part)
+
+    def _parts(self, value: Value, targets: list[Any]) -> list[Value]:
+        nothing: list[Value] = [None] * len(targets)
+        starred = any(isinstance(target, ast.Starred) for target in targets)
+        if isinstance(value, tuple):
+            return list(value) if len(value) == len(targets) and not starred else nothing
+        if isinstance(value, ShapeOf):
+            (value.ref.has_least if starred else value.ref.has_rank)(len(targets) - starred)
+        elif isinstance(value, Ref) and not value.back:
+            value.use.items = max(value.use.items, len(targets) - starred)
+            return [Ref(value.use.of_item()) for _ in targets]
+        return nothing
+
+    def _item(self, value: Value) -> Value:
+        """What a loop over a value binds first."""
+        if isinstance(value, tuple):
+            return value[0] if value else None
+        if isinstance(value, Known):
+            return _first_layer(value.value)
+        if isinstance(value, Ref):
+            value.use.iterated = True
+            return Ref(value.use.of_item())
+        return None
+
+    # expressions
+
+    def value(self, node: Any) -> Value:
+        self.budget.steps -= 1
+        if self.budget.steps < 0:
+            return None
+        read = getattr(self, "_" + type(node).__name__.lower(), None)
+        return read(node) if read is not None else self._others(node)
+
+    def _others(self, node: Any) -> Value:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.comprehension):
+                self._bind(child.target, self._item(self.value(child.iter)))
+            elif isinstance(child, (ast.expr, ast.keyword)):
+                self.value(child)
+        return None
+
+    def _listcomp(self, node: Any) -> Value:
+        for generator in node.generators:
+            self._bind(generator.target, self._item(self.value(generator.iter)))
+        self.value(node.elt)
+        return None
+
+    _generatorexp = _setcomp = _listcomp
+
+    def _name(self, node: Any) -> Value:
+        if node.id in self.names:
+            return self.names[node.id]
+        found = self.around.get(node.id, getattr(builtins, node.id, None))
+        return None if found is None else Known(found)
+
+    def _tuple(self, node: Any) -> Value:
+        return tuple(self.value(item) for item in node.elts)
+
+    _list = _tuple
+
+    def _constant(self, node: Any) -> Value:
+        return Known(node.value)
+
+    def _unaryop(self, node: Any) -> Value:
+        return self.value(node.operand)
+
+    def _ifexp(self, node: Any) -> Value:
+        self.value(node.test)
+        body, other = self.value(node.body), self.value(node.orelse)
+        return body if isinstance(body, Ref) else other if isinstance(other, Ref) else body
+
+    def _binop(self, node: Any) -> Value:
+        left, right = self.value(node.left), self.value(node.right)
+        if isinstance(node.op, ast.MatMult):
+            if isinstance(left, Ref) and isinstance(right, Known) and isinstance(right.value, torch.Tensor):
+                size = right.value.shape[-2 if right.value.dim() > 1 else -1]
+                for tensor in layers.features(size):
+                    left.wants(tensor)
+            return None
+        return left if isinstance(left, Ref) else right if isinstance(right, Ref) else None
+
+    def _compare(self, node: Any) -> Value:
+        """`"mask" in batch` makes a key optional."""
+        asked = node.left.value if isinstance(node.left, ast.Constant) else None
+        for operator, other in zip(node.ops, node.comparators):  # noqa: B905
+            value = self.value(other)
+            if isinstance(value, Ref) and isinstance(operator, (ast.In, ast.NotIn)) and isinstance(asked, str):
+                value.use.optional.add(asked)
+        self.value(node.left)
+        return None
+
+    def _attribute(self, node: Any) -> Value:
+        base = self.value(node.value)
+        if isinstance(base, Known):
+            try:
+                return Known(getattr(base.value, node.attr))
+            except Exception:
+                return None
+        if not isinstance(base, Ref):
+            return None
+        if hasattr(self.budget.tensor, node.attr):
+            base.use.methods.add(node.attr)
+        if node.attr == "shape":
+            return ShapeOf(base)
+        if node.attr in ("T", "mT"):
+            return base.by(usage.transposed(-2, -1))
+        if hasattr(self.budget.tensor, node.attr) or base.back:
+            return None
+        return Ref(base.use.attributes.setdefault(node.attr, Use()))
+
+    def _subscript(self, node: Any) -> Value:
+        base, index = self.value(node.value), node.slice
+        if isinstance(index, ast.Constant) and isinstance(index.value, str):
+            return Ref(base.use.keys.setdefault(index.value, Use())) if isinstance(base, Ref) else None
+        number = _integer(index)
+        if isinstance(base, ShapeOf):
+            if number is not None:
+                base.ref.has_least(number + 1 if number >= 0 else -number)
+            return None
+        if isinstance(base, Known):
+            return _first_layer(base.value) if number is not None else None
+        if not isinstance(base, Ref):
+            return None
+        if isinstance(index, ast.Tuple):
+            return _indexed(base, index.elts)
+        if isinstance(index, ast.Slice):
+            return base
+        self.value(index)
+        if number is not None and not base.back:
+            base.use.items = max(base.use.items, number + 1)
+            return Ref(base.use.of_item())
+        return base.by(usage.inserted(0, LENGTH)) if number is not None else None
+
+    def _call(self, node: Any) -> Value:
+        arguments = [self.value(a.value if isinstance(a, ast.Starred) else a) for a in node.args]
+        keywords = {k.arg: self.value(k.value) for k in node.keywords}
+        if isinstance(node.func, ast.Attribute):
+            base = self.value(node.func.value)
+            if isinstance(base, Ref):
+                return self._method(base, node, arguments)
+        callee = self.value(node.func)
+        if isinstance(callee, Ref):
+            callee.use.calls = len(arguments)
+            return None
+        if isinstance(callee, Known):
+            return self._enter(callee.value, arguments, keywords, node)
+        return None
+
+    # calls
+
+    def _method(self, base: Ref, node: Any, arguments: list[Value]) -> Value:
+        name, numbers = node.func.attr, [_integer(a) for a in node.args]
+        whole = [n for n in numbers if n is not None]
+        if hasattr(self.budget.tensor, name):
+            base.use.methods.add(name)
+        if name in _SAME_SHAPE_METHODS:
+            return base
+        if name == "size":
+            if whole:
+                base.has_least(whole[0] + 1 if whole[0] >= 0 else -whole[0])
+            return None if whole else ShapeOf(base)
+        if name == "get" and node.args and isinstance(node.args[0], ast.Constant):
+            key = node.args[0].value
+            if not isinstance(key, str):
+                return None
+            base.use.optional.add(key)
+            return Ref(base.use.keys.setdefault(key, Use()))
+        if name in ("transpose", "swapaxes") and len(whole) == 2:
+            return base.by(usage.transposed(*whole))
+        if name == "permute" and whole and len(whole) == len(numbers):
+            base.has_rank(len(whole))
+            return base.by(usage.permuted(tuple(whole)))
+        if name == "unsqueeze" and whole:
+            return base.by(usage.without(whole[0]))
+        if name in ("view", "reshape") and len(numbers) == 2 and numbers[0] == -1:
+            return base.by(usage.last_of_two)
+        if name == "flatten" and whole == [1]:
+            return base.by(usage.last_of_two)
+        if not hasattr(self.budget.tensor, name) and not base.back:
+            called = base.use.attributes.setdefault(name, Use())
+            called.calls = len(arguments)
+        return None
+
+    def _enter(self, callee: Any, arguments: list[Value], keywords: dict[Any, Value], node: Any) -> Value:
+        first = arguments[0] if arguments else None
+        if isinstance(callee, torch.nn.Sequential):
+            for layer in callee:
+                first = self._enter(layer, [first], {}, node)
+            return first
+        if isinstance(callee, torch.nn.Module):
+            for position, value in (*enumerate(arguments), *keywords.items()):
+                for item in value if isinstance(value, tuple) else (value,):
+                    if isinstance(item, Ref):
+                        for tensor in layers.demands(callee, position, self.budget.sides):
+                            item.wants(tensor)
+            if type(callee).__module__.startswith("torch."):
+                return first if isinstance(callee, _SAME_SHAPE_LAYERS) else None
+            return self._follow(callee.forward, arguments, keywords)
+        name = getattr(callee, "__name__", "")
+        if name in ("enumerate", "list", "tuple", "reversed", "iter", "zip"):
+            return self._loop(name, arguments)
+        if name in _SAME_SHAPE_FUNCTIONS:
+            return first
+        if name == "flatten":
+            return first.by(usage.last_of_two) if isinstance(first, Ref) else None
+        own = not str(getattr(callee, "__module__", "")).startswith(("torch", "builtins"))
+        return self._follow(callee, arguments, keywords) if own and inspect.isroutine(callee) else None
+
+    def _loop(self, name: str, arguments: list[Value]) -> Value:
+        items = tuple(self._item(value) for value in arguments)
+        if name == "enumerate":
+            return ((None, *items[:1]),)
+        return (items,) if name == "zip" else items[:1]
+
+    def _follow(self, function: Any, arguments: list[Value], keywords: dict[Any, Value]) -> Value:
+        """Reads a function of the user's that gets any of the values."""
+        concerned = any(isinstance(v, Ref) for v in (*arguments, *keywords.values()))
+        definition = definition_of(function) if concerned and self.depth < DEEPEST else None
+        if definition is None:
+            return None
+        names = parameters_of(definition)
+        bound: dict[str, Value] = {}
+        owner = getattr(function, "__self__", None)
+        given = ([Known(owner)] if owner is not None else []) + arguments
+        bound.update(zip(names, given))  # noqa: B905
+        bound.update({name: value for name, value in keywords.items() if name in names})
+        reader = _Reader(self.budget, bound, globals_of(function), self.depth + 1)
+        reader.block(definition.body)
+        return reader.returned
+
+
+def _first_layer(value: Any) -> Value:
+    if isinstance(value, (torch.nn.ModuleList, torch.nn.Sequential, list, tuple)) and len(value):
+        return Known(value[0])
+    return None
+
+
+def _integer(node: Any) -> int | None:
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        return None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _indexed(base: Ref, index: list[Any]) -> Value:
+    """`x[:, 0]`, `x[..., 3]`, `x[:, None]`."""
+    if any(isinstance(i, ast.Constant) and i.value is Ellipsis for i in index):
+        number = _integer(index[-1])
+        if number is not None and not base.back:
+            base.use.least_last = max(base.use.least_last, number + 1)
+        return None
+    news = [isinstance(i, ast.Constant) and i.value is None for i in index]
+    own = [i for i, new in zip(index, news) if not new]  # noqa: B905
+    base.has_least(len(own))
+    numbers = [_integer(i) for i in own]
+    if len(own) == 2 and not base.back:
+        ends = [_integer(own[1].upper)] if isinstance(own[1], ast.Slice) and own[1].upper is not None else []
+        constants = [n + 1 for n in numbers[1:] if n is not None and n >= 0] + [n for n in ends if n and n > 0]
+        base.use.least_last = max([base.use.least_last, *constants])
+    dropped = [axis for axis, i in enumerate(own) if not isinstance(i, ast.Slice)]
+    for axis in reversed(dropped):
+        base = base.by(usage.inserted(axis, LENGTH))
+    made = 0
+    for i, new in zip(index, news):  # noqa: B905
+        if new:
+            base = base.by(usage.without(made))
+        made += new or isinstance(i, ast.Slice)
+    return base

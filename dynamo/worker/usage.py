@@ -1,0 +1,144 @@
+"""How a function uses its parameters, as its source shows: which layers each one reaches, what is unpacked, indexed,
+called, or looked up by name in it.
+
+A hint and no proof: names are followed in the order of the text, and an eager run decides whether the inputs fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .shapes import Tensor
+
+Back = Callable[[Any], Any]
+"""From the shape of what was made of a parameter to the shape that the parameter must have; None where none will do."""
+
+
+class Use:
+    """What is known about one parameter, or about one item of it."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []
+        """What the layers accept that get it, first use first."""
+        self.rank: int | None = None
+        self.least_rank = 0
+        self.least_last = 0
+        """The last dimension has at least so many elements: the largest constant index, and one more."""
+        self.keys: dict[str, Use] = {}
+        self.optional: set[str] = set()
+        """Keys that it is asked for before they are used."""
+        self.attributes: dict[str, Use] = {}
+        self.items = 0
+        """How many items it is unpacked into, or the largest constant index, and one more."""
+        self.iterated = False
+        self.item: Use | None = None
+        self.methods: set[str] = set()
+        """Which methods and attributes of tensors it is asked for."""
+        self.calls: int | None = None
+        """How many positional arguments it is called with."""
+
+    @property
+    def is_sequence(self) -> bool:
+        return self.iterated or self.items > 0
+
+    def of_item(self) -> Use:
+        self.item = self.item or Use()
+        return self.item
+
+    def wants(self, tensor: Tensor) -> None:
+        if all(known.text() != tensor.text() for known in self.tensors):
+            self.tensors.append(tensor)
+
+
+class Ref:
+    """A value made from a parameter by steps that only move its dimensions."""
+
+    def __init__(self, use: Use, back: tuple[Back, ...] = ()) -> None:
+        self.use = use
+        self.back = back
+
+    def by(self, step: Back) -> Ref:
+        return Ref(self.use, (*self.back, step))
+
+    def wants(self, tensor: Tensor) -> None:
+        """Some layer accepts `tensor` here."""
+        shape: Any = tensor.shape
+        for step in reversed(self.back):
+            shape = step(shape)
+            if shape is None:
+                return
+        made = tensor.like(tuple(shape))
+        if made is not None:
+            self.use.wants(made)
+
+    def has_rank(self, rank: int) -> None:
+        if not self.back:
+            self.use.rank = self.use.rank or rank
+
+    def has_least(self, rank: int) -> None:
+        if not self.back:
+            self.use.least_rank = max(self.use.least_rank, rank)
+
+
+class ShapeOf:
+    """`x.shape` or `x.size()` of a value."""
+
+    def __init__(self, ref: Ref) -> None:
+        self.ref = ref
+
+
+class Known:
+    """A value that exists already: a module, a size, a function."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+Value = Any
+"""`Ref`, `ShapeOf`, `Known`, a tuple of values, or None: anything that nothing is known about."""
+
+
+def transposed(one: int, other: int) -> Back:
+    def back(shape: Any) -> Any:
+        if not (-len(shape) <= one < len(shape) and -len(shape) <= other < len(shape)):
+            return None
+        sizes = list(shape)
+        sizes[one], sizes[other] = sizes[other], sizes[one]
+        return tuple(sizes)
+
+    return back
+
+
+def permuted(order: tuple[int, ...]) -> Back:
+    def back(shape: Any) -> Any:
+        if sorted(n % len(order) for n in order) != list(range(len(shape))):
+            return None
+        return tuple(shape[[n % len(order) for n in order].index(axis)] for axis in range(len(order)))
+
+    return back
+
+
+def without(axis: int) -> Back:
+    """Back from `unsqueeze(axis)`."""
+
+    def back(shape: Any) -> Any:
+        at = axis if axis >= 0 else len(shape) + axis
+        return (*shape[:at], *shape[at + 1 :]) if 0 <= at < len(shape) else None
+
+    return back
+
+
+def inserted(axis: int, size: int) -> Back:
+    """Back from taking one element along an axis."""
+
+    def back(shape: Any) -> Any:
+        at = axis if axis >= 0 else len(shape) + 1 + axis
+        return (*shape[:at], size, *shape[at:]) if 0 <= at <= len(shape) else None
+
+    return back
+
+
+def last_of_two(shape: Any) -> Any:
+    """Back from a `view(-1, n)` or `flatten(1)`: a matrix is one already."""
+    return shape if len(shape) == 2 else None
