@@ -43,6 +43,43 @@ class Handshake(NamedTuple):
     fork: bool
 
 
+class _Job:
+    """A check that is under way: who waits for it, and what it said so far."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self.tell = tell
+        self.begun: dict[str, Any] = {}
+        self.targets: list[dict[str, Any]] = []
+
+    def take(self, message: dict[str, Any]) -> None:
+        if self.answer.done():
+            return
+        if "end" in message:
+            self.answer.set_result(message)
+        elif "target" in message:
+            self.targets.append(message["target"])
+        elif "begun" in message:
+            self.begun = message["begun"]
+        else:
+            self.tell(message["stage"])
+
+    def whole(self, found: dict[str, Any]) -> dict[str, Any]:
+        """The last message with the targets; one that was not done says why, and those after it that they wait."""
+        if "result" in found:
+            return {**found, "result": {**found["result"], "targets": self.targets}}
+        missing = self.begun.get("names", ())[len(self.targets) :]
+        if not missing or not self.targets:
+            return found
+        reasons = [found.get("problem") or "the check was cancelled"]
+        reasons += [f"not checked: the check ended with {missing[0]}"] * (len(missing) - 1)
+        failed = [
+            {"name": name, "status": "failed", "problem": f"{name}: {reason}"}
+            for name, reason in zip(missing, reasons, strict=True)
+        ]
+        return {**found, "result": {**self.begun, "targets": [*self.targets, *failed]}}
+
+
 class Worker:
     """A worker that has said hello. Where it can fork it takes many checks, else one (and must be started anew)."""
 
@@ -55,7 +92,7 @@ class Worker:
         self.once = once
         self._process = process
         self._errors = errors
-        self._waiting: dict[int, tuple[asyncio.Future[dict[str, Any]], Callable[[str], None]]] = {}
+        self._waiting: dict[int, _Job] = {}
         self._numbers = 0
         self._stamp = torch_stamp(hello.executable)
         self._reader = asyncio.create_task(self._read())
@@ -120,22 +157,23 @@ class Worker:
     async def check(self, job: dict[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
         """The worker's last message about a job. Raises `WorkerDied`; ends the job where the caller is cancelled."""
         number = job["id"]
-        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = (answer, tell)
+        waiting = self._waiting[number] = _Job(tell)
         try:
             await self._send(job)
-            found = await asyncio.wait_for(answer, job["timeout"] + (0.0 if self.once else GRACE_SECONDS))
-            return {**found, "output": (await self._errors).decode("utf-8", "replace")} if self.once else found
+            found = await asyncio.wait_for(waiting.answer, job["timeout"] + (0.0 if self.once else GRACE_SECONDS))
+            if self.once:
+                found["output"] = (await self._errors).decode("utf-8", "replace")
+            return waiting.whole(found)
         except asyncio.TimeoutError:
             self.kill()
-            return {"problem": "no answer in the time allowed", "end": "timeout"}
+            return waiting.whole({"problem": "no answer in the time allowed", "end": "timeout"})
         except asyncio.CancelledError:
             self._cancel(number)
             raise
         except WorkerDied as error:
             if not self.once:
                 raise
-            return {"problem": str(error), "end": "died"}  # the process was the check's own
+            return waiting.whole({"problem": str(error), "end": "died"})  # the process was the check's own
         finally:
             self._waiting.pop(number, None)
 
@@ -164,19 +202,14 @@ class Worker:
                 if "warm" in message:
                     self.memory = message["memory"]
                     continue
-                answer, tell = self._waiting.get(message["id"], (None, None))
-                if answer is None or tell is None or answer.done():
-                    continue
-                if "end" in message:
-                    answer.set_result(message)
-                else:
-                    tell(message["stage"])
+                if message["id"] in self._waiting:
+                    self._waiting[message["id"]].take(message)
         finally:
             if self._waiting:
                 error = WorkerDied(await self._reason())
-                for answer, _ in self._waiting.values():
-                    if not answer.done():
-                        answer.set_exception(error)
+                for job in self._waiting.values():
+                    if not job.answer.done():
+                        job.answer.set_exception(error)
 
     async def _reason(self) -> str:
         status = await self._process.wait()

@@ -81,7 +81,8 @@ class Service:
         finally:
             self._busy[key] -= 1
             self._idle_later(key)
-        if self._store is not None and answer.get("result") and not answer["result"].get("problem") and not more:
+        done = answer.get("end") == "done" and not answer["result"].get("problem")
+        if self._store is not None and done and not more:
             self._store.keep(request, torch_stamp(request.interpreter), answer)
         return _report(request, answer)
 

@@ -21,21 +21,22 @@ from .errors import Unusable, describe
 from .lines import Project
 from .session import Session
 
-Progress = Callable[[str], None]
 
+def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """The whole check, as plain data: `problem` is set where it could not be made at all.
 
-def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """The whole check, as plain data. `problem` is set where it could not be made at all."""
+    Each target's report is said as soon as it is there: a target that hangs or crashes costs no other one's.
+    """
     began = time.monotonic()
     torch.set_num_threads(warmup.THREADS)
     project = Project(job["roots"])
     sites = discover.CompileSites(count_only)
     path = job["path"]
     name = os.path.basename(path)
-    answer: dict[str, Any] = {"torch": torch.__version__, "targets": [], "problem": None, "note": ""}
+    answer: dict[str, Any] = {"torch": torch.__version__, "problem": None, "note": ""}
     try:
         possible, answer["note"] = devices.candidates(job["device"])
-        progress(f"importing {name}")
+        say({"stage": f"importing {name}"})
         sites.install()
         module = _import(job, project)
         targets = discover.find(module, job["names"] or _configured_names(job, module), sites)
@@ -44,13 +45,13 @@ def run(job: dict[str, Any], progress: Progress) -> dict[str, Any]:
     except Unusable as error:
         answer["problem"] = str(error)
         return answer
+    say({"begun": {**answer, "names": [target.name for target in targets]}})
     deadline = began + 0.8 * float(job["timeout"])
     for number, target in enumerate(targets):
         until = time.monotonic() + max(deadline - time.monotonic(), 0.0) / (len(targets) - number)
-        session = Session(target, project, possible, until, progress, job, sites.inner)
-        answer["targets"].append(session.run(_examples(target, module, job)))
-    answer["seconds"] = round(time.monotonic() - began, 3)
-    return answer
+        session = Session(target, project, possible, until, lambda stage: say({"stage": stage}), job, sites.inner)
+        say({"target": session.run(_examples(target, module, job))})
+    return {**answer, "seconds": round(time.monotonic() - began, 3)}
 
 
 def count_only(graph: Any, inputs: Any, **_: Any) -> Any:

@@ -209,9 +209,8 @@ class Parent:
                 child.result = message["result"]
                 self._end(child, "done")  # what it started may hold its descriptors open: no waiting for their end
                 return
-            if "stage" in message:
-                child.stage = message["stage"]
-                send(self.answers, message)
+            child.stage = message.get("stage", child.stage)
+            send(self.answers, message)
 
     def _close(self, child: Child, what: str) -> None:
         if what == "answers" and child.answers_open:

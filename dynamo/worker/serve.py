@@ -57,13 +57,13 @@ def resident() -> int | None:
 def run_job(job: Message, answers: int) -> Message:
     """Runs one check in this process. Whatever it raises becomes a `problem`."""
 
-    def progress(stage: str) -> None:
-        send(answers, {"id": job["id"], "stage": stage})
+    def say(message: Message) -> None:
+        send(answers, {"id": job["id"], **message})
 
     try:
         from . import job as job_module
 
-        return job_module.run(job, progress)
+        return job_module.run(job, say)
     except MemoryError:
         return {"problem": "the check ran out of memory"}
     except KeyboardInterrupt:

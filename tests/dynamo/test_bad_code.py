@@ -73,6 +73,23 @@ def test_takes_too_long(checks: Checks, write: Callable[..., Path], code: str) -
     assert report.problem == "no answer in the time allowed, while importing model.py"
 
 
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("while True: pass", "no answer in the time allowed, while"),
+        ("os._exit(3)", "ended the process (exit status 3)"),
+    ],
+)
+def test_costs_no_other_target_its_report(checks: Checks, write: Callable[..., Path], code: str, says: str) -> None:
+    harmful = f"@torch.compile\ndef g(x):\n    {code}\n@torch.compile\ndef h(x):\n    return x\n"
+    report = checks(write(HEAD + FINE + harmful), timeout=4.0)
+    assert report.problem is None
+    f, g, h = report.targets
+    assert (f.status, len(f.breaks), g.status, h.status) == ("checked", 1, "failed", "failed")
+    assert says in str(g.problem)
+    assert h.problem == "h: not checked: the check ended with g"
+
+
 def test_cancelled_at_once(checks: Checks, write: Callable[..., Path]) -> None:
     path = write(f"import os, time\nopen({str(write('', 'pid'))!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)\n")
 

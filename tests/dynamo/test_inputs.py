@@ -244,6 +244,54 @@ def test_a_smaller_batch_where_memory_is_short(check: Check) -> None:
     assert found.notes == ("batches are cut to 1/4: out of memory on cpu",)
 
 
+def test_less_of_everything_where_memory_is_short(write: Callable[..., Path]) -> None:
+    """Half the batch, again and again; then the next device, and the whole batch there."""
+    torch = pytest.importorskip("torch")
+    from graphmend.dynamo.worker import discover, examples, fitting
+
+    path = write("")
+    failures = iter(range(5))  # one for each part of a batch: 1, 1/2, ... 1/16
+
+    def forward(x: object) -> object:
+        if next(failures, None) is not None:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return x
+
+    target = discover.Target("forward", "function", forward)
+    room = fitting.Room(["cpu:0", "cpu"])  # stand for a device whose memory is full, and the next one
+    finder = fitting.Finder(target, lambda file: file == str(path), room, float("inf"))
+    example = examples.Example("comment", "forward(...)", lambda: forward, lambda: [((torch.ones(32),), {})])
+    fit, runs = finder.find(lambda: [example])
+    assert (fit.device, fit.parts, runs[0].raised) == ("cpu", 1, None)
+    assert runs[0].value.shape == (32,)
+    assert room.said() == ["on cpu: cpu:0 ran out of memory"]
+    failures = iter(range(100))
+    finder = fitting.Finder(target, lambda file: False, fitting.Room(["cpu"]), float("inf"))
+    with pytest.raises(examples.Unusable, match="does not fit into memory"):
+        finder.find(lambda: [example])
+
+
+def test_memory_that_is_short_when_compiled(check: Check) -> None:
+    """The eager run, which is traced by line, fitted: the check begins again with less."""
+    found = check(
+        """
+        import sys
+        @torch.compiler.disable
+        def needs_memory(x):
+            if sys.gettrace() is None and x.shape[0] > 4:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+        # graphmend: example f(torch.ones(8, 3))
+        @torch.compile
+        def f(x):
+            needs_memory(x)
+            return x
+        """
+    )
+    assert found.arguments == ("float32[4, 3]",)
+    assert found.notes == ("batches are cut to 1/2: out of memory on cpu",)
+    assert len(found.breaks) == 1
+
+
 def test_each_run_begins_with_the_same_state(check: Check) -> None:
     """An input with a NaN spoils the statistics of a batch norm for its own run only."""
     found = check(
