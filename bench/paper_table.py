@@ -9,6 +9,7 @@ output of eager and compiled code, on two sets of inputs and the first again, is
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import resource
 import subprocess
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve()
+#: where the models' code lies
+_PACKAGES = ("--mend", "transformers", "--mend", "chronos")
 
 
 def measure(row: str, file: Path) -> None:
@@ -61,7 +64,7 @@ def tensors(value: Any) -> list[Any]:
 def compare(row: str) -> dict[str, Any]:
     import torch
 
-    mended = ["-m", "graphmend", "run", "--unsafe", "--mend", "transformers", "--report"]
+    mended = ["-m", "graphmend", "run", "--unsafe", *_PACKAGES, "--report"]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("before", "after")]
         for file, how in zip(files, ([], [*mended, str(Path(folder) / "report")]), strict=True):
@@ -91,13 +94,16 @@ def main() -> None:
     if args.measure:
         measure(args.measure[0], Path(args.measure[1]))
         return
-    from paper_models import ROWS
+    from paper_models import NEEDS, ROWS
 
     known: dict[Any, dict[str, Any]] = {}
     left, failed = 0, 0
     print("| row | breaks | mended | authors' | equal | memory | time |\n|---|---|---|---|---|---|---|")
     for row in args.rows or ROWS:
         builder, _, authors = ROWS[row]
+        if row in NEEDS and importlib.util.find_spec(NEEDS[row]) is None:
+            print(f"| {row} | not built: {NEEDS[row]} is not installed |")
+            continue
         if builder not in known:
             known[builder] = compare(row)
         found = known[builder]

@@ -15,6 +15,7 @@ from graphmend.transforms import (
     device_context,
     drop_guard,
     emit,
+    every_index,
     gradient_flags,
     guard,
     hoist,
@@ -70,7 +71,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM301", (computed_index.rewrite, torch_form.rewrite, *_TESTS, keep_tensor.rewrite, emit.rewrite, guard.rewrite)),
     ("GM302", (keep_tensor.rewrite,)),
     ("GM303", (computed_index.rewrite,)),
-    ("GM401", (masked.rewrite, torch_form.rewrite)),
+    ("GM401", (every_index.rewrite, masked.rewrite, torch_form.rewrite)),
     ("GM402", (masked.rewrite,)),
     ("GM403", (computed_index.rewrite,)),
     (

@@ -79,6 +79,14 @@ def apply(text: str, edits: Iterable[TextEdit], source: Source) -> str:
     return text
 
 
+def as_one(source: Source, node: ast.stmt, edits: Iterable[TextEdit]) -> TextEdit:
+    """Edits inside a statement as one of the whole statement, so that no other mend is made there in the same round."""
+    span, lines = source.span(node), source.lines
+    start, end = lines.offset(span.line - 1, span.column), lines.offset(span.end_line - 1, span.end_column)
+    after = apply(source.text, edits, source)
+    return TextEdit(span, after[start : len(after) - (len(source.text) - end)])
+
+
 def checked(facts: FunctionFacts, make: Callable[[], Iterable[TextEdit]]) -> tuple[TextEdit, ...]:
     """The edits that `make` makes, in order, once the edited definition is known to parse."""
     source, edits = facts.source, tuple(sorted(set(make())))
