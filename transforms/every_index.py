@@ -4,7 +4,7 @@ Before:
     hit = (mask.sum(dim=(-1, -2)) > 0).nonzero(as_tuple=True)[0].tolist()
     for e in hit:
         at, rows = torch.where(mask[e])
-        out.index_add_(0, rows, self.experts[e](x[rows]) * weights[rows, at, None])
+        out.index_add_(0, rows, self.run(e, x[rows]) * weights[rows, at, None])
 
 After:
     hit = range(mask.shape[0])
