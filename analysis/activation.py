@@ -9,6 +9,7 @@ import ast
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.mode import Mode
 from graphmend.analysis.values import Value
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class Verdict:
     """A rule's word about one place, as far as it does not depend on who called the function."""
 
-    __slots__ = ("breaks", "callee", "conditional", "info", "loses_frame", "made", "node", "rule")
+    __slots__ = ("breaks", "callee", "conditional", "info", "loses_frame", "made", "node", "raises", "rule")
 
     def __init__(
         self,
@@ -32,6 +33,7 @@ class Verdict:
         conditional: bool,
         loses_frame: bool,
         callee: str | None,
+        raises: bool,
     ) -> None:
         self.rule = rule
         self.breaks = breaks
@@ -40,6 +42,7 @@ class Verdict:
         self.conditional = conditional
         self.loses_frame = loses_frame
         self.callee = callee
+        self.raises = raises
         self.made: tuple[Region, bool, int, Finding] | None = None
         """The finding made of it last, and what it was made with."""
 
@@ -50,10 +53,10 @@ class Activation:
     __slots__ = (
         "breaks",
         "calls",
-        "capture",
         "closure",
         "env",
         "info",
+        "mode",
         "silent",
         "value",
         "verdicts",
@@ -67,14 +70,14 @@ class Activation:
         closure: Mapping[str, Value] | None,
         silent: int,
         within_region: bool,
-        capture: bool,
+        mode: Mode,
     ) -> None:
         self.info = info
         self.env = dict(env)
         self.closure = closure
         self.silent = silent
         self.within_region = within_region
-        self.capture = capture
+        self.mode = mode
         self.value: Value | None = None
         """The result; None while the walk is under way."""
         self.verdicts: dict[tuple[str, int, int, str], Verdict] = {}

@@ -255,7 +255,7 @@ def _torch(w: Walker, name: str, receiver: Value | None, args: Arguments, keywor
     ):
         kind = {"bool": "bool", "int": "int", "list": "list"}.get(returns.kind)
         origin = Origin("takes a Python value out of a Tensor", node, first.origin if first else None)
-        scalar = Scalar(origin, kind, symbolic=w.session.region.capture)
+        scalar = Scalar(origin, kind, symbolic=w.session.mode.scalars)
         return Container("list", of=scalar) if last == "tolist" else scalar
     return _returned(returns, last, self_, first, args, keywords, node)
 

@@ -17,6 +17,7 @@ from graphmend.analysis.definitions import ClassInfo, FunctionInfo, dotted
 from graphmend.analysis.environment import Environment, merge, same
 from graphmend.analysis.events import Branch, Define, Event, Raise, SetAttribute, Situation, Subscript
 from graphmend.analysis.expressions import EVALUATE, binary, element_of, index_of
+from graphmend.analysis.switches import decorated_mode
 from graphmend.analysis.values import (
     Class,
     Const,
@@ -188,6 +189,7 @@ class Walker:
 
     def _with(self, node: ast.With | ast.AsyncWith) -> bool:
         blocks, off = 0, 0
+        mode = decorated_mode(self.session.mode, self.module, (item.context_expr for item in node.items))
         for item in node.items:
             bound, resumable, stops_gradients = enter_context(self, item.context_expr)
             blocks += not resumable
@@ -196,7 +198,8 @@ class Walker:
                 self.assign(item.optional_vars, bound)
         self.situation.blocks += ["with"] * blocks
         self.situation.gradients_off += off
-        falls_through = self.run(node.body)
+        with self.session.within(mode):
+            falls_through = self.run(node.body)
         self.situation.gradients_off -= off
         if blocks:
             del self.situation.blocks[-blocks:]

@@ -66,7 +66,7 @@ def _scalar(kind: str) -> _Builtin:
             return Scalar(
                 Origin("takes a Python value out of a Tensor", node, tensor.origin),
                 kind,
-                symbolic=w.session.region.capture,
+                symbolic=w.session.mode.scalars,
             )
         if args and isinstance(args[0], Scalar):
             return args[0].derived(kind)

@@ -8,8 +8,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, dotted, statements_of
+from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, dotted
 from graphmend.analysis.finding import Span
+from graphmend.analysis.mode import DEFAULT, FULLGRAPH, Mode
+from graphmend.analysis.switches import decorated_mode, program_mode, site_mode
 from graphmend.analysis.trees import push_children, walk
 from graphmend.analysis.values import Class, Container, Function, Instance, Object, Value
 
@@ -26,9 +28,7 @@ class Region(NamedTuple):
     kind: Literal["compiled", "assumed"]
     evidence: str | None
     site: tuple[str, Span] | None
-    fullgraph: bool = False
-    """A break raises, and the capture flags are on (torch 2.13)."""
-    capture: bool = False
+    mode: Mode = DEFAULT
 
 
 class Root(NamedTuple):
@@ -41,6 +41,8 @@ class Root(NamedTuple):
 
 def roots(session: Session, module: ModuleInfo) -> list[Root]:
     """All roots in a module, compiled ones first."""
+    if program_mode(module, None) is None:
+        return []
     found = list(_compiled(session, module))
     everywhere = _compiled_by_trainer(module)
     if session.settings.assume_compiled == "modules" or everywhere is not None:
@@ -99,16 +101,18 @@ def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
     """The functions and modules that the module's own text compiles."""
     if not may_compile(module.source.text):
         return
-    capture = _flags_switched_on(module)
     for scope, node in _sites(module):
+        program = program_mode(module, scope)
+        if program is None:
+            continue
         if isinstance(node, ast.Call):
-            yield from _called(session, module, scope, node, capture)
+            yield from _called(session, module, scope, node, program)
             continue
         for decorator in node.decorator_list:
             site = _compile_call(session, module, decorator)
             function = session.defined(module, scope, node) if site is not None else None
             if function is not None:
-                yield _root(session, module, function, decorator, site, capture)
+                yield _root(session, module, function, decorator, site_mode(program, site))
 
 
 def may_compile(text: str) -> bool:
@@ -128,7 +132,7 @@ def _compiles(text: str, at: int) -> bool:
 
 
 def _called(
-    session: Session, module: ModuleInfo, scope: FunctionInfo | None, call: ast.Call, capture: bool
+    session: Session, module: ModuleInfo, scope: FunctionInfo | None, call: ast.Call, program: Mode
 ) -> Iterator[Root]:
     """`torch.compile(X)`, `X.compile()` and `torch.export.export(X, ...)`."""
     name = module.qualified(call.func)
@@ -156,8 +160,7 @@ def _called(
     if not strict:
         return
     for function in _targets(session, session.evaluate_in(module, scope, target)):
-        root = _root(session, module, function, call, call, capture or name in EXPORT)
-        yield root._replace(region=root.region._replace(fullgraph=True)) if name in EXPORT else root
+        yield _root(session, module, function, call, FULLGRAPH if name in EXPORT else site_mode(program, call))
 
 
 def _targets(session: Session, value: Value) -> Iterator[Function]:
@@ -179,14 +182,10 @@ def _targets(session: Session, value: Value) -> Iterator[Function]:
             yield from _targets(session, item)
 
 
-def _root(
-    session: Session, module: ModuleInfo, function: Function, node: ast.expr, site: ast.Call | None, capture: bool
-) -> Root:
-    fullgraph = site is not None and _constant_keyword(site, "fullgraph") is True
+def _root(session: Session, module: ModuleInfo, function: Function, node: ast.expr, mode: Mode) -> Root:
     evidence = f"{function.info.qualname} is compiled: {_short(node)}"
-    region = Region(
-        "compiled", evidence, (module.source.path, module.source.span(node)), fullgraph, fullgraph or capture
-    )
+    mode = decorated_mode(mode, function.info.module, function.info.decorators)
+    region = Region("compiled", evidence, (module.source.path, module.source.span(node)), mode)
     return Root(function, region, session.examples(function))
 
 
@@ -208,29 +207,6 @@ def _compile_call(session: Session, module: ModuleInfo, node: ast.expr) -> ast.C
             return None
         node = module.globals[node.id][0]  # a name for it; names may stand in a circle
     return None
-
-
-def _constant_keyword(call: ast.Call, name: str) -> object:
-    return next((k.value.value for k in call.keywords if k.arg == name and isinstance(k.value, ast.Constant)), None)
-
-
-def _flags_switched_on(module: ModuleInfo) -> bool:
-    """Whether the program sets both capture flags of Dynamo to True."""
-    assert module.source.tree is not None
-    if "capture_scalar_outputs" not in module.source.text:
-        return False
-    on = set()
-    for statement in statements_of(module.source.tree.body):
-        if (
-            isinstance(statement, ast.Assign)
-            and isinstance(statement.value, ast.Constant)
-            and statement.value.value is True
-        ):
-            for target in statement.targets:
-                name = module.qualified(target) or ""
-                if name.startswith("torch._dynamo.config."):
-                    on.add(name.rpartition(".")[2])
-    return {"capture_scalar_outputs", "capture_dynamic_output_shape_ops"} <= on
 
 
 def _functions(module: ModuleInfo) -> Iterator[FunctionInfo]:

@@ -107,7 +107,7 @@ def _make(verdict: Verdict, region: Region, certain: bool) -> Finding:
         function=info.qualname,
         region=region.kind,
         certainty="certain" if certain else "likely",
-        effect="raises" if region.fullgraph else effect,
+        effect="raises" if verdict.raises else effect,
         evidence=(*([region.evidence] if region.evidence else []), *chain),
         advice=rule.advice,
         gb_id=breaks.gb_id,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from graphmend.analysis.activation import Activation, Verdict
@@ -22,12 +23,14 @@ from graphmend.analysis.environment import Environment
 from graphmend.analysis.events import Call, Event, Generator
 from graphmend.analysis.facts import Recording
 from graphmend.analysis.flow import Walker
+from graphmend.analysis.mode import DEFAULT, Mode
 from graphmend.analysis.project import NEVER_READ, Project
 from graphmend.analysis.region import Region, Root
 from graphmend.analysis.report import loses_frame
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.settings import Settings
+from graphmend.analysis.switches import decorated_mode
 from graphmend.analysis.torch_facts import Returns, load
 from graphmend.analysis.tracing import WHILE_TRACING
 from graphmend.analysis.values import (
@@ -88,7 +91,7 @@ class Session:
         self._rules = rules
         self._by_event: dict[type[Event], tuple[Rule, ...]] = {}
         self._by_callee: dict[str, tuple[Rule, ...]] = {}
-        self._context = Context(self.torch, capture=False)
+        self._context = Context(self.torch, DEFAULT)
         self.consulted: set[FunctionInfo] = set()
         """Functions whose results went into attributes and globals, which are evaluated once."""
         self._variants: Counter[FunctionInfo] = Counter()
@@ -101,6 +104,20 @@ class Session:
         self._signatures: dict[Hashable, tuple[Returns | None, bool]] = {}
         self.known_parameters: dict[tuple[FunctionInfo, str], Value] = {}
         self._decorated: dict[FunctionInfo, Function | None] = {}
+
+    @property
+    def mode(self) -> Mode:
+        """How what is walked right now is traced."""
+        return self._context.mode
+
+    @contextmanager
+    def within(self, mode: Mode) -> Iterator[None]:
+        """Walk what follows as it is traced in another mode."""
+        outer, self._context = self._context, Context(self.torch, mode)
+        try:
+            yield
+        finally:
+            self._context = outer
 
     # -- rules
 
@@ -142,7 +159,9 @@ class Session:
     def _keep(self, rule: Rule, breaks: Break, event: Event, info: FunctionInfo) -> None:
         node, situation = event.node, event.situation
         callee = event.callee if isinstance(event, Call) else None
-        verdict = Verdict(rule, breaks, node, info, bool(situation.conditional), loses_frame(situation), callee)
+        verdict = Verdict(
+            rule, breaks, node, info, bool(situation.conditional), loses_frame(situation), callee, self.mode.raises
+        )
         place = (info.module.source.path, node.lineno, node.col_offset, rule.code)
         self._stack[-1].add(place, verdict)
 
@@ -167,7 +186,7 @@ class Session:
         """Walk a function that tracing starts at."""
         function, region = root.function, root.region
         self.region = region
-        self._context = Context(self.torch, capture=region.capture)
+        self._context = Context(self.torch, region.mode)
         self.within_region = True
         try:
             self._walk_as_root(function, region, parameters(self, function.info, function.bound, root.given))
@@ -186,7 +205,7 @@ class Session:
         return decorator.transparent
 
     def _walk_as_root(self, function: Function, region: Region, env: Environment) -> None:
-        activation = Activation(function.info, env, function.closure, 0, True, region.capture)
+        activation = Activation(function.info, env, function.closure, 0, True, region.mode)
         self.roots.append((activation, region))
         self.walk(activation)
 
@@ -195,7 +214,7 @@ class Session:
         activation.verdicts.clear()
         activation.calls.clear()
         activation.breaks = False
-        self._context = Context(self.torch, capture=activation.capture)
+        self._context = Context(self.torch, activation.mode)
         self.within_region = activation.within_region
         self.depth = 0
         self._active.clear()
@@ -308,20 +327,28 @@ class Session:
             return annotated(self, info.module, getattr(info.node, "returns", None), info.name, info.qualname)
         if not self._stack:
             self.consulted.add(info)
+        if info.decorators and (mode := decorated_mode(self.mode, info.module, info.decorators)) != self.mode:
+            with self.within(mode):
+                return self._entered(function, args, keywords, w)
+        return self._entered(function, args, keywords, w)
+
+    def _entered(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker) -> Value:
+        """The value of a call whose body is walked, unless that was done for such arguments."""
+        info = function.info
         env = bind(self, function, args, keywords)
         if function.closure is not None:
             return self._walk(info, env, function.closure, w.silent, w)
-        capture = self._context.capture
+        mode = self.mode
         if self._variants[info] >= _MOST_VARIANTS:
             env = {name: _without_constants(value) for name, value in env.items()}
             self.generalised += 1
-        key = (info, bool(w.silent), self.within_region, capture, tuple((k, v.key) for k, v in env.items()))
+        key = (info, bool(w.silent), self.within_region, mode, tuple((k, v.key) for k, v in env.items()))
         if self._stack:
             self._stack[-1].entered(key, bool(w.situation.conditional))
         activation = self.activations.get(key)
         if activation is None:
             self._variants[info] += 1
-            activation = Activation(info, env, None, w.silent, self.within_region, capture)
+            activation = Activation(info, env, None, w.silent, self.within_region, mode)
             self.activations[key] = activation
             self._stack.append(activation)
             try:

@@ -76,7 +76,7 @@ def example_inputs():
             return None
         indexed = isinstance(event.value, Container) and event.value.kind in ("list", "tuple", "modules")
         sized = isinstance(event.value, Static) and event.value.type == "size"
-        if (indexed or sized) and isinstance(event.index, Tensor) and not context.capture:
+        if (indexed or sized) and isinstance(event.index, Tensor) and not context.mode.scalars:
             why = evidence(event.index)
             return Break("GB0124", *why) if why is not None else None
         return None

@@ -104,7 +104,7 @@ def example_inputs():
             if not event.callee.startswith("torch."):
                 return None
             why = (None, False)  # an operation of torch takes tensors, whatever else is known of its arguments
-        if context.capture and event.callee not in _ALWAYS:
+        if context.mode.shapes and event.callee not in _ALWAYS:
             return None
         return Break("GB0036", *why, default_only=event.callee not in _ALWAYS, fill={"call": _short(event.callee)})
 

@@ -67,7 +67,7 @@ def example_inputs():
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Subscript)
         read = tensor_in(event.value)
-        if event.store or context.capture or (read is None and event.value is not UNKNOWN):
+        if event.store or context.mode.shapes or (read is None and event.value is not UNKNOWN):
             return None
         for part in _parts(event.index):
             mask = tensor_in(part)

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from graphmend.analysis.events import Call, Event
 from graphmend.analysis.finding import Effect
+from graphmend.analysis.mode import Mode
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import (
     Choice,
@@ -26,14 +27,10 @@ from graphmend.analysis.values import (
 
 
 class Context(NamedTuple):
-    """What a rule may know besides the event.
-
-    `capture`: the region is compiled with the flags that keep scalars and data-dependent shapes in the graph, as
-    `fullgraph=True` does (torch 2.13); what breaks under default flags only does not break there.
-    """
+    """What a rule may know besides the event. What breaks under default flags only does not break in another mode."""
 
     torch: TorchFacts
-    capture: bool
+    mode: Mode
 
 
 class Break(NamedTuple):
@@ -129,7 +126,7 @@ def may_refuse(callee: str, torch: TorchFacts) -> bool:
 
 def refusal(event: Call, context: Context) -> str | None:
     """The id of the break that an external call makes; None where Dynamo traces it, or nothing is known."""
-    if context.capture and context.torch.default_only(event.callee):
+    if context.torch.is_captured(event.callee, context.mode.scalars, context.mode.shapes):
         return None
     return context.torch.refusal(event.callee, argument_kind(event))
 

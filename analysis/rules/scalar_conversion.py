@@ -112,10 +112,10 @@ def example_inputs():
         if event.callee in _METHODS:
             if event.callee.endswith("tolist") and dtype_kind(tensor.dtype) == "float":
                 return Break("GB0109", *why, fill=fill)
-            return None if context.capture else Break(_METHODS[event.callee], *why, default_only=True, fill=fill)
+            return None if context.mode.scalars else Break(_METHODS[event.callee], *why, default_only=True, fill=fill)
         if event.callee.startswith("math.") or event.callee.endswith("complex"):
             return Break("GB0033", *why, fill=fill)
-        return None if context.capture else Break("GB0124", *why, default_only=True, fill=fill)
+        return None if context.mode.scalars else Break("GB0124", *why, default_only=True, fill=fill)
 
 
 def _is_read(callee: str, tensor: Tensor) -> bool:

@@ -87,7 +87,7 @@ def example_inputs():
         return callee in _SIZES
 
     def judge(self, event: Event, context: Context) -> Break | None:
-        if context.capture:
+        if context.mode.scalars:
             return None
         if isinstance(event, Subscript):
             return _bounds(event)

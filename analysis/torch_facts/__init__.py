@@ -200,6 +200,13 @@ class TorchFacts:
         """Whether the break of a call is gone under `fullgraph=True`, which switches the capture flags on."""
         return _measured_name(name) in _words(DEFAULT_ONLY)
 
+    def is_captured(self, name: str, scalars: bool, shapes: bool) -> bool:
+        """Whether a call that breaks by default stays in the graph with these capture flags."""
+        if not (scalars or shapes) or not self.default_only(name):
+            return False
+        counterpart = self.overloads("torch." + name.rpartition(".")[2])  # NumPy's functions trace as torch's
+        return shapes if any("d" in o.flags for o in counterpart) else scalars
+
     def unknown_number(self, name: str) -> str | None:
         """The type of a Python number that a call gives while tracing without its value: `random.uniform` is a "float".
 

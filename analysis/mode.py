@@ -1,0 +1,21 @@
+"""How a region is traced, as far as the program's switches decide it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mode(NamedTuple):
+    """Which of Dynamo's switches are on (torch 2.13)."""
+
+    scalars: bool = False
+    """`capture_scalar_outputs`: numbers taken out of tensors stay in the graph, as symbols."""
+    shapes: bool = False
+    """`capture_dynamic_output_shape_ops`: so do operations whose result has a shape that depends on values."""
+    raises: bool = False
+    """A break is an error: `fullgraph=True`, or `error_on_graph_break(True)`."""
+
+
+DEFAULT = Mode()
+#: `fullgraph=True` switches everything on
+FULLGRAPH = Mode(True, True, True)
