@@ -41,10 +41,12 @@ class Update(NamedTuple):
     `findings` are those of all functions that parse. Evidence in a function that was not walked again may still tell of
     its caller's text as it was; a `check` of the whole text tells it anew. `broken` are the ranges of lines (from 1) of
     which nothing new is known because they do not parse: what was shown there before stands, moved with the edits.
+    `notice` says it where that is because the text is of a newer Python.
     """
 
     findings: tuple[Finding, ...]
     broken: tuple[tuple[int, int], ...] = ()
+    notice: str | None = None
 
 
 class _Unit:
@@ -94,7 +96,9 @@ class Document:
         if "torch" not in text:
             return Update(())
         if source.tree is None:
-            return Update((), ((1, len(source.lines)),))
+            problem = source.problem
+            notice = f"line {problem.line}: {problem.message}" if problem is not None and problem.newer else None
+            return Update((), ((1, len(source.lines)),), notice)
         self.project.forget(self.path)
         module = self.project.alone(source)
         assert module is not None

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from graphmend.analysis.finding import Span
+from graphmend.analysis.newer_syntax import newer_syntax
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
@@ -28,6 +29,8 @@ class Problem(NamedTuple):
     message: str
     line: int
     column: int
+    newer: bool = False
+    """Whether a later Python than the one that runs here would take the text."""
 
 
 def _units(text: str, encoding: Encoding) -> int:
@@ -109,12 +112,17 @@ class Source:
                 warnings.simplefilter("ignore")  # SyntaxWarning: an invalid escape is not our business
                 return ast.parse(text)
         except SyntaxError as error:
-            self.problem = Problem(error.msg, error.lineno or 1, max((error.offset or 1) - 1, 0))
+            self.problem = self._problem(error)
         except (ValueError, UnicodeError) as error:  # null bytes (3.10 to 3.11.3), lone surrogates
             self.problem = Problem(str(error), 1, 0)
         except (RecursionError, MemoryError):  # CPython's parser gives up on deep nesting with either
             self.problem = Problem("nested too deeply to parse", 1, 0)
         return None
+
+    def _problem(self, error: SyntaxError) -> Problem:
+        line, column = error.lineno or 1, max((error.offset or 1) - 1, 0)
+        newer = newer_syntax(self.lines.line(line - 1))
+        return Problem(newer or error.msg, line, column, newer is not None)
 
     def column(self, line: int, utf8: int) -> int:
         """`ast`'s UTF-8 byte column on a line (from 1) as code points."""

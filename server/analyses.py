@@ -121,6 +121,8 @@ class Analyses:
         self._latest: dict[Document, Analysis] = {}
         self._results: dict[Document, tuple[Analysis, Result]] = {}
         self._running: dict[Document, asyncio.Task[None]] = {}
+        self._noticed: set[str] = set()
+        """Paths of the documents that are of a newer Python, and of which that was said."""
 
     async def current(self, document: Document) -> Analysis:
         """The analysis of the document as it is when this returns: edits made meanwhile are taken in."""
@@ -257,6 +259,9 @@ class Analyses:
             findings = suppress.apply(result.source, result.findings, scope.settings)
             return _Outcome(findings, broken, None if broken else result)
         update = self._incremental_of(document, scope).update(text)
+        if update.notice is not None and document.path not in self._noticed:
+            self._noticed.add(document.path)
+            log.warning("%s, %s", document.path, update.notice)
         return _Outcome(suppress.apply(Source(text, document.path), update.findings, scope.settings), update.broken)
 
     def _incremental_of(self, document: Document, scope: Scope) -> Incremental:

@@ -1,0 +1,42 @@
+"""Syntax that a newer Python has than the one that runs GraphMend: told from text that is simply wrong.
+
+A text is parsed by the running Python's own parser. Where that fails, the line that it fails at is compared with what
+later versions added (https://docs.python.org/3/whatsnew/).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import NamedTuple
+
+
+class Form(NamedTuple):
+    """A form of syntax and the version that brought it."""
+
+    version: tuple[int, int]
+    name: str
+    line: re.Pattern[str]
+    """What a line looks like that has it. A line that is still being typed must not."""
+
+
+#: quotes within the braces of a string that the same quotes surround, and a backslash there
+_QUOTES = r"""[fF](?P<q>["'])(?:(?!(?P=q)).)*\{(?:(?!(?P=q))[^{}])*(?P=q)[^"']*(?P=q)[^{}]*\}[^"']*(?P=q)"""
+_BACKSLASH = r"""[fF](?P<r>["'])(?:(?!(?P=r)).)*\{[^{}"']*(?:'[^{}'"]*\\[^{}'"]*'|"[^{}'"]*\\[^{}'"]*")[^{}]*\}"""
+_FORMS = (
+    Form((3, 11), "except*", re.compile(r"\s*except\s*\*")),
+    Form((3, 12), "a type statement", re.compile(r"\s*type\s+\w+\s*(\[.*\])?\s*=")),
+    Form((3, 12), "type parameters", re.compile(r"\s*(async\s+def|def|class)\s+\w+\s*\[")),
+    Form((3, 12), "a nested f-string", re.compile(rf".*?(?:{_QUOTES}|{_BACKSLASH})")),
+    Form((3, 14), "a template string", re.compile(r".*(?<!\w)[rR]?[tT][rR]?['\"]")),
+    Form((3, 14), "except without parentheses", re.compile(r"\s*except\s+[\w.]+\s*,")),
+)
+
+
+def newer_syntax(line: str, running: tuple[int, int] = sys.version_info[:2]) -> str | None:
+    """What to say of a line that the Python `running` fails to parse and a later one would take; None otherwise."""
+    for form in _FORMS:
+        if running < form.version and form.line.match(line):
+            needed, here = (".".join(map(str, version)) for version in (form.version, running))
+            return f"{form.name}: syntax of Python {needed}, but graphmend runs on {here}; the file is not checked"
+    return None

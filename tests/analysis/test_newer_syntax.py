@@ -1,0 +1,64 @@
+"""Text of a newer Python is told from text that is wrong: one notice names both versions."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from graphmend.analysis.incremental import Document
+from graphmend.analysis.newer_syntax import newer_syntax
+from graphmend.analysis.source import Source
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("except* ValueError:", "3.11"),
+        ("type Pair[T] = tuple[T, T]", "3.12"),
+        ("def first[T](x: list[T]) -> T:", "3.12"),
+        ("    async def first[T](self, x: T) -> T:", "3.12"),
+        ("class Box[T: int]:", "3.12"),
+        ("""x = f"{names["a"]}" """, "3.12"),
+        ("""x = f'{', '.join(names)}' """, "3.12"),
+        (r"""x = f"{'\n'.join(names)}" """, "3.12"),
+        ("""q = t"select {column}" """, "3.14"),
+        ("    except TypeError, ValueError:", "3.14"),
+    ],
+)
+def test_a_newer_form_names_both_versions(line: str, version: str) -> None:
+    said = newer_syntax(line, running=(3, 10))
+    assert said is not None
+    assert f"Python {version}" in said
+    assert "3.10" in said
+    assert newer_syntax(line, running=tuple(map(int, version.split(".")))) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "type(x) = 3",
+        "x = values[0",
+        'print(f"{x}", "{y}"',
+        """print(f"a {x} b" + '{c}' "d}")]""",
+        'x = f"{names[',
+        'print(f"{a.',
+        "except (A, B) as",
+        'left "a" "b',
+        'x = first"a"',
+    ],
+)
+def test_a_line_that_is_wrong_or_unfinished_is_no_news(line: str) -> None:
+    assert newer_syntax(line, running=(3, 10)) is None
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python knows every form that is told apart")
+def test_the_notice_reaches_whoever_checks() -> None:
+    text = "import torch\n\nquery = t'{torch}'\n\ndef f(x):\n    return x\n"
+    source = Source(text, "model.py")
+    assert source.tree is None
+    assert source.problem is not None
+    assert source.problem.newer
+    notice = Document("model.py").update(text).notice
+    assert notice is not None
+    assert notice.startswith("line 3: a template string")
