@@ -96,6 +96,33 @@ class TestHooks:
         assert done.returncode == 0, done.stdout + done.stderr
         assert (folder / "model.py").read_text() != MODEL
 
+    @pytest.mark.slow
+    def test_pre_commit_installs_and_runs_the_hooks(self, root: Path, folder: Path) -> None:
+        """The real tool, with an environment of its own that it installs this repository's last commit into."""
+        pytest.importorskip("pre_commit")
+        if not (root / ".git").exists():
+            pytest.skip("pre-commit takes hooks from a git repository, and this is none")
+        commit = self.run(["git", "rev-parse", "HEAD"], root, dict(os.environ)).stdout.strip()
+        hooks = "[{id: graphmend-check}, {id: graphmend-fix}]"
+        (folder / ".pre-commit-config.yaml").write_text(
+            f"repos:\n  - {{repo: '{root.as_posix()}', rev: '{commit}', hooks: {hooks}}}\n"
+        )
+        (folder / "model.py").write_text(MODEL)
+        subprocess.run("git init -q . && git add .", shell=True, cwd=folder, check=True)
+        environment = {**os.environ, "PRE_COMMIT_HOME": str(folder / "home")}
+        command = [sys.executable, "-m", "pre_commit", "run", "--all-files", "--color=never"]
+        first = self.run(command, folder, environment)
+        if "No matching distribution found" in first.stdout:
+            pytest.skip("no package index can be reached")
+        assert first.returncode == 1, first.stdout + first.stderr
+        assert "GM201 print" in first.stdout
+        assert "Found 1 finding in 1 file, 1 file checked." in first.stdout
+        assert "files were modified by this hook" in first.stdout
+        assert (folder / "model.py").read_text() != MODEL
+        second = self.run(command, folder, environment)
+        assert second.returncode == 0, second.stdout
+        assert second.stdout.count("Passed") == 2
+
     def test_action_annotates_and_writes_sarif(self, root: Path, folder: Path, environment: dict[str, str]) -> None:
         (folder / "src dir").mkdir()
         (folder / "model.py").write_text(MODEL)
