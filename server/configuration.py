@@ -68,7 +68,8 @@ def register(server: LanguageServer, session: Session, workspace: Workspace) -> 
 def initial(session: Session, options: Any) -> None:
     """Settings from the initialization options: for clients that have no other way to send them."""
     if isinstance(options, Mapping) and "settings" in options:
-        session.folders.set_all(_section(options["settings"]))
+        session.folders.initial = _section(options["settings"])
+        session.folders.set_all(session.folders.initial)
     set_log_level(session)
 
 
@@ -92,8 +93,7 @@ async def pull(session: Session) -> None:
     except Exception as error:  # the client refused: whatever was set before still holds
         log.warning("the client did not answer with settings: %s", error)
         return
-    for folder, section in zip(folders, answers, strict=False):
-        session.folders.set(folder, section)
+    session.folders.set(zip(folders, answers, strict=False))
 
 
 def _section(settings: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,8 @@ class Folder:
     path: Path | None
     uri: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    wrong: tuple[str, ...] = ()
+    """What of the client's settings is not used, and why."""
     _configurations: Configurations | None = None
     _reported: set[str] = field(default_factory=set)
 
@@ -77,6 +79,8 @@ class Folders:
         self._elsewhere = Folder(None)
         self._scopes: dict[str, Scope] = {}
         self._projects: dict[tuple[Path, Path], Project] = {}
+        #: The section as the client sent it with `initialize`.
+        self.initial: Any = None
         #: Texts that stand for files on disk, by path: the open documents.
         self.overlay: dict[str, str] = {}
 
@@ -88,7 +92,7 @@ class Folders:
         return [folder.path for folder in self._folders if folder.path is not None]
 
     def add(self, path: str, uri: str) -> None:
-        self._folders.append(Folder(Path(path), uri, self._elsewhere.settings))
+        self._folders.append(Folder(Path(path), uri, self._elsewhere.settings, self._elsewhere.wrong))
         self._folders.sort(key=lambda folder: -len(str(folder.path)))
         self._drop()
 
@@ -154,19 +158,22 @@ class Folders:
         self._scopes.clear()
         self.forget_modules()
 
-    def set(self, folder: Folder, section: Any) -> None:
-        """The client's settings for a folder."""
-        folder.settings = read(section)
-        folder.forget()
+    def set(self, sections: Iterable[tuple[Folder, Any]]) -> None:
+        """The client's settings for some folders; None means those it sent at first, for editors without such a section
+        answer so. What is wrong in several folders, or was so before, is named once."""
+        named = {reason for folder in self for reason in folder.wrong}
+        for folder, section in sections:
+            folder.settings, folder.wrong = read(self.initial if section is None else section)
+            folder.forget()
+            for reason in folder.wrong:
+                if reason not in named:
+                    named.add(reason)
+                    log.warning("%s", reason)
         self._drop()
 
     def set_all(self, section: Any) -> None:
         """The client's settings for all folders."""
-        settings = read(section)
-        for folder in self:
-            folder.settings = settings
-            folder.forget()
-        self._drop()
+        self.set([(folder, section) for folder in self])
 
     def forget(self) -> None:
         """A configuration file changed."""
@@ -184,16 +191,16 @@ def _on_disk(path: str) -> str | None:
         return None
 
 
-def read(section: Any) -> dict[str, Any]:
-    """The settings of a `graphmend` section that are known and right; the others are named in the log."""
+def read(section: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The settings of a `graphmend` section that are known and right, and why the others are left out."""
     from graphmend.workspace import options
 
     if section is None:
-        return {}
+        return {}, ()
     if not isinstance(section, Mapping):
-        log.warning("settings: expected an object, got %r: the defaults are used", section)
-        return {}
+        return {}, (f"settings: expected an object, got {section!r}: the defaults are used",)
     settings: dict[str, Any] = {}
+    wrong = []
     for name, value in options.flatten(section).items():
         if value in (None, "") or name.partition(".")[0] in _OF_EXTENSIONS:  # null or "": not set
             continue
@@ -201,5 +208,5 @@ def read(section: Any) -> dict[str, Any]:
             options.read(name, value, "settings")
             settings[name] = value
         except options.ConfigurationError as error:
-            log.warning("%s: it is left out", error)
-    return settings
+            wrong.append(f"{error}: it is left out")
+    return settings, tuple(wrong)

@@ -160,12 +160,13 @@ class Editor:
 
     def apply(self, edit: types.WorkspaceEdit) -> None:
         """Makes a workspace edit, and tells the server of the changes."""
-        for uri, edits in self._edits(edit):
+        for uri, edits in self.edits(edit):
             places = [(*self.offsets(self.texts[uri], e.range), e.new_text) for e in edits]
             for begin, end, new in sorted(places, reverse=True):
                 self.edit(uri, begin, end, new)
 
-    def _edits(self, edit: types.WorkspaceEdit) -> list[tuple[str, Any]]:
+    def edits(self, edit: types.WorkspaceEdit) -> list[tuple[str, Any]]:
+        """The edits of each document, which are for its newest version."""
         if edit.changes:
             return list(edit.changes.items())
         changes = []
