@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
+from graphmend.analysis.finding import Finding
 from graphmend.server import convert, diagnostics, mending
 from graphmend.server.documents import Document
 from graphmend.server.session import Session, Shown
 
+if TYPE_CHECKING:
+    from graphmend.transforms.fix import Fix
+
 _EFFECTS = {
-    "splits": "The graph is split here.",
-    "skips-frame": "The whole function runs eagerly.",
-    "recompiles": "Each call may compile again.",
-    "raises": "The program raises here under `fullgraph=True`.",
+    "splits": "the graph is split here",
+    "skips-frame": "the whole function runs eagerly",
+    "recompiles": "each call may compile again",
+    "raises": "the program raises here under `fullgraph=True`",
 }
 
 
@@ -47,32 +52,35 @@ def _holds(document: Document, shown: Shown, offset: int) -> bool:
 
 
 async def _explain(session: Session, document: Document, shown: Shown) -> str:
-    finding = shown.finding
-    parts = [f"**{finding.message}** [{finding.code}]({diagnostics.url(finding.code)})"]
+    finding = shown.finding  # its message is not repeated: editors show it with the squiggle
+    known = f", TorchDynamo's [{finding.gb_id}]({diagnostics.break_url(finding.gb_id)})" if finding.gb_id else ""
+    rule = f"**[{finding.code}]({diagnostics.url(finding.code)}) {finding.name}**"
+    parts = [f"{rule}: {_EFFECTS[finding.effect]}{known}."]
     if shown.says:
         parts.append(f"_{shown.says[0].upper()}{shown.says[1:]}._")
     if shown.verdict:
         parts.append(shown.verdict.reason + ".")
-    parts.append(_EFFECTS[finding.effect])
     told = await mending.evidence(session, document, finding)
     if told:
         parts.append("\n".join(f"{i}. {says}" for i, says in enumerate(told, start=1)))
-    if finding.advice:
-        parts.append(finding.advice)
-    parts.append(await _mends(session, document, shown))
+    parts.append(await _way_out(session, document, finding))
     if finding.default_flags_only:
         parts.append("Under `fullgraph=True`, or with torch's capture flags, this does not break.")
-    if finding.gb_id:
-        parts.append(f"TorchDynamo calls this break [{finding.gb_id}]({diagnostics.break_url(finding.gb_id)}).")
     return "\n\n".join(part for part in parts if part)
 
 
-async def _mends(session: Session, document: Document, shown: Shown) -> str:
-    fixes = [offer.fix for offer in await mending.offers(session, document, shown.finding)]
+async def _way_out(session: Session, document: Document, finding: Finding) -> str:
+    """The mends; where there is none, why not and what a person can do."""
+    fixes = [offer.fix for offer in await mending.offers(session, document, finding)]
     if fixes:
-        return "Mends:\n" + "\n".join(f"- {fix.title} ({fix.applicability}: {fix.reason})" for fix in fixes)
-    reason = await mending.refusal(session, document, shown.finding)
-    return f"No mend: {reason}" if reason else ""
+        return "\n".join(f"- mend: {fix.title}{_caveat(fix)}" for fix in fixes)
+    reason = await mending.refusal(session, document, finding)
+    return "\n\n".join([*([finding.advice] if finding.advice else ()), *([f"No mend: {reason}"] if reason else ())])
+
+
+def _caveat(fix: Fix) -> str:
+    """What a mend changes; a safe one changes nothing."""
+    return "" if fix.applicability == "safe" else f" ({fix.applicability}: {fix.reason})"
 
 
 def _plain(markdown: str) -> str:

@@ -17,7 +17,7 @@ export interface Probe {
 interface PythonApi {
   readonly environments: {
     getActiveEnvironmentPath(resource?: vscode.Uri): { readonly path: string };
-    resolveEnvironment(path: unknown): Promise<{ readonly executable: { readonly uri?: vscode.Uri } } | undefined>;
+    resolveEnvironment(path: unknown): Promise<{ readonly executable?: { readonly uri?: vscode.Uri } } | undefined>;
     readonly onDidChangeActiveEnvironmentPath: vscode.Event<unknown>;
   };
 }
@@ -28,11 +28,15 @@ async function pythonExtension(): Promise<PythonApi | undefined> {
   return api?.environments ? api : undefined;
 }
 
-/** The interpreter that is chosen in the Python extension, where that is installed. */
+/** The interpreter that is chosen in the Python extension, where that is installed and can tell. */
 export async function chosenInterpreter(resource?: vscode.Uri): Promise<string | undefined> {
   const environments = (await pythonExtension())?.environments;
-  const environment = await environments?.resolveEnvironment(environments.getActiveEnvironmentPath(resource));
-  return environment?.executable.uri?.fsPath;
+  try {
+    const environment = await environments?.resolveEnvironment(environments.getActiveEnvironmentPath(resource));
+    return environment?.executable?.uri?.fsPath;
+  } catch {
+    return undefined; // an environment that it cannot read: as if none were chosen
+  }
 }
 
 export async function onDidChangeInterpreter(listener: () => void): Promise<vscode.Disposable> {

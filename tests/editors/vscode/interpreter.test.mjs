@@ -1,10 +1,11 @@
-// No Python that the server could run in: one message says why and what to do; the setting that it names brings the server up.
+// A server that cannot start, or dies again and again: one message says why and what to do, and doing it brings the server up.
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import fs from "node:fs";
-import path from "node:path";
-import { NET } from "./net.mjs";
-import { inWorkbench, log, python, sleep } from "./workbench.mjs";
+import { NET } from "./models.mjs";
+import { log, python, sleep, until } from "./tools.mjs";
+import { inWorkbench } from "./workbench.mjs";
 
 // An old interpreter is one that says so: the probe asks for its version and nothing else of it is used.
 const OLD = `#!/bin/sh\necho '{"version": [3, 8, 10], "executable": "/opt/old/python3", "libcst": false, "graphmend": false}'\n`;
@@ -18,8 +19,7 @@ exit 1
 
 await inWorkbench({ files: { "pyproject.toml": "", "net.py": NET, "old-python": OLD, "broken-python": BROKEN }, machine: { "graphmend.serverInterpreter": "/no/such/python" } }, async vs => {
   const { page } = vs;
-  const settings = path.join(vs.folder, "user/Machine/settings.json");
-  const choose = interpreter => fs.writeFileSync(settings, JSON.stringify({ "graphmend.serverInterpreter": interpreter, "graphmend.interpreter": python }));
+  const choose = interpreter => vs.set({}, { "graphmend.serverInterpreter": interpreter });
   for (const name of ["old-python", "broken-python"]) fs.chmodSync(vs.at(name), 0o755);
 
   const net = await vs.open("net.py");
@@ -43,4 +43,22 @@ await inWorkbench({ files: { "pyproject.toml": "", "net.py": NET, "old-python": 
   choose("");
   await net.locator(".squiggly-warning").first().waitFor();
   log("the server runs");
+
+  const servers = () =>
+    execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).split("\n").filter(line => /start\.py server/.test(line) && line.includes(vs.folder)).map(line => parseInt(line, 10));
+  for (let deaths = 1, last; deaths <= 5; deaths++) {
+    await until(`server ${deaths}`, () => servers().length === 1 && servers()[0] !== last);
+    await sleep(2000); // it has been asked for settings: it started
+    process.kill((last = servers()[0]), "SIGKILL");
+  }
+  const died = messages.filter({ hasText: "it stopped 5 times within three minutes" });
+  await died.waitFor();
+  await sleep(2000);
+  assert.equal(await died.count(), 1);
+  assert.deepEqual(servers(), []);
+  log("told:", (await died.innerText()).replace(/\s+/g, " "));
+  await died.locator(".monaco-button", { hasText: "Restart" }).click();
+  await until("a server", () => servers().length === 1);
+  await net.locator(".squiggly-warning").first().waitFor();
+  log("the message's own button brought it back");
 });

@@ -1,36 +1,14 @@
 // What the extension does for VS Code, asked from inside: settings, code actions, change annotations, notebooks, the server's life.
 
 const assert = require("node:assert/strict");
-const { execFileSync } = require("node:child_process");
-const path = require("node:path");
 const vscode = require("vscode");
+const { codes, commandLines, file, findings, lenses, quickFixes, run, servers, set, sleep, until, withFile } = require("./inside.cjs");
 
-const sleep = ms => new Promise(resolve => setTimeout(resolve, ms));
-
-async function until(what, ask, ms = 30_000) {
-  for (const end = Date.now() + ms; ; await sleep(50)) {
-    const found = await ask();
-    if (found) return found;
-    if (Date.now() > end) throw new Error(`not within ${ms / 1000} s: ${what}`);
-  }
-}
-
-const folder = () => vscode.workspace.workspaceFolders[0].uri;
-const file = name => vscode.Uri.joinPath(folder(), name);
-const findings = uri => vscode.languages.getDiagnostics(uri).filter(found => found.source === "graphmend");
-const codes = uri => findings(uri).map(found => String(found.code.value ?? found.code));
-const set = (name, value) => vscode.workspace.getConfiguration("graphmend").update(name, value, vscode.ConfigurationTarget.Workspace);
-const open = async name => (await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(file(name)))).document;
-const quickFixes = (uri, range, resolve = 0) => vscode.commands.executeCommand("vscode.executeCodeActionProvider", uri, range, "quickfix", resolve);
-const lenses = async uri => (await vscode.commands.executeCommand("vscode.executeCodeLensProvider", uri)).map(lens => lens.command?.title);
-const servers = () =>
-  execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).split("\n")
-    .filter(line => /bundled.start\.py server/.test(line) && line.includes(extension().extensionPath)).map(line => parseInt(line, 10));
-const extension = () => vscode.extensions.getExtension("graphmend.graphmend");
+const python = process.env.GRAPHMEND_PYTHON;
 
 const tests = {
   "settings take effect, and go back to the default"() {
-    return this.withFile("net.py", async uri => {
+    return withFile("net.py", async uri => {
       await until("a finding", () => codes(uri).includes("GM201"));
       await set("ignore", ["GM2"]);
       await until("no finding", () => !codes(uri).length);
@@ -47,7 +25,7 @@ const tests = {
   },
 
   "the project's own file holds where nothing is set in the editor"() {
-    return this.withFile("net.py", async uri => {
+    return withFile("net.py", async uri => {
       await until("a finding", () => codes(uri).includes("GM201"));
       await vscode.workspace.fs.writeFile(file("pyproject.toml"), Buffer.from('[tool.graphmend]\nignore = ["GM201"]\n'));
       await until("no finding", () => !codes(uri).length);
@@ -57,7 +35,7 @@ const tests = {
   },
 
   "a wrong setting does not stop the server"() {
-    return this.withFile("net.py", async uri => {
+    return withFile("net.py", async uri => {
       await set("ignore", 7);
       await sleep(1000);
       await until("a finding", () => codes(uri).includes("GM201"));
@@ -66,7 +44,7 @@ const tests = {
   },
 
   "a safe mend is preferred, and made when it is asked for"() {
-    return this.withFile("net.py", async uri => {
+    return withFile("net.py", async uri => {
       const found = await until("a finding", () => findings(uri)[0]);
       const mends = await until("mends", async () => (await quickFixes(uri, found.range, 5)).filter(a => a.title.startsWith("Mend graph break")));
       assert.equal(mends[0].isPreferred, true);
@@ -79,7 +57,7 @@ const tests = {
   },
 
   "all of a file is mended by command, and by `source.fixAll`"() {
-    return this.withFile("net.py", async uri => {
+    return withFile("net.py", async uri => {
       await until("a finding", () => codes(uri).length);
       const document = await vscode.workspace.openTextDocument(uri);
       await vscode.commands.executeCommand("graphmend.mendAll");
@@ -92,7 +70,7 @@ const tests = {
   },
 
   "a check of the function at the cursor is told, with its device"() {
-    return this.withFile("net.py", async uri => {
+    return withFile("net.py", async uri => {
       await until("a lens", async () => (await lenses(uri)).includes("1 graph break - Verify"));
       await set("verify.device", "cpu");
       vscode.window.activeTextEditor.selection = new vscode.Selection(11, 8, 11, 8);
@@ -109,12 +87,38 @@ const tests = {
   },
 
   "a rule is explained"() {
-    return this.withFile("net.py", async uri => {
+    return withFile("net.py", async uri => {
       await until("a finding", () => codes(uri).length);
       await vscode.commands.executeCommand("graphmend.explainRule", "GM201");
       await until("the preview", () => vscode.window.tabGroups.all.some(group => group.tabs.some(tab => /GM201/.test(tab.label))));
       const shown = await vscode.workspace.openTextDocument(vscode.Uri.from({ scheme: "graphmend-rule", path: "/GM201.md" }));
       assert.match(shown.getText(), /Why it breaks/i);
+    });
+  },
+
+  async "the problem matcher makes problems of a task's output"() {
+    const uri = file("never-opened.py");
+    const shell = new vscode.ShellExecution(python, ["-m", "graphmend", "check", "--no-cache", "--output-format", "concise", "never-opened.py"]);
+    const task = new vscode.Task({ type: "shell" }, vscode.TaskScope.Workspace, "graphmend", "test", shell, "$graphmend");
+    assert.deepEqual(codes(uri), []);
+    await vscode.tasks.executeTask(task);
+    const [problem] = await until("a problem", () => findings(uri).length && findings(uri));
+    assert.deepEqual([...codes(uri), problem.severity, problem.range.start.line], ["GM201", vscode.DiagnosticSeverity.Warning, 11]);
+    assert.match(problem.message, /^print\(\)/);
+  },
+
+  "the GraphMend of the environment serves where that is chosen"() {
+    return withFile("net.py", async uri => {
+      await until("a finding", () => codes(uri).length);
+      assert.doesNotMatch([...commandLines().values()].join(), /--environment/);
+      await set("serverInterpreter", python);
+      await set("importStrategy", "fromEnvironment");
+      const chosen = () => [...commandLines().values()];
+      await until("the other server", () => chosen().length === 1 && chosen()[0].includes(`${python} `) && / --environment server/.test(chosen()[0]));
+      await set("ignore", ["GM2"]); // it answers
+      await until("no finding", () => !codes(uri).length);
+      for (const name of ["ignore", "importStrategy", "serverInterpreter"]) await set(name, undefined);
+      await until("the bundled one again", () => chosen().length === 1 && !/--environment/.test(chosen()[0]) && codes(uri).length);
     });
   },
 
@@ -128,7 +132,7 @@ const tests = {
   },
 
   "a server that is killed comes back"() {
-    return this.withFile("net.py", async uri => {
+    return withFile("net.py", async uri => {
       await until("a finding", () => codes(uri).length);
       const [server] = servers();
       process.kill(server, "SIGKILL");
@@ -141,7 +145,7 @@ const tests = {
   },
 
   "`Restart Server` starts another one"() {
-    return this.withFile("net.py", async uri => {
+    return withFile("net.py", async uri => {
       const [server] = servers();
       await vscode.commands.executeCommand("graphmend.restart");
       await until("another server", () => servers().length === 1 && servers()[0] !== server);
@@ -150,7 +154,7 @@ const tests = {
   },
 
   "a server that dies again and again is left alone until somebody restarts it"() {
-    return this.withFile("net.py", async uri => {
+    return withFile("net.py", async uri => {
       await until("a finding", () => codes(uri).length);
       for (let deaths = 1, last; deaths <= 5; deaths++) {
         const [server] = await until(`server ${deaths}`, () => servers().length === 1 && servers()[0] !== last && servers());
@@ -165,9 +169,9 @@ const tests = {
   },
 
   "without a usable interpreter there is no server and no exception, and a better setting starts one"() {
-    return this.withFile("net.py", async uri => {
+    return withFile("net.py", async uri => {
       await until("a finding", () => codes(uri).length);
-      await set("serverInterpreter", path.join(folder().fsPath, "no-such-python"));
+      await set("serverInterpreter", file("no-such-python").fsPath);
       await until("no server", () => !servers().length);
       await set("serverInterpreter", undefined);
       await until("a server", () => servers().length === 1);
@@ -176,29 +180,4 @@ const tests = {
   },
 };
 
-/** Opens a file, and puts it back as it was. */
-async function withFile(name, test) {
-  const text = await vscode.workspace.fs.readFile(file(name));
-  try {
-    await test((await open(name)).uri);
-  } finally {
-    await vscode.commands.executeCommand("workbench.action.files.revert").then(undefined, () => undefined);
-    await vscode.commands.executeCommand("workbench.action.closeAllEditors");
-    await vscode.workspace.fs.writeFile(file(name), text);
-  }
-}
-
-exports.run = async () => {
-  const failed = [];
-  for (const [name, test] of Object.entries(tests)) {
-    const began = Date.now();
-    try {
-      await test.call({ withFile });
-      console.log(`suite: ok   ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
-    } catch (error) {
-      failed.push(name);
-      console.log(`suite: FAIL ${name}: ${error.stack}`);
-    }
-  }
-  if (failed.length) throw new Error(`${failed.length} failed`);
-};
+exports.run = () => run(tests);

@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import fs from "node:fs";
-import { NET } from "./net.mjs";
-import { inWorkbench, log, python, sleep, until } from "./workbench.mjs";
+import path from "node:path";
+import { NET } from "./models.mjs";
+import { log, python, sleep, until } from "./tools.mjs";
+import { inWorkbench } from "./workbench.mjs";
 
 const HOSTILE = `${NET}
 import pathlib
@@ -11,19 +13,22 @@ import pathlib
 pathlib.Path(__file__ + ".ran").touch()
 `;
 // what the workspace would have run: an interpreter of its own for the server and for checks, and checks on save
-const FAKE = `#!/bin/sh\ntouch "$(dirname "$0")/interpreter.ran"\nexec ${python} "$@"\n`;
+// (its own settings and, through them, the Python extension name one)
+const FAKE = `#!/bin/sh\ntouch "$0.ran"\nexec ${python} "$@"\n`;
 const WANTS = {
   "graphmend.interpreter": "${workspaceFolder}/fake-python", "graphmend.serverInterpreter": "./fake-python", "graphmend.importStrategy": "fromEnvironment",
-  "graphmend.verify.mode": "onSave", "graphmend.severity": { GM201: "error" },
+  "graphmend.verify.mode": "onSave", "python.defaultInterpreterPath": "${workspaceFolder}/chosen-python", "graphmend.severity": { GM201: "error" },
 };
 
-const files = { "pyproject.toml": "", "net.py": HOSTILE, "fake-python": FAKE, ".vscode/settings.json": JSON.stringify(WANTS) };
+const files = { "pyproject.toml": "", "net.py": HOSTILE, "fake-python": FAKE, "chosen-python": FAKE, ".vscode/settings.json": JSON.stringify(WANTS) };
 for (const name of ["json.py", "graphmend.py"]) files[name] = `open(${JSON.stringify("/dev/null")})\nimport pathlib; pathlib.Path(__file__ + ".ran").touch()\n`;
 
-await inWorkbench({ files, settings: { "security.workspace.trust.startupPrompt": "never", "security.workspace.trust.banner": "never" }, trustAsks: true }, async vs => {
+const settings = { "security.workspace.trust.startupPrompt": "never", "security.workspace.trust.banner": "never" };
+const extensions = [path.join(import.meta.dirname, "python-extension")];
+await inWorkbench({ files, settings, extensions, trustAsks: true }, async vs => {
   const { page } = vs;
-  const ran = () => ["net.py.ran", "interpreter.ran", "json.py.ran", "graphmend.py.ran"].filter(name => vs.exists(name));
-  fs.chmodSync(vs.at("fake-python"), 0o755);
+  const ran = () => ["net.py.ran", "fake-python.ran", "chosen-python.ran", "json.py.ran", "graphmend.py.ran"].filter(name => vs.exists(name));
+  for (const name of ["fake-python", "chosen-python"]) fs.chmodSync(vs.at(name), 0o755);
   const net = await vs.open("net.py");
   await net.locator(".squiggly-error").first().waitFor(); // settings that choose nothing to run hold
   log("findings in restricted mode");
@@ -42,7 +47,7 @@ await inWorkbench({ files, settings: { "security.workspace.trust.startupPrompt":
   await vs.command("Workspaces: Manage Workspace Trust");
   await page.locator(".workspace-trust-editor").waitFor();
   await page.locator(".workspace-trust-editor .monaco-button", { hasText: /^Trust$/ }).first().click();
-  await until("the workspace's own interpreter", () => vs.exists("interpreter.ran"));
+  await until("the workspace's own interpreter", () => vs.exists("fake-python.ran"));
   log("trusted");
   await page.locator(".monaco-modal-editor-block .codicon-close").last().click(); // it lies over everything
   await net.locator(".squiggly-error").first().waitFor();

@@ -1,99 +1,72 @@
-// A person at work: a model file of transformers is mended with Ctrl+., a small one is checked by lens, on save and in a report.
+// A person at work: a small model is read, checked by lens and on save, mended with and without a preview, and reported on.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import fs from "node:fs";
 import path from "node:path";
-import { NET } from "./net.mjs";
-import { inWorkbench, log, python, root, shownText, until } from "./workbench.mjs";
+import { GATE } from "./models.mjs";
+import { log, root, until } from "./tools.mjs";
+import { inWorkbench, shownText } from "./workbench.mjs";
 
-const T5 = execFileSync(python, ["-c", "import importlib.util as u; print(u.find_spec('transformers').submodule_search_locations[0])"], { encoding: "utf8" }).trim();
-const MODEL = fs.readFileSync(path.join(T5, "models/t5/modeling_t5.py"), "utf8");
-const LINE = MODEL.split("\n").findIndex(line => line.includes("warnings.warn(__HEAD_MASK_WARNING_MSG")) + 1;
-const UNSAFE = `import torch
+const CHECK_MS = 120_000;
 
-
-@torch.compile
-def f(x: torch.Tensor):
-    y = x * 2 if x.sum() > 0 else x
-    return y
-`;
-const picture = (page, name) =>
-  process.env.GRAPHMEND_PICTURES && page.screenshot({ path: path.join(root, "docs/images", `${name}.png`) });
-
-await inWorkbench({ files: { "pyproject.toml": "", "modeling_t5.py": MODEL, "net.py": NET, "unsafe.py": UNSAFE }, machine: { "graphmend.verify.device": "cpu" } }, async vs => {
+await inWorkbench({ files: { "pyproject.toml": "", "gate.py": GATE }, machine: { "graphmend.verify.device": "cpu" } }, async vs => {
   const { page } = vs;
-  const model = await vs.open("modeling_t5.py");
-  await model.click();
-  await vs.go(LINE, 1);
-  await model.locator(".squiggly-info, .squiggly-warning").first().waitFor();
-  log("squiggle in T5");
-
-  await page.keyboard.press("F8"); // the next finding, with its message
-  await page.locator(".marker-widget, .zone-widget", { hasText: "warnings.warn()" }).first().waitFor();
-  await page.keyboard.press("Escape");
-  await model.locator(".view-line", { hasText: /warnings\.warn\(/ }).locator("span > span").filter({ hasText: "warn" }).last().hover();
-  const hover = page.locator(".monaco-hover", { hasText: "is assumed to be compiled" }).first();
-  await hover.waitFor();
-  log("hover shows the evidence");
-  await page.keyboard.press("Escape");
-
-  await page.keyboard.press("Control+.");
-  const mend = page.locator(".action-widget .monaco-list-row", { hasText: "Mend graph break" }).first();
-  await mend.waitFor();
-  log("offered:", (await page.locator(".action-widget .monaco-list-row").allInnerTexts()).join(" | "));
-  await mend.click();
-  await until("the mend", async () => !/warnings\.warn\(/.test((await shownText(model)).split("\n")[0] ?? "") && (await page.locator(".tab.dirty").count()));
-  await page.keyboard.press("Control+S");
-  await until("the file", () => vs.read("modeling_t5.py") !== MODEL);
-  execFileSync(python, ["-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", vs.at("modeling_t5.py")]);
-  const before = MODEL.split("\n"), after = vs.read("modeling_t5.py").split("\n");
-  const changed = after.filter(line => !before.includes(line));
-  assert.ok(changed.length >= 1 && changed.length <= 6, changed.join("\n"));
-  assert.deepEqual(before.filter(line => !line.includes("warnings.warn(") && !after.includes(line)), []); // every other line is as it was
-  log("T5 is mended on disk:", JSON.stringify(changed));
-
-  const unsafe = await vs.open("unsafe.py");
-  await unsafe.locator(".squiggly-warning").first().waitFor();
-  await vs.go(6, 18);
-  await page.keyboard.press("Control+.");
-  await page.locator(".action-widget .monaco-list-row", { hasText: /\(unsafe\)/ }).first().click();
-  const preview = page.locator(".panel .monaco-list-row", { hasText: "torch.where" }).first();
-  await preview.waitFor();
-  assert.equal(await shownText(unsafe).then(text => text.includes("torch.where")), false);
-  await preview.locator("input[type=checkbox], .monaco-checkbox, .edit-checkbox").first().click(); // nothing is ticked beforehand
-  await page.locator(".monaco-button", { hasText: "Apply" }).first().click();
-  await until("the mend", () => shownText(unsafe).then(text => text.includes("torch.where")));
-  log("an unsafe mend was shown first");
-  await page.keyboard.press("Control+S");
-
-  const net = await vs.open("net.py");
+  const picture = async name =>
+    process.env.GRAPHMEND_PICTURES && page.screenshot({ path: path.join(root, "docs/images", `${name}.png`) });
+  const gate = await vs.open("gate.py");
   if (await page.locator(".explorer-folders-view").isVisible()) await page.keyboard.press("Control+B");
-  const lens = net.locator(".codelens-decoration a");
-  await lens.filter({ hasText: "1 graph break - Verify" }).waitFor();
-  await net.locator(".squiggly-warning").first().waitFor();
+  const lens = gate.locator(".codelens-decoration a");
+  const lensSays = (what, text) => until(what, async () => text.test((await lens.allInnerTexts()).join()), CHECK_MS);
+  /** The quick fix of this name for what stands at `text`. Just after an edit lines still move, and the menu may be empty. */
+  const quickFix = async (text, title) => {
+    const row = page.locator(".action-widget .monaco-list-row", { hasText: title });
+    await until(`the quick fix ${title}`, async () => {
+      const lines = (await shownText(gate)).split("\n"), at = lines.findIndex(each => each.includes(text));
+      await vs.go(at + 1, lines[at].indexOf(text) + 1);
+      await page.keyboard.press("Control+.");
+      return row.waitFor({ timeout: 5000 }).then(() => true, () => page.keyboard.press("Escape"));
+    });
+    return row;
+  };
+  const line = text => gate.locator(".view-line", { hasText: text });
+
+  await lens.filter({ hasText: "2 graph breaks - Verify" }).waitFor();
+  await gate.locator(".squiggly-warning").first().waitFor();
   log("lens before the check");
-  await net.locator(".view-line", { hasText: /print/ }).locator("span > span").filter({ hasText: "print" }).first().hover();
-  await page.locator(".monaco-hover", { hasText: "Net.forward is compiled" }).first().waitFor();
-  await picture(page, "squiggle");
+  await line(/y\.mean\(\)/).locator("span > span").filter({ hasText: "mean" }).first().hover();
+  const hover = page.locator(".monaco-hover", { hasText: "y.mean() returns a Tensor" }).first();
+  await hover.waitFor();
+  log("hover:", (await hover.innerText()).replace(/\s+/g, " "));
+  await picture("squiggle");
   await page.keyboard.press("Escape");
 
   await lens.first().click();
-  await until("a checked lens", async () => /2 graphs.*1 graph break.*verified on cpu/.test((await lens.allInnerTexts()).join()), 120_000);
+  await lensSays("a checked lens", /3 graphs.*2 graph breaks.*verified on cpu/);
   log("checked by lens:", (await lens.allInnerTexts()).join());
 
-  await net.locator(".view-line", { hasText: /print/ }).click();
-  await page.keyboard.press("Control+.");
-  const safe = page.locator(".action-widget .monaco-list-row", { hasText: "Mend graph break: emit" }).first();
-  await safe.waitFor();
-  await picture(page, "quick-fix");
+  const safe = await quickFix("print(", "Mend graph break: emit");
+  await picture("quick-fix");
   await safe.click();
-  await until("the mend", async () => (await shownText(net)).includes('graphmend.runtime.emit(print, "forward")'));
+  await until("the mend", async () => (await shownText(gate)).includes('graphmend.runtime.emit(print, "gated")'));
+  log("a safe mend is made at once");
+
+  await (await quickFix("y.mean()", /torch\.where \(unsafe\)/)).click();
+  const preview = page.locator(".panel .monaco-list-row", { hasText: "torch.where" }).first();
+  await preview.waitFor();
+  assert.equal(await shownText(gate).then(text => text.includes("torch.where")), false);
+  await preview.locator("input[type=checkbox], .monaco-checkbox, .edit-checkbox").first().click(); // nothing is ticked beforehand
+  await preview.locator(".monaco-icon-label, .monaco-highlighted-label").first().hover();
+  const annotation = page.locator(".monaco-hover", { hasText: "Unsafe mend" }).first();
+  await annotation.waitFor();
+  assert.match(await annotation.innerText(), /the result has the promoted one/);
+  await picture("preview");
+  await page.locator(".monaco-button", { hasText: "Apply" }).first().click();
+  await until("the mend", () => shownText(gate).then(text => text.includes("torch.where")));
+  log("an unsafe mend was shown first, with its reason");
 
   await vs.command("Verify File with TorchDynamo");
-  await until("a whole graph", async () => /^1 graph, verified on cpu/.test((await lens.allInnerTexts()).join()), 120_000);
-  await until("no squiggle", async () => (await net.locator(".squiggly-warning").count()) === 0);
-  await picture(page, "lens");
+  await lensSays("a whole graph", /^1 graph, verified on cpu/);
+  await until("no squiggle", async () => (await gate.locator(".squiggly-warning").count()) === 0);
+  await picture("lens");
   log("one graph:", (await lens.allInnerTexts()).join());
 
   await page.locator("#status\\.languageStatus").hover();
@@ -103,17 +76,56 @@ await inWorkbench({ files: { "pyproject.toml": "", "modeling_t5.py": MODEL, "net
   log("status:", (await status.innerText()).replace(/\s+/g, " "));
   await page.keyboard.press("Escape");
 
-  await page.keyboard.press("Control+Z"); // the report is to show both
-  await lens.filter({ hasText: "1 graph break - Verify" }).waitFor(); // what was checked is not this text any more
-  await page.keyboard.press("Control+S");
+  vs.set({}, { "graphmend.verify.mode": "onSave" });
+  await line(/tanh/).click();
+  await page.keyboard.press("End");
+  await page.keyboard.type("  # mended");
+  await lens.filter({ hasText: "No graph breaks found - Verify" }).waitFor(); // what was checked is not this text any more
+  await until("the check on save", async () => {
+    await page.keyboard.type("!"); // the new setting may not be known yet
+    await page.keyboard.press("Control+S");
+    return lens.filter({ hasText: "1 graph, verified on cpu" }).waitFor({ timeout: 10_000 }).then(() => true, () => false);
+  });
+  assert.match(vs.read("gate.py"), /# mended!/);
+  log("saving checked:", (await lens.allInnerTexts()).join());
+  vs.set({}, { "graphmend.verify.mode": "onCommand" });
+
+  vs.write("gate.py", GATE); // somebody else changed it; the report is to show both states
+  await lens.filter({ hasText: "2 graph breaks - Verify" }).waitFor();
   await vs.command("Show Report of File");
   const report = page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame");
-  await report.locator("h1", { hasText: "TorchDynamo's graphs" }).waitFor({ timeout: 120_000 });
+  await report.locator("h1", { hasText: "TorchDynamo's graphs" }).waitFor({ timeout: CHECK_MS });
+  assert.match(await report.locator("body").innerText(), /Mended/);
   const policy = await report.locator("meta[http-equiv='Content-Security-Policy']").first().getAttribute("content");
   assert.match(policy, /default-src 'none'/);
-  assert.match(await report.locator("body").innerText(), /Mended/);
-  const colour = await report.locator(".graph").first().evaluate(each => getComputedStyle(each).backgroundColor);
+  assert.doesNotMatch(policy, /script-src|unsafe-inline|unsafe-eval|https?:/);
+  const widths = await report.locator(".graph").evaluateAll(graphs => graphs.map(each => each.getBoundingClientRect().width));
+  const [colour] = await report.locator(".graph").evaluateAll(graphs => graphs.map(each => getComputedStyle(each).backgroundColor));
   assert.notEqual(colour, "rgba(0, 0, 0, 0)"); // the policy lets the report's own style through
-  await picture(page, "report");
+  assert.ok(widths.length >= 3 && widths.every(width => width > 10), widths.join());
+  const scripted = await report.locator("body").evaluate(body => {
+    body.insertAdjacentHTML("beforeend", "<img src=x onerror='document.title = 1'><p id=styled style='color: rgb(1, 2, 3)'>x</p>");
+    return getComputedStyle(document.getElementById("styled")).color;
+  });
+  assert.notEqual(scripted, "rgb(1, 2, 3)"); // and no other
+  await picture("report");
   log("report");
+  await page.locator(".tab", { hasText: "Graphs of gate.py" }).locator(".tab-actions a").first().click();
+  await line(/tanh/).click();
+
+  await vs.command("GraphMend: Show Logs");
+  await page.locator(".panel .view-line", { hasText: "gate.py: checked" }).first().waitFor();
+  const channels = await page.locator(".panel select.monaco-select-box option").allInnerTexts();
+  for (const name of ["GraphMend", "GraphMend Server", "GraphMend Trace"]) assert.ok(channels.includes(name), channels.join());
+  log("channels:", channels.filter(name => name.startsWith("GraphMend")).join(" | "));
+  await vs.command("View: Hide Panel");
+
+  await vs.command("Welcome: Open Walkthrough...");
+  await page.locator(".quick-input-list .monaco-list-row", { hasText: "Mend graph breaks with GraphMend" }).click();
+  for (const step of ["See where the graph breaks", "Mend it", "Let TorchDynamo confirm", "Read the report"]) {
+    await page.locator(".getting-started-step", { hasText: step }).locator(".step-title").click();
+    const image = page.locator(".getting-started-media img").first();
+    await until(`the picture of "${step}"`, () => image.evaluate(shown => shown.complete && shown.naturalWidth > 400).catch(() => false));
+  }
+  log("walkthrough");
 });
