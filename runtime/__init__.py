@@ -7,6 +7,10 @@ A rewrite turns an output call into `emit`, argument for argument, and nothing e
     warnings.warn("careful", stacklevel=2)    ->  emit(warnings.warn, "careful", stacklevel=2)
     tqdm.write(f"loss {loss:.3f}")            ->  emit(tqdm.write, f"loss {loss:.3f}")
 
+Output that depends on a tensor hands the condition on, which eager code asks::
+
+    if y.sum() > 0: print("positive", y)      ->  emit_if(y.sum() > 0, print, "positive", y)
+
 An argument that itself breaks the graph becomes `later(function, *arguments)`, a call made when the output happens::
 
     print("n", n.item())                      ->  emit(print, "n", later(n.item))
@@ -22,6 +26,6 @@ breaks the graph, as the original line did.
 In plain Python `emit(f, *args)` is `f(*args)` and `later(f, *args)` is `f(*args)`. The result of `emit` is always None.
 """
 
-from .output import emit, later
+from .output import emit, emit_if, later
 
-__all__ = ["emit", "later"]
+__all__ = ["emit", "emit_if", "later"]

@@ -43,7 +43,8 @@ def capture(context: Any) -> None:
     tx = context._i_will_not_complain_if_bc_breaks_InstructionTranslator()
     try:
         reader = _Reader(tx)
-        site = reader.site(*(tx.symbolic_locals[name] for name in ("function", "args", "kwargs")))
+        names = tx.symbolic_locals
+        site = reader.site(names["function"], names["args"], names["kwargs"], names.get("condition"))
     except TorchDynamoException:
         raise  # Dynamo's own signals
     except Exception:
@@ -70,9 +71,16 @@ class _Reader:
         self.tensors: list[VariableTracker] = []
         self.numbers: list[VariableTracker] = []
 
-    def site(self, function: VariableTracker, args: VariableTracker, kwargs: VariableTracker) -> sites.Site:
+    def site(
+        self,
+        function: VariableTracker,
+        args: VariableTracker,
+        kwargs: VariableTracker,
+        condition: VariableTracker | None,
+    ) -> sites.Site:
         check(self.tx)
-        site = sites.Site(self.function(function), self.group(args), self.mapping(kwargs), _frames(self.tx))
+        asked = None if condition is None else self.value(condition)
+        site = sites.Site(self.function(function), self.group(args), self.mapping(kwargs), _frames(self.tx), asked)
         if isinstance(site.function, Attribute) and isinstance(site.function.owner, Tensor):
             raise Uncapturable("a tensor's method is no output")
         constants = {key: part.value for key, part in site.kwargs.items if isinstance(part, Constant)}

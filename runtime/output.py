@@ -1,4 +1,4 @@
-"""`emit` and `later`, the two functions that mended text calls. Dynamo traces them; keep them plain."""
+"""`emit`, `emit_if` and `later`, the functions that mended text calls. Dynamo traces them; keep them plain."""
 
 from __future__ import annotations
 
@@ -46,6 +46,23 @@ def emit(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
         )  # Dynamo breaks the graph here; the caller calls `emit` in plain Python then
 
 
+def emit_if(condition: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
+    """`emit` where `condition`, a tensor of one element, holds; while compiled that is asked when the node runs."""
+    if not torch.compiler.is_dynamo_compiling():
+        if condition:
+            calls.call(function, _now(args), _now(kwargs))
+        return
+    site = tensors = numbers = None
+    if mechanism.available:
+        from torch._dynamo.comptime import comptime
+
+        comptime(mechanism.capture)
+    if site is not None:
+        mechanism.operator(site, tensors or (torch.empty(0, device="cpu"),), numbers)
+    elif condition:
+        function(*_now(args), **_now(kwargs))
+
+
 def later(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Calls `function`: at once in plain Python; while `torch.compile` traces, when the `emit` around it happens."""
     if torch.compiler.is_dynamo_compiling():
@@ -66,4 +83,4 @@ def _now(value: Any) -> Any:
     return value
 
 
-mechanism.hide(emit, later, _now, calls.call)
+mechanism.hide(emit, emit_if, later, _now, calls.call)

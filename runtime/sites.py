@@ -21,8 +21,12 @@ class Site:
     args: Group
     kwargs: Mapping
     frames: tuple[Frame, ...]
+    condition: Part | None = None
+    """What decides, when the graph runs, whether the call is made."""
 
     def run(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> None:
+        if self.condition is not None and not self.condition.fill(tensors, numbers):
+            return
         function = self.function.fill(tensors, numbers)
         if function is not print:
             # A logging handler may format later or on another thread, when the graph has reused the memory.

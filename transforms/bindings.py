@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ def reads(*nodes: ast.AST) -> set[str]:
 def writes(*nodes: ast.AST) -> set[str]:
     """Names that `nodes` bind or delete in the scope that they stand in."""
     return {name for node in nodes for name in _bound(node)}
+
+
+def stored(statements: Iterable[ast.stmt]) -> set[str]:
+    """Names that are assigned anywhere in statements."""
+    return {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
@@ -101,12 +107,19 @@ def _within(outer: ast.AST, node: ast.Name | ast.AugAssign) -> bool:
 
 def fresh(facts: FunctionFacts, wanted: str, taken: Iterable[str] = ()) -> str:
     """`wanted`, or `wanted_2`, ...: the first that nothing in the function, the module or Python itself uses."""
-    used = {n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name)}
-    used |= {a.arg for a in ast.walk(facts.function) if isinstance(a, ast.arg)}
-    used |= {*facts.names, *taken, *dir(builtins)} | writes(*facts.function.body)
-    if facts.source.tree is not None:
-        used |= {n.id for n in ast.walk(facts.source.tree) if isinstance(n, ast.Name)}
+    used, others = _used(facts), {*taken}
     name, number = wanted, 2
-    while name in used:
+    while name in used or name in others:
         name, number = f"{wanted}_{number}", number + 1
     return name
+
+
+@lru_cache(maxsize=1)
+def _used(facts: FunctionFacts) -> frozenset[str]:
+    """Names that mean something in a function; the rewrites of one finding ask again and again."""
+    used = {n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name)}
+    used |= {a.arg for a in ast.walk(facts.function) if isinstance(a, ast.arg)}
+    used |= {*facts.names, *dir(builtins)} | writes(*facts.function.body)
+    if facts.source.tree is not None:
+        used |= {n.id for n in ast.walk(facts.source.tree) if isinstance(n, ast.Name)}
+    return frozenset(used)

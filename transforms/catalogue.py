@@ -21,9 +21,14 @@ from graphmend.transforms import (
     hoist,
     hop_print,
     keep_tensor,
+    known_size,
+    mask_index,
     masked,
+    masked_reduce,
+    masked_store,
     match_where,
     name_argument,
+    segments,
     select_buffer,
     skip_value,
     stop_mask,
@@ -51,6 +56,7 @@ _BRANCHES: tuple[Rewrite, ...] = (
     where_expression.rewrite,
     match_where.rewrite,
 )
+_MASKED: tuple[Rewrite, ...] = (masked.rewrite, masked_reduce.rewrite, masked_store.rewrite)
 _TESTS: tuple[Rewrite, ...] = (assert_async.rewrite, *_BRANCHES)
 
 CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
@@ -58,7 +64,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM102", (assert_async.rewrite,)),
     ("GM103", (assert_async.rewrite,)),
     ("GM104", (torch_form.rewrite, *_TESTS)),
-    ("GM105", (*_LOOPS, masked.rewrite)),
+    ("GM105", (*_LOOPS, masked_store.rewrite)),
     ("GM201", (emit.rewrite, hop_print.rewrite, guard.rewrite)),
     ("GM202", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
     ("GM203", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
@@ -68,11 +74,22 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         (torch_form.rewrite, keep_tensor.rewrite, emit.rewrite, skip_value.rewrite, hoist.rewrite, guard.rewrite),
     ),
     ("GM206", (guard.rewrite,)),
-    ("GM301", (computed_index.rewrite, torch_form.rewrite, *_TESTS, keep_tensor.rewrite, emit.rewrite, guard.rewrite)),
+    (
+        "GM301",
+        (
+            segments.rewrite,
+            computed_index.rewrite,
+            torch_form.rewrite,
+            *_TESTS,
+            keep_tensor.rewrite,
+            emit.rewrite,
+            guard.rewrite,
+        ),
+    ),
     ("GM302", (keep_tensor.rewrite,)),
     ("GM303", (computed_index.rewrite,)),
-    ("GM401", (every_index.rewrite, masked.rewrite, torch_form.rewrite)),
-    ("GM402", (masked.rewrite,)),
+    ("GM401", (every_index.rewrite, *_MASKED, mask_index.rewrite, torch_form.rewrite, known_size.rewrite)),
+    ("GM402", _MASKED),
     ("GM403", (computed_index.rewrite,)),
     (
         "GM501",

@@ -48,7 +48,7 @@ class Code:
         start, end = self._offsets(node)
         pieces: list[str] = []
         at = start
-        for inner, new in sorted(self._inside(node, replace or {}), key=lambda item: self._offsets(item[0])):
+        for inner, new in sorted(self._inside(node, replace or {}), key=self._outermost_first):
             left, right = self._offsets(inner)
             if left < at:  # inside an expression that is replaced as a whole
                 continue
@@ -80,6 +80,10 @@ class Code:
     def _offsets(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         span, lines = self.source.span(node), self.source.lines
         return lines.offset(span.line - 1, span.column), lines.offset(span.end_line - 1, span.end_column)
+
+    def _outermost_first(self, item: tuple[ast.expr, str]) -> tuple[int, int]:
+        left, right = self._offsets(item[0])
+        return left, -right
 
     @staticmethod
     def _inside(node: ast.AST, replace: Replacements) -> list[tuple[ast.expr, str]]:

@@ -5,11 +5,11 @@ Before:
         print("positive", y)
 
 After:
-    graphmend.runtime.emit(lambda condition, *values: print(*values) if condition else None, y.sum() > 0, "positive", y)
+    graphmend.runtime.emit_if(y.sum() > 0, print, "positive", y)
 
 Legal when:
-    both sides begin with output calls (print, logging, warnings) whose arguments only compute. What stands behind
-    them stays in the branch, to be mended next.
+    a side begins with output calls (print, logging, warnings), or with branches that do nothing else, whose
+    arguments and tests only compute. What stands behind them stays in the branch, to be mended next.
 
 Differs in:
     the arguments are computed even when nothing is written.
@@ -21,13 +21,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.bindings import fresh
-from graphmend.transforms.code import Code
-from graphmend.transforms.edits import HOLE, is_elif, replace, replaceable
-from graphmend.transforms.emit import attributed
+from graphmend.transforms.edits import HOLE, replace, replaceable
+from graphmend.transforms.emit import ATTRIBUTED, NotCarriedError, attributed, deferred
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.legality import speculate
-from graphmend.transforms.names import constant, qualified
+from graphmend.transforms.names import qualified
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.where import branch
@@ -43,66 +42,108 @@ _LEVELS = ["debug", "info", "warning", "warn", "error", "critical", "log", "warn
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
-    if statement is None:
+    if statement is None or not any(_begins(facts, side) for side in (statement.body, statement.orelse)):
         return None
-    taken, other = _leading(facts, statement.body), _leading(facts, statement.orelse)
-    calls = [*taken, *other]
-    if not calls or (statement.orelse and is_elif(facts.source, statement.orelse[0])):
-        return None
-    if any(isinstance(a, ast.Starred) for c in calls for a in c.args):
-        return refuse(NAME, "the arguments of the output are not written one by one")
-    if any(constant(k.value) is None for c in calls for k in c.keywords) or any(attributed(facts, c) for c in calls):
-        return refuse(NAME, "the output is directed by more than constants")
     static, tests = split(facts, statement.test)
-    found = speculate(facts, *(a for c in calls for a in c.args))
-    if static or not tests or found.blockers:
-        return refuse(NAME, found.blockers[0] if found.blockers else "the test is not about tensors alone")
+    if static or not tests:
+        return refuse(NAME, "the test is not about tensors alone")
     if not replaceable(facts, [statement]):
         return refuse(NAME, "the statement shares its line with another one")
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
     try:
         test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+        text, rest = _Emitting(facts, predicates).converted(statement, test)
     except NotATensorError as error:
         return refuse(NAME, str(error))
+    except NotCarriedError as error:
+        return refuse(NAME, f"`{error}` breaks the graph before the output happens")
 
     def make() -> list[TextEdit]:
-        code = Code(facts.source)
-        emit = imports.name(f"{_RUNTIME}.emit", _RUNTIME)
-        rest = (statement.body[len(taken) :], statement.orelse[len(other) :])
-        condition, lines = test, []
-        if len(calls) > 1 or any(rest):
-            condition = fresh(facts, "condition", predicates.taken)
-            lines.append(f"{condition} = {test}")
-        lines += [_emitted(code, emit, c, condition, "condition") for c in taken]
-        lines += [_emitted(code, emit, c, condition, "not condition") for c in other]
-        if rest[0]:
-            lines += [f"if {condition}:", f"    {HOLE.format(0)}"]
-            lines += ["else:", f"    {HOLE.format(1)}"] if rest[1] else []
-        elif rest[1]:
-            lines += [f"if ~{condition}:", f"    {HOLE.format(0)}"]
-        return [*imports.edits(), replace(facts.source, [statement], "\n".join(lines) + "\n", *(r for r in rest if r))]
+        return [*imports.edits(), replace(facts.source, [statement], text, *rest)]
 
     title = "emit the output from inside the graph (graphmend.runtime), nothing lost"
-    return offer(NAME, title, facts, make, [*predicates.differences, *found.differences])
+    return offer(NAME, title, facts, make, predicates.differences)
 
 
-def _leading(facts: FunctionFacts, statements: list[ast.stmt]) -> list[ast.Call]:
-    """The output calls that a block begins with."""
-    calls: list[ast.Call] = []
-    for statement in statements:
-        if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
-            break
-        if not is_output(facts, statement.value):
-            break
-        calls.append(statement.value)
-    return calls
+def _begins(facts: FunctionFacts, statements: list[ast.stmt]) -> bool:
+    """Does a block begin with output, or with a branch that does nothing else?"""
+    return bool(statements) and (_output(facts, statements[0]) is not None or _only_output(facts, statements[0]))
 
 
-def _emitted(code: Code, emit: str, call: ast.Call, condition: str, asked: str) -> str:
-    options = "".join(f", {k.arg}={code.argument(k.value)}" for k in call.keywords)
-    inside = f"lambda condition, *values: {code.text(call.func)}(*values{options}) if {asked} else None"
-    return f"{emit}({', '.join([inside, condition, *map(code.argument, call.args)])})"
+def _only_output(facts: FunctionFacts, statement: ast.stmt) -> bool:
+    """Is a statement a branch on tensors that does nothing but output?"""
+    if not isinstance(statement, ast.If) or split(facts, statement.test)[0]:
+        return False
+    inside = [*statement.body, *statement.orelse]
+    return all(_output(facts, s) is not None or _only_output(facts, s) for s in inside)
+
+
+def _output(facts: FunctionFacts, statement: ast.stmt) -> ast.Call | None:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return call if isinstance(call, ast.Call) and is_output(facts, call) else None
+
+
+class _Emitting:
+    """Writes the output of a branch without the branch."""
+
+    def __init__(self, facts: FunctionFacts, predicates: Predicates) -> None:
+        self.facts, self.predicates = facts, predicates
+        self.emit = predicates.imports.name(f"{_RUNTIME}.emit_if", _RUNTIME)
+        self.lines: list[str] = []
+
+    def converted(self, statement: ast.If, test: str) -> tuple[str, list[list[ast.stmt]]]:
+        """The new text, and the statements that stay in a branch."""
+        alone = len(statement.body) == 1 and not statement.orelse and _output(self.facts, statement.body[0])
+        condition = test if alone else self._named(test)
+        taken, other = self._block(statement.body, condition), self._block(statement.orelse, f"~{condition}")
+        if taken:
+            self.lines += [f"if {condition}:", f"    {HOLE.format(0)}"]
+            self.lines += ["else:", f"    {HOLE.format(1)}"] if other else []
+        elif other:
+            self.lines += [f"if ~{condition}:", f"    {HOLE.format(0)}"]
+        return "\n".join(self.lines) + "\n", [rest for rest in (taken, other) if rest]
+
+    def _named(self, test: str) -> str:
+        name = fresh(self.facts, "condition", self.predicates.taken)
+        self.predicates.taken.append(name)
+        self.lines.append(f"{name} = {test}")
+        return name
+
+    def _block(self, statements: list[ast.stmt], holds: str) -> list[ast.stmt]:
+        """Writes the output that a block begins with; returns what stands behind it."""
+        for i, statement in enumerate(statements):
+            if call := _output(self.facts, statement):
+                self.lines.append(self._emitted(call, holds))
+            elif isinstance(statement, ast.If) and _only_output(self.facts, statement):
+                self._compute([statement.test])
+                inner = self._named(f"{holds} & {self.predicates.operand(statement.test)}")
+                self._block(statement.body, inner)
+                if statement.orelse:
+                    self._block(statement.orelse, self._named(f"{holds} & ~{inner}"))
+            else:
+                return statements[i:]
+        return []
+
+    def _emitted(self, call: ast.Call, condition: str) -> str:
+        if attributed(self.facts, call):
+            raise NotATensorError(ATTRIBUTED)
+        put_off = deferred(call, self.facts, self.predicates.imports)
+        self._compute([a for a in [*call.args, *(k.value for k in call.keywords)] if a not in put_off])
+        code = self.predicates.code
+        arguments = [condition, code.text(call.func)]
+        for node in call.args:
+            arguments.append(code.text(node) if isinstance(node, ast.Starred) else code.argument(node, put_off))
+        for k in call.keywords:
+            arguments.append(f"{k.arg}={code.argument(k.value, put_off)}" if k.arg else f"**{code.operand(k.value)}")
+        return f"{self.emit}({', '.join(arguments)})"
+
+    def _compute(self, nodes: list[ast.expr]) -> None:
+        """Evaluates expressions although the branch may not be taken."""
+        found = speculate(self.facts, *nodes)
+        if found.blockers:
+            raise NotATensorError(found.blockers[0])
+        self.predicates.differences += found.differences
 
 
 def is_output(facts: FunctionFacts, call: ast.Call) -> bool:

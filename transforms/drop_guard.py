@@ -2,16 +2,17 @@
 
 Before:
     if m.any():
-        x[m] = 0
+        x[m] = x[m] * 2
 
 After:
-    x[m] = 0
+    x[m] = x[m] * 2
 
 Legal when:
-    the body only stores one number under the very mask that the test asks about.
+    the body only stores under the very mask that the test asks about: numbers, or what is computed one by one from
+    the elements that it picks. Copies of the tensor in front of that are made always.
 
 Differs in:
-    nothing: where the mask picks nothing, nothing is stored.
+    nothing, where the body makes no copy: where the mask picks nothing, nothing is stored.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.edits import HOLE, is_elif, replace, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.masked import is_mask
-from graphmend.transforms.names import constant, is_tensor
+from graphmend.transforms.legality import speculate
+from graphmend.transforms.masked_store import one_by_one
+from graphmend.transforms.names import called, is_tensor, method
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.picked import is_mask, picked
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts
@@ -34,18 +37,13 @@ NAME = "drop_guard"
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
-    match statement:
-        case ast.If(test=ast.Call(func=ast.Attribute(value=mask, attr="any"), args=[], keywords=[]), orelse=[]):
-            pass
-        case ast.If(test=ast.Call(func=ast.Attribute(attr="any"), args=[mask], keywords=[]), orelse=[]):
-            pass
-        case _:
-            return None
-    if (
-        not is_mask(facts, mask)
-        or not isinstance(mask, ast.Name)
-        or not all(_stores(facts, s, mask.id) for s in statement.body)
-    ):
+    if not isinstance(statement, ast.If) or statement.orelse:
+        return None
+    mask = _asked(facts, statement.test)
+    copied = [c for s in statement.body if (c := _copied(facts, s))]
+    if mask is None or not all(_stores(facts, s, mask) or _copied(facts, s) for s in statement.body):
+        return None
+    if len(copied) == len(statement.body):
         return None
     if not replaceable(facts, [statement]) or is_elif(facts.source, statement):
         return refuse(NAME, "the statement shares its line with another one")
@@ -53,11 +51,61 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         return [replace(facts.source, [statement], f"{HOLE.format(0)}\n", statement.body)]
 
-    return offer(NAME, "store without asking first", facts, make)
+    differences = [f"`{name}` is a copy even where the mask picks nothing" for name in copied]
+    return offer(NAME, "store without asking first", facts, make, differences)
 
 
-def _stores(facts: FunctionFacts, statement: ast.stmt, mask: str) -> bool:
+def _asked(facts: FunctionFacts, test: ast.expr) -> ast.expr | None:
+    """The mask of `m.any()`, `m.any().item()`, `m.sum() > 0`."""
+    match test:
+        case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr="item"), args=[], keywords=[]):
+            return _asked(facts, inner)
+        case ast.Call(func=ast.Name(id="bool"), args=[ast.Call() as inner], keywords=[]):
+            return _asked(facts, inner)
+        case ast.Compare(left=left, ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=0)]):
+            mask = _quantified(facts, left, "sum")
+        case _:
+            mask = _quantified(facts, test, "any")
+    return mask if mask is not None and is_mask(facts, mask) else None
+
+
+def _quantified(facts: FunctionFacts, node: ast.expr, how: str) -> ast.expr | None:
+    """`m` of `m.any()` or `torch.any(m)`."""
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    if called(facts, node, f"torch.{how}"):
+        return node.args[0] if len(node.args) == 1 else None
+    if method(facts, node, how) and not node.args and isinstance(node.func, ast.Attribute):
+        return node.func.value
+    return None
+
+
+def _copied(facts: FunctionFacts, statement: ast.stmt) -> str | None:
+    """The name in `x = x.clone()`."""
     match statement:
-        case ast.Assign(targets=[ast.Subscript(value=tensor, slice=ast.Name(id=name))], value=value):
-            return name == mask and is_tensor(facts, tensor) and isinstance(constant(value), (bool, int, float))
-    return False
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(func=ast.Attribute(value=ast.Name(id=source) as tensor, attr="clone"), args=[], keywords=[]),
+        ) if name == source and is_tensor(facts, tensor):
+            return name
+    return None
+
+
+def _stores(facts: FunctionFacts, statement: ast.stmt, mask: ast.expr) -> bool:
+    """Does a statement only store under a mask?"""
+    match statement:
+        case ast.Assign(targets=[ast.Subscript() as target], value=value):
+            pass
+        case ast.AugAssign(target=ast.Subscript() as target, value=value):
+            pass
+        case _:
+            return False
+    found, wanted = picked(facts, target), ast.unparse(mask)
+    if found is None or ast.unparse(found.mask) != wanted or speculate(facts, value).blockers:
+        return False
+    inner = {
+        n: ""
+        for n in ast.walk(value)
+        if isinstance(n, ast.expr) and (p := picked(facts, n)) and ast.unparse(p.mask) == wanted
+    }
+    return one_by_one(facts, value, inner)

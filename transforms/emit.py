@@ -19,9 +19,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.values import Class, Container, Function, Instance, Object, Scalar, Static, Tensor
+from graphmend.transforms import hoist
 from graphmend.transforms.bindings import locals_of
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
@@ -104,35 +106,40 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if finding.code not in OUTPUT:
         if not outward(facts, call):
             return None
-        if made := next((a for a in call.args if not _carried(facts, a)), None):
-            return refuse(NAME, f"`{ast.unparse(made)}` is nothing that can be handed out of the graph")
+        if unknown := next((a for a in call.args if not _carried(facts, a)), None):
+            return refuse(NAME, f"`{ast.unparse(unknown)}` is nothing that can be handed out of the graph")
         differences.append(
             "it happens when the graph runs: code of the region that reads what it changes sees the old state"
         )
-    elif made := next((a for a in call.args if isinstance(facts.value(a), _OBJECTS)), None):
-        return refuse(NAME, f"`{ast.unparse(made)}` is an object, which cannot be handed out of the graph")
+    elif kept := next((a for a in call.args if isinstance(facts.value(a), _OBJECTS)), None):
+        return refuse(NAME, f"`{ast.unparse(kept)}` is an object, which cannot be handed out of the graph")
     if (isinstance(call.func, ast.Attribute) and call.func.attr == "exception") or any(
         k.arg == "exc_info" for k in call.keywords
     ):
         return refuse(NAME, "the exception that is being handled cannot be handed out of the graph")
+    made = next((n for n in ast.walk(call.func) if isinstance(n, ast.Call)), None)
+    if made is not None and not hoist.once(facts, made):
+        return refuse(NAME, f"`{ast.unparse(made)}` is made in the graph, and may be another one each time")
     try:
-        _deferred(call, facts)
-    except _NotCarriedError as error:
+        deferred(call, facts)
+    except NotCarriedError as error:
         return refuse(NAME, f"`{error}` breaks the graph before the output happens")
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
         code = Code(facts.source)
         emit = imports.name(f"{_RUNTIME}.emit", _RUNTIME)
-        text = code.text(call, _deferred(call, facts, imports))
+        text = code.text(call, deferred(call, facts, imports))
         rest = text[_arguments(facts, call) :]
         separator = ", " if call.args or call.keywords else ""
         if rest[:1] in "\r\n":  # the arguments begin on a line of their own: so does the function now
             separator = ","
         function = code.text(call.func)
-        if any(isinstance(n, ast.Call) for n in ast.walk(call.func)):  # made when the output happens
-            function = f"lambda *values, **options: {function}(*values, **options)"
-        return [*imports.edits(), swap(facts.source, call, f"{emit}({function}{separator}{rest}")]
+        hoisted: list[TextEdit] = []
+        if made is not None:
+            name, hoisted = hoist.bound_once(facts, made, "logger")
+            function = code.text(call.func, {made: name})
+        return [*imports.edits(), *hoisted, swap(facts.source, call, f"{emit}({function}{separator}{rest}")]
 
     if attributed(facts, call):
         return show(NAME, _TITLE, facts, make, ATTRIBUTED)
@@ -171,6 +178,10 @@ def outward(facts: FunctionFacts, call: ast.Call) -> bool:
         return True
     if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
         return False
+    if name.partition(".")[0] in sys.stdlib_module_names or any(
+        isinstance(facts.value(a), Container) for a in call.args
+    ):
+        return False  # `heapq.heapify(h)` changes what the region goes on with
     receiver = call.func.value.id  # a writer or a meter that lives outside the function
     return (
         receiver not in locals_of(facts.function)
@@ -194,11 +205,11 @@ def _arguments(facts: FunctionFacts, call: ast.Call) -> int:
     return at - lines.offset(span.line - 1, span.column)
 
 
-class _NotCarriedError(Exception):
+class NotCarriedError(Exception):
     """An argument that neither `emit` nor `later` carries."""
 
 
-def _deferred(call: ast.Call, facts: FunctionFacts, imports: Imports | None = None) -> dict[ast.expr, str]:
+def deferred(call: ast.Call, facts: FunctionFacts, imports: Imports | None = None) -> dict[ast.expr, str]:
     """The arguments that `later` must make, with their new text."""
     replace: dict[ast.expr, str] = {}
     for argument in [*call.args, *(k.value for k in call.keywords)]:
@@ -222,7 +233,7 @@ class _Later:
         match node:
             case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" | "numpy"), args=[]):
                 if self._breaks(value):
-                    raise _NotCarriedError(self.code.text(value))
+                    raise NotCarriedError(self.code.text(value))
                 return f"{self.later}({self.code.text(node.func)})"
             case ast.Call(args=[*args], keywords=[]) if qualified(self.facts, node.func) in _CONVERSIONS:
                 return self._call(self.code.text(node.func), args)
@@ -240,7 +251,7 @@ class _Later:
                 return self._call(f"{self.code.operand(left)}.__add__", [right])
             case ast.List() | ast.Tuple():
                 return self.code.text(node, {e: self._argument(e) for e in node.elts})
-        raise _NotCarriedError(" ".join(self.code.text(node).split()))
+        raise NotCarriedError(" ".join(self.code.text(node).split()))
 
     def _call(self, function: str, arguments: list[ast.expr]) -> str:
         return f"{self.later}({', '.join([function, *map(self._argument, arguments)])})"
@@ -254,7 +265,7 @@ class _Later:
 
     def _converts(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist", "numpy"):
                 return isinstance(self.facts.value(node.func.value), Tensor)
             if qualified(self.facts, node.func) in _CONVERSIONS:
                 return any(isinstance(self.facts.value(a), (Tensor, Scalar)) for a in node.args)

@@ -115,6 +115,22 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(NAME, "make the value once, at import", facts, make, [_ONCE])
 
 
+def once(facts: FunctionFacts, node: ast.Call) -> bool:
+    """Is a call one whose result is the same object each time, and can it stand at the top of the module?"""
+    top = _top(facts)
+    if qualified(facts, node.func) != "logging.getLogger" or _local(facts, node) is not None:
+        return False
+    return top is not None and begins_line(facts.source, top)
+
+
+def bound_once(facts: FunctionFacts, node: ast.Call, wanted: str) -> tuple[str, list[TextEdit]]:
+    """A name for such a call, and the edit that binds it above the function."""
+    top = _top(facts)
+    assert top is not None
+    name = fresh(facts, f"_{wanted}")
+    return name, [_above(facts, top, f"{name} = {Code(facts.source).line(node)}")]
+
+
 def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
     free = sorted((reads(node) & locals_of(facts.function)) - {node.name})
     if free:

@@ -7,6 +7,7 @@ The answers are sentences: a blocker is a reason to refuse, a difference has to 
 from __future__ import annotations
 
 import ast
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -56,12 +57,18 @@ class Speculation:
         self.differences += other.differences
 
 
-def speculate(facts: FunctionFacts, *expressions: ast.expr) -> Speculation:
-    """What evaluating expressions in vain may do: side effects block, a possible exception differs."""
+def speculate(
+    facts: FunctionFacts, *expressions: ast.expr, protected: Container[ast.expr] = frozenset()
+) -> Speculation:
+    """What evaluating expressions in vain may do: side effects block, a possible exception differs.
+
+    `protected` are the operations whose operands are harmless then (see `double_where`).
+    """
     found = Speculation()
     for expression in expressions:
         for node in ast.walk(expression):
-            _judge(facts, node, found)
+            if not (isinstance(node, ast.BinOp) and node in protected):
+                _judge(facts, node, found)
     return found
 
 
@@ -148,7 +155,7 @@ def _fit(facts: FunctionFacts, operands: list[ast.expr]) -> bool:
     return len(paths) <= 1 or same
 
 
-def leak(facts: FunctionFacts, expression: ast.expr) -> Leak:
+def leak(facts: FunctionFacts, expression: ast.expr, protected: Container[ast.expr] = frozenset()) -> Leak:
     """Where a gradient of zero, sent into an expression whose side was not taken, may come out as NaN."""
     worst: Leak = "never"
     for node in ast.walk(expression):
@@ -169,6 +176,8 @@ def leak(facts: FunctionFacts, expression: ast.expr) -> Leak:
                 level = "at infinity" if _small_power(node) else "anywhere"
             else:
                 level = "at infinity" if all(sides) else "never"
+        if level == "anywhere" and node in protected:
+            level = "at infinity" if isinstance(node, ast.BinOp) else "never"
         if level == "anywhere" or worst == "never":
             worst = level
     return worst

@@ -23,13 +23,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.branches import Block, Choice, NotSelectableError, gradient_differences, select
+from graphmend.transforms.branches import Block
 from graphmend.transforms.edits import replace, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.names import constant, is_tensor
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.predicate import Predicates
+from graphmend.transforms.selection import Choice, NotSelectableError, gradient_differences, select
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts
@@ -83,7 +84,7 @@ def _selected(facts: FunctionFacts, chosen: ast.Match, predicates: Predicates) -
     result = cases[-1][1]
     for test, choice in reversed(cases[:-1]):
         assert test is not None
-        result = Choice(select(block, test, choice, result), choice.node, choice.meta)
+        result = Choice(select(predicates, test, choice, result), choice.node, choice.meta)
     return f"{heads.pop()}{result.text}"
 
 

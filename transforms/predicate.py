@@ -42,6 +42,8 @@ class Predicates:
 
     def of(self, node: ast.expr, replace: Replace | None = None) -> str:
         """The text of a test as a 0-d bool tensor, for a place between commas."""
+        if self._known(node):
+            return f"({self.code.line(node, replace)})"
         match node:
             case ast.BoolOp(values=values):
                 sign = " & " if isinstance(node.op, ast.And) else " | "
@@ -55,6 +57,11 @@ class Predicates:
                 if (text := self._call(node, replace or {})) is not None:
                     return text
         return self._truth(node, replace or {})
+
+    def _known(self, node: ast.expr) -> bool:
+        """Is a part of a test a Python bool that is known while tracing? It goes well with `&` and `|`."""
+        value = self.facts.value(node)
+        return isinstance(value, Static) and value.type == "bool" and not depends(self.facts, node)
 
     def operand(self, node: ast.expr, replace: Replace | None = None) -> str:
         """The same, for a place next to an operator."""

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.values import Tensor
 from graphmend.transforms.alike import Metas, compare
 from graphmend.transforms.bindings import alive, fresh, reads, writes
-from graphmend.transforms.branches import NotSelectableError, gradient_differences, incoming
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import before, begins_line, replace, replaceable, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -38,6 +37,7 @@ from graphmend.transforms.imports import Imports
 from graphmend.transforms.legality import speculate
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
+from graphmend.transforms.selection import NotSelectableError, gradient_differences, incoming
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

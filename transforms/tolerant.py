@@ -81,7 +81,7 @@ class Uses:
                 assert isinstance(above, ast.Call)
                 self._argument(above)
             case ast.NamedExpr(target=target):
-                self._name(target.id)
+                self.name(target.id)
                 self.follow(parent)
             case ast.Assign(targets=targets):
                 self.names(targets)
@@ -89,7 +89,7 @@ class Uses:
                 self._target(target)
             case ast.AugAssign(target=ast.Name(id=name)):
                 if not isinstance(self.facts.before(parent).get(name), Tensor):
-                    self._name(name)
+                    self.name(name)
             case ast.AugAssign():
                 raise NotTolerantError(f"`{_short(parent)}` counts in a Python number that outlives the region")
             case _:
@@ -136,7 +136,7 @@ class Uses:
     def _target(self, target: ast.expr) -> None:
         match target:
             case ast.Name(id=name):
-                self._name(name)
+                self.name(name)
             case ast.Attribute():
                 self.differences.append(f"`{_short(target)}` holds a 0-d tensor instead of a Python number")
             case ast.Subscript(value=value) if isinstance(self.facts.value(value), Tensor):
@@ -144,7 +144,8 @@ class Uses:
             case _:
                 raise NotTolerantError(f"`{_short(target)}` is to hold a Python number")
 
-    def _name(self, name: str) -> None:
+    def name(self, name: str) -> None:
+        """Follows a number to the uses of a name that it is given."""
         if name in self._seen:
             return
         self._seen.add(name)

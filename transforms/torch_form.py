@@ -59,11 +59,17 @@ def _combinations(facts: FunctionFacts, code: Code, imports: Imports) -> _Form |
     call = called(facts, _call(facts), "torch.combinations")
     if call is None:
         return None
-    if len(call.args) != 1 or call.keywords or not isinstance(call.args[0], (ast.Name, ast.Attribute)):
-        return "only pairs without replacement, of a tensor that has a name, have another form"
+    options = {k.arg: constant(k.value) for k in call.keywords}
+    length = constant(call.args[1]) if len(call.args) == 2 else options.pop("r", 2)
+    repeated = options.pop("with_replacement", False)
+    if not call.args or len(call.args) > 2 or options or length != 2 or not isinstance(repeated, bool):
+        return "only pairs have another form"
+    if not isinstance(call.args[0], (ast.Name, ast.Attribute)):
+        return "only pairs of a tensor that has a name have another form"
     x = code.text(call.args[0])
     size = f"{x}.shape[0]"
-    return call, f"{x}[{imports.name('torch.triu_indices')}({size}, {size}, 1, device={x}.device).T]", []
+    diagonal = 0 if repeated else 1
+    return call, f"{x}[{imports.name('torch.triu_indices')}({size}, {size}, {diagonal}, device={x}.device).T]", []
 
 
 def _least_squares(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:

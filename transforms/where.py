@@ -24,26 +24,27 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.transforms.bindings import fresh, reads
-from graphmend.transforms.branches import (
-    RETURN,
-    Block,
-    Choice,
-    NotSelectableError,
-    gradient_differences,
-    incoming,
-    select,
-)
+from graphmend.transforms.bindings import fresh, parameters, reads, stored
+from graphmend.transforms.branches import Block, may_return, returns
 from graphmend.transforms.code import folded
-from graphmend.transforms.edits import replace, replaceable
+from graphmend.transforms.edits import HOLE, replace, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.legality import changed_in_place, escapes
 from graphmend.transforms.names import is_tensor
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.predicate import NotATensorError, Predicates, depends, split
+from graphmend.transforms.selection import (
+    RETURN,
+    Choice,
+    NothingError,
+    NotSelectableError,
+    gradient_differences,
+    incoming,
+    select,
+)
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts
@@ -56,20 +57,28 @@ _WIDTH = 119
 _LONG = 40
 
 
+class Converted(NamedTuple):
+    """Statements, what takes their place, and the old ones that live on in it."""
+
+    old: list[ast.stmt]
+    new: str
+    kept: list[list[ast.stmt]]
+
+
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
     if statement is None:
         return None
     imports = Imports(facts)
     try:
-        old, new, differences = _converted(facts, statement, imports)
+        converted, differences = _converted(facts, statement, imports)
     except (NotSelectableError, NotATensorError) as error:
         return refuse(NAME, str(error))
-    if not replaceable(facts, old):
+    if not replaceable(facts, converted.old):
         return refuse(NAME, "the statement shares its line with another one")
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace(facts.source, old, new)]
+        return [*imports.edits(), replace(facts.source, converted.old, converted.new, *converted.kept)]
 
     return offer(NAME, "compute both sides and select with torch.where", facts, make, differences)
 
@@ -91,35 +100,47 @@ def _inside(facts: FunctionFacts, test: ast.expr) -> bool:
     return facts.node is test or facts.node in (*ast.walk(test),) or isinstance(facts.node, ast.stmt)
 
 
-def _converted(facts: FunctionFacts, statement: ast.If, imports: Imports) -> tuple[list[ast.stmt], str, list[str]]:
-    """The statements to replace, the new ones, and the differences."""
+def _converted(facts: FunctionFacts, statement: ast.If, imports: Imports) -> tuple[Converted, list[str]]:
+    """What takes the place of the statement, and the differences."""
+    behind = _behind(facts, statement)
+    partly = may_return(statement) and not (returns(statement.body) and returns(statement.orelse))
+    if partly and not returns(behind):
+        raise NotSelectableError("what happens when the branch does not return is not written behind it")
+    for absorbed in [behind] if partly else [[], behind]:
+        predicates = Predicates(facts, imports)
+        try:
+            return _absorbing(facts, statement, absorbed, predicates), predicates.differences
+        except NothingError:  # a name that is None on one side only: what follows says what that means
+            if absorbed or not returns(behind):
+                raise
+    raise AssertionError("an attempt returns or raises")
+
+
+def _absorbing(facts: FunctionFacts, statement: ast.If, absorbed: list[ast.stmt], predicates: Predicates) -> Converted:
+    """The conversion of a statement, and of those behind it that belong to both or one of its sides."""
     static, tests = split(facts, statement.test)
     if not tests:
         raise NotATensorError("the test is not known to look at a tensor")
-    old: list[ast.stmt] = [statement]
-    orelse = list(statement.orelse)
-    if not orelse and _returns(statement.body):
-        orelse = _rest(facts, statement)
-        old += orelse
-    if static and orelse and not (len(orelse) == 1 and isinstance(orelse[0], ast.Return)):
-        raise NotSelectableError(
-            "the other side would have to be written twice, for the test that is known while tracing"
-        )
-    predicates = Predicates(facts, imports)
+    body, orelse = ([*side, *([] if returns(side) else absorbed)] for side in (statement.body, statement.orelse))
     test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
     room = _WIDTH - statement.col_offset - 4 * bool(static)
-    selected = _select(facts, statement, orelse, test, predicates)
+    last = absorbed[-1] if absorbed else statement
+    selected = _select(facts, statement, (body, orelse), last, test, predicates)
     lines = [part for line in selected for part in folded(line, room).split("\n")]
-    differences = list(predicates.differences)
+    kept: list[list[ast.stmt]] = []
     if static:
         head = " and ".join(
             predicates.code.operand(s) if isinstance(s, (ast.IfExp, ast.Lambda)) else _conjunct(predicates, s)
             for s in static
         )
         lines = [f"if {head}:", *(f"    {line}" for line in lines)]
-        if orelse:
-            lines.append(predicates.code.text(orelse[0]))
-    return old, "\n".join(lines) + "\n", differences
+        if statement.orelse:
+            kept.append(statement.orelse)
+            lines += ["else:", f"    {HOLE.format(0)}"]
+        if absorbed and not returns(statement.orelse):
+            lines.append(HOLE.format(len(kept)))
+            kept.append(absorbed)
+    return Converted([statement, *absorbed], "\n".join(lines) + "\n", kept)
 
 
 def _conjunct(predicates: Predicates, node: ast.expr) -> str:
@@ -127,72 +148,126 @@ def _conjunct(predicates: Predicates, node: ast.expr) -> str:
     return f"({text})" if isinstance(node, ast.BoolOp) and not text.startswith("(") else text
 
 
-def _returns(statements: list[ast.stmt]) -> bool:
-    """Does a block return on every path?"""
-    last = statements[-1] if statements else None
-    if isinstance(last, ast.If):
-        return _returns(last.body) and _returns(last.orelse)
-    return isinstance(last, ast.Return)
-
-
-def _rest(facts: FunctionFacts, statement: ast.If) -> list[ast.stmt]:
-    """The statements behind one that returns early, which are its other side."""
+def _behind(facts: FunctionFacts, statement: ast.If) -> list[ast.stmt]:
+    """The statements behind one in its block."""
     block = facts.body_of(statement)
-    rest = block[block.index(statement) + 1 :]
-    if not rest or not isinstance(rest[-1], ast.Return):
-        raise NotSelectableError("what happens when the branch does not return is not written behind it")
-    return rest
+    return block[block.index(statement) + 1 :]
+
+
+class _Condition:
+    """The test of a branch: written where it is used once, else bound to a name."""
+
+    def __init__(self, facts: FunctionFacts, test: str, predicates: Predicates) -> None:
+        self._name = test if test.isidentifier() else fresh(facts, "condition", predicates.taken)
+        self._test, self._predicates = test, predicates
+        self.named = test.isidentifier()
+
+    def holds(self) -> str:
+        self.name()
+        return self._name
+
+    def fails(self) -> str:
+        return f"~{self.holds()}"
+
+    def name(self) -> str:
+        """The name, which the prelude must bind from now on."""
+        if not self.named:
+            self._predicates.taken.append(self._name)
+            self.named = True
+        return self._name
+
+    @property
+    def text(self) -> str:
+        return self._name if self.named else self._test
+
+    @property
+    def prelude(self) -> list[str]:
+        return [f"{self._name} = {self._test}"] if self.named and self._name != self._test else []
 
 
 def _select(
-    facts: FunctionFacts, statement: ast.If, orelse: list[ast.stmt], test: str, predicates: Predicates
+    facts: FunctionFacts,
+    statement: ast.If,
+    sides: tuple[list[ast.stmt], list[ast.stmt]],
+    last: ast.stmt,
+    test: str,
+    predicates: Predicates,
 ) -> list[str]:
     """The statements that compute both sides and select."""
-    if call := _same_call(facts, statement.body, orelse, test, predicates):
+    body, orelse = sides
+    if last is statement and (call := _same_call(facts, body, orelse, test, predicates)):
         return [call]
-    last = orelse[-1] if orelse and not statement.orelse else statement
-    then = Block(facts, predicates, "then", statement, last, _stored(orelse))
-    other = Block(facts, predicates, "else", statement, last, _stored(statement.body))
-    then.run(statement.body)
+    condition = _Condition(facts, test, predicates)
+    then = Block(facts, predicates, "then", statement, last, condition.holds, stored(orelse))
+    other = Block(facts, predicates, "else", statement, last, condition.fails, stored(body))
+    then.run(body)
     other.run(orelse)
-    returns = [RETURN in side.values for side in (then, other)]
-    if any(returns) and not all(returns):
+    if (RETURN in then.values) != (RETURN in other.values):
         raise NotSelectableError("only one side returns")
-    names = list(dict.fromkeys([*then.values, *other.values]))
-    pairs: dict[str, tuple[Choice, Choice]] = {}
-    for name in names:
-        if returns[0] and name != RETURN:
-            continue
-        pairs[name] = (
-            then.values.get(name) or _before(facts, statement, name),
-            other.values.get(name) or _before(facts, statement, name),
-        )
+    pairs = _pairs(facts, statement, then, other)
     for name, (a, b) in pairs.items():
         predicates.differences += _aliasing(facts, name, a, b, statement)
-    sides = [then.evaluated, other.evaluated]
-    predicates.differences += gradient_differences(facts, statement, sides)
+    evaluated = [[*side.evaluated, *side.inner] for side in (then, other)]
+    predicates.differences += gradient_differences(facts, statement, evaluated, then.protected | other.protected)
     changes = dict.fromkeys([*then.changes, *other.changes])
     if not pairs and not changes:
         raise NotSelectableError("the branch has no effect that lives on")
-    condition = test
-    prelude: list[str] = []
-    if len(pairs) + len(changes) > 1 or len(test) > _LONG:
-        condition = fresh(facts, "condition", predicates.taken)
-        prelude.append(f"{condition} = {test}")
-    lines = [*prelude, *dict.fromkeys([*then.prelude, *other.prelude])]
-    texts = {n: select(then, condition, a, b) for n, (a, b) in pairs.items()}
-    if returns[0]:
-        return [*lines, f"return {texts[RETURN]}"]
-    lines += _assignments(texts)
-    where = predicates.imports.name("torch.where")
-    for target in changes:
-        one, two = (side.changes[target].text if target in side.changes else target for side in (then, other))
-        lines.append(f"{target}.copy_({where}({condition}, {one}, {two}))")
-    return lines
+    masked = any(c.how == "mask" for side in (then, other) for c in side.changes.values())
+    if len(pairs) + len(changes) > 1 or len(test) > _LONG or masked:
+        condition.name()
+    texts = {
+        n: select(predicates, condition.text, a, b, None if n == RETURN else lambda uses, n=n: uses.name(n))  # type: ignore[misc]
+        for n, (a, b) in pairs.items()
+    }
+    written = [_change(facts, statement, t, then, other, condition) for t in changes]
+    lines = [*condition.prelude, *dict.fromkeys([*then.prelude, *other.prelude])]
+    if RETURN in texts:
+        return [*lines, *written, f"return {texts[RETURN]}"]
+    return [*lines, *_assignments(texts), *written]
 
 
-def _before(facts: FunctionFacts, statement: ast.If, name: str) -> Choice:
-    return incoming(facts, statement, name)
+def _pairs(facts: FunctionFacts, statement: ast.If, then: Block, other: Block) -> dict[str, tuple[Choice, Choice]]:
+    """What each side gives a name that lives on; where both return, what they return."""
+    names = [RETURN] if RETURN in then.values else list(dict.fromkeys([*then.values, *other.values]))
+    return {
+        name: (
+            then.values.get(name) or incoming(facts, statement, name),
+            other.values.get(name) or incoming(facts, statement, name),
+        )
+        for name in names
+    }
+
+
+def _change(
+    facts: FunctionFacts, statement: ast.If, target: str, then: Block, other: Block, condition: _Condition
+) -> str:
+    """The statement that changes a place of which one side or both do."""
+    predicates = then.predicates
+    one, two = then.changes.get(target), other.changes.get(target)
+    change = one or two
+    assert change is not None
+    if one and two and (one.how, one.mask) != (two.how, two.mask):
+        raise NotSelectableError(f"`{change.root}` is changed in two ways")
+    parameter = change.root in parameters(facts.function)
+    if change.how != "store" and parameter and facts.gradients(statement) != "off":
+        predicates.differences.append(
+            f"`{change.root}` is written to on both sides, which raises for a leaf that asks for gradients"
+        )
+    if change.how == "mask":
+        if one and two:
+            raise NotSelectableError(f"`{target}` is stored to under a mask on both sides")
+        return f"{target}[{change.mask} & {condition.holds() if one else condition.fails()}] = {change.choice.text}"
+    if change.how == "store":
+        a, b = (c.choice if c else change.before for c in (one, two))
+        if a is None or b is None:
+            raise NotSelectableError(f"`{target}` is not known to be a tensor before the branch")
+        predicates.differences += _aliasing(facts, target, a, b, statement)
+        if not (one and two):
+            predicates.differences.append(f"`{target}` is stored to on both sides")
+        return f"{target} = {select(predicates, condition.text, a, b)}"
+    a_text, b_text = (c.choice.text if c else target for c in (one, two))
+    chosen = f"{predicates.imports.name('torch.where')}({condition.text}, {a_text}, {b_text})"
+    return f"{target} = {chosen}" if change.how == "element" else f"{target}.copy_({chosen})"
 
 
 def _assignments(texts: dict[str, str]) -> list[str]:
@@ -245,17 +320,9 @@ def _same_call(
     for a, b in arguments:
         if ast.unparse(a) != ast.unparse(b):
             left, right = block.choice(a), block.choice(b)
-            changes[a] = select(block, test, left, right)
+            changes[a] = select(predicates, test, left, right)
     block.run([])
     predicates.differences += gradient_differences(
         facts, facts.statement, [[a for a, _ in arguments], [b for _, b in arguments]]
     )
     return predicates.code.text(one, changes)
-
-
-def _stored(statements: list[ast.stmt]) -> set[str]:
-    return {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
-def _bare(text: str) -> str:
-    return text

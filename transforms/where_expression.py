@@ -18,12 +18,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.branches import Block, NotSelectableError, gradient_differences, select
+from graphmend.transforms.branches import Block
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
+from graphmend.transforms.selection import NotSelectableError, gradient_differences, select
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts
@@ -43,15 +44,18 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         if not tests:
             raise NotATensorError("the test is not known to look at a tensor")
         test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
-        block = Block(facts, predicates, "then", facts.statement, facts.statement)
-        then, other = block.choice(chosen.body), block.choice(chosen.orelse)
-        block.run([])
-        text = select(block, test, then, other)
+        sides = [
+            Block(facts, predicates, "side", facts.statement, facts.statement, taken)
+            for taken in (lambda: f"({test})", lambda: f"~({test})")
+        ]
+        then, other = sides[0].choice(chosen.body), sides[1].choice(chosen.orelse)
+        protected = sides[0].run([]).protected | sides[1].run([]).protected
+        text = select(predicates, test, then, other, lambda uses: uses.follow(chosen))
     except (NotSelectableError, NotATensorError) as error:
         return refuse(NAME, str(error))
     differences = [
         *predicates.differences,
-        *gradient_differences(facts, facts.statement, [[chosen.body], [chosen.orelse]]),
+        *gradient_differences(facts, facts.statement, [[chosen.body], [chosen.orelse]], protected),
     ]
     if any(isinstance(side, (ast.Name, ast.Attribute, ast.Subscript)) for side in (chosen.body, chosen.orelse)):
         differences.append("the result is a copy where a side is an existing tensor")

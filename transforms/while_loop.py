@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.values import Scalar, Tensor, dtype_kind
 from graphmend.transforms.alike import Metas, compare
 from graphmend.transforms.bindings import alive, fresh, reads, writes
-from graphmend.transforms.branches import NotSelectableError, incoming
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import HOLE, replace, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -42,6 +41,7 @@ from graphmend.transforms.names import called, is_tensor
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.scalars import Kept, conversion, tensor_text
+from graphmend.transforms.selection import NotSelectableError, incoming
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
     pytest.skip("the runtime keeps output in the graph from torch 2.13 on", allow_module_level=True)
 
-from graphmend.runtime import emit, later  # noqa: E402
+from graphmend.runtime import emit, emit_if, later  # noqa: E402
 
 BACKENDS = ["eager", "aot_eager"]
 Pair = namedtuple("Pair", "left right")
@@ -140,6 +140,14 @@ def other_functions(x: Any) -> Any:
     return x
 
 
+def asks(x: Any) -> Any:
+    y = x * 2
+    emit_if(y.sum() > 0, print, "positive", y.mean(), later(y.sum().item), sep="-")
+    emit_if(~(y.sum() > 0), print, "never")
+    emit_if(y.max() > 3, first.warning, "%s", y)
+    return y
+
+
 def only_output(x: Any) -> Any:
     emit(print, "nothing computed")
     return x
@@ -215,6 +223,8 @@ IN_ONE_GRAPH = [
     (histories, G),
     (logs, X),
     (other_functions, X),
+    (asks, X),
+    (asks, G),
     (only_output, X),
     (Outer(), G),
     (custom_gradient, G),

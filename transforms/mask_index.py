@@ -1,0 +1,109 @@
+"""Index with the mask itself instead of with the places at which it holds.
+
+Before:
+    rows = torch.where(mask)[0]
+    y[rows] = x[rows] * 2
+
+After:
+    rows = mask
+    y[rows] = x[rows] * 2
+
+Legal when:
+    the places are only used as an index: those of a mask of one dimension, or all dimensions at once. What the
+    index then picks is mended next.
+
+Differs in:
+    nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.values import Tensor
+from graphmend.transforms.bindings import reads, stored
+from graphmend.transforms.code import Code
+from graphmend.transforms.edits import swap
+from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.legality import changed_in_place
+from graphmend.transforms.names import constant, is_tensor
+from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.picked import Nonzero, is_mask, nonzero_of
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "mask_index"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    found = nonzero_of(facts, facts.node)
+    if found is None or not isinstance(facts.node, ast.expr):
+        return None
+    whole = _places(facts, found, facts.node)
+    if whole is None:
+        return None
+    if not is_tensor(facts, found.mask):
+        return refuse(NAME, f"`{ast.unparse(found.mask)}` is not known to be a tensor")
+    if not _only_indexes(facts, whole, found.mask):
+        return refuse(NAME, "the places are used for more than an index")
+    code = Code(facts.source)
+    text = code.argument(found.mask) if is_mask(facts, found.mask) else f"({code.operand(found.mask)} != 0)"
+    changed = swap(facts.source, whole, text)
+    return offer(NAME, "index with the mask itself", facts, lambda: [changed])
+
+
+def _places(facts: FunctionFacts, found: Nonzero, node: ast.expr) -> ast.expr | None:
+    """The whole expression of places that mean the same as the mask, in an index."""
+    value = facts.value(found.mask)
+    line = isinstance(value, Tensor) and value.rank == 1
+    parent = facts.parent(node)
+    if found.as_tuple:
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            return parent if line and constant(parent.slice) == 0 else None
+        return node
+    if not line:
+        return None
+    if isinstance(parent, ast.Attribute) and isinstance(call := facts.parent(parent), ast.Call):
+        arguments = [constant(a) for a in call.args]
+        flat = (parent.attr, arguments) in (
+            ("squeeze", [1]),
+            ("squeeze", [-1]),
+            ("flatten", []),
+            ("view", [-1]),
+            ("reshape", [-1]),
+        )
+        return call if flat and not call.keywords else None
+    if isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.slice, ast.Tuple):
+        match parent.slice.elts:
+            case [ast.Slice(lower=None, upper=None, step=None), column] if constant(column) == 0:
+                return parent
+    return None
+
+
+def _only_indexes(facts: FunctionFacts, node: ast.expr, mask: ast.expr) -> bool:
+    """Do places, or the name that they are bound to, only serve as an index while the mask stays as it is?"""
+    if _is_index(facts, node):
+        return True
+    match facts.parent(node):
+        case ast.Assign(targets=[ast.Name(id=name)]) as statement:
+            pass
+        case _:
+            return False
+    names = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+    loads = [n for n in names if isinstance(n.ctx, ast.Load)]
+    if len(names) - len(loads) != 1 or not loads or not all(_is_index(facts, n) for n in loads):
+        return False
+    block = facts.body_of(statement)
+    behind = block[block.index(statement) + 1 :]
+    sources = reads(mask)
+    if not isinstance(mask, ast.Name):  # a new tensor, which no later statement knows
+        return True
+    return not sources & stored(behind) and not any(changed_in_place(facts, n) for n in sources)
+
+
+def _is_index(facts: FunctionFacts, node: ast.AST) -> bool:
+    parent = facts.parent(node)
+    return isinstance(parent, ast.Subscript) and parent.slice is node and is_tensor(facts, parent.value)
