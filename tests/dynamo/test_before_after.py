@@ -92,6 +92,53 @@ def test_raises(compare: Compare) -> None:
     assert any("raises RuntimeError" in line and "where the original returns" in line for line in found.differences)
 
 
+OBJECTS = """
+import warnings
+from collections import UserDict
+from dataclasses import dataclass
+
+@dataclass
+class Output:
+    logits: torch.Tensor
+    cache: object = None
+
+class Cache:
+    def __init__(self, keys):
+        self.keys = [keys]
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.layer(x)
+        if x.sum() > 0:
+            x = x * 2
+        warnings.warn(f"a cache of {x.shape[0]}")
+        return Output(x, UserDict(inner=Cache(x + 1)))
+"""
+
+
+def test_objects_are_compared_by_what_they_hold(checks: Checks, write: Callable[..., Path]) -> None:
+    """Results that torch knows no structure of; and a warning names the line that it came from, which moved."""
+    path = write(OBJECTS)
+    head = "import torch\nfrom torch import nn\n"
+
+    def compared(after: str) -> Comparison:
+        report = checks(path, mended={str(path): head + after})
+        assert report.after is not None
+        (target,) = report.after.targets
+        assert target.comparison is not None
+        return target.comparison
+
+    found = compared(OBJECTS.replace(*WHERE))
+    assert found.differences == ()
+    assert (found.equal, found.largest) == (True, 0.0)
+    assert any("value 1 differs" in line for line in compared(OBJECTS.replace("x + 1", "x + 1.5")).differences)
+    assert any("structure" in line for line in compared(OBJECTS.replace("Cache(x + 1)", "x + 1")).differences)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="uses a shell script as interpreter")
 def test_the_runtime_is_there_where_graphmend_is_not_installed(tmp_path: Path, write: Callable[..., Path]) -> None:
     torch = pytest.importorskip("torch")
