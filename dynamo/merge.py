@@ -51,6 +51,8 @@ class Statements:
     def __init__(self, source: Source) -> None:
         self._statements: list[tuple[int, int, ast.stmt]] = []
         self._functions: list[tuple[int, int, str]] = []
+        self.definitions: dict[str, Span] = {}
+        """Where each function and class stands, decorators included, by qualified name."""
         if source.tree is not None:
             self._visit(source.tree, "")
 
@@ -62,6 +64,8 @@ class Statements:
                 self._statements.append((first, _header_end(child), child))
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 name = f"{prefix}{child.name}"
+                column, last = child.col_offset, child.end_lineno or child.lineno
+                self.definitions.setdefault(name, Span(first, column, last, child.end_col_offset or 0))
                 if not isinstance(child, ast.ClassDef):
                     self._functions.append((child.lineno, child.end_lineno or child.lineno, name))
                     name += ".<locals>"

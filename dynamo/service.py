@@ -60,6 +60,11 @@ class Service:
         answer = None if self._store is None else self._store.find(request, torch_stamp(request.interpreter))
         return None if answer is None else _report(request, answer)
 
+    @property
+    def memory(self) -> int:
+        """Bytes that the warm workers occupy, as far as they told."""
+        return sum(worker.memory or 0 for worker in self._workers.values())
+
     async def handshake(self, interpreter: str) -> Handshake:
         """Versions in an interpreter; raises `Unavailable`, whose message is one line, where no check can run in it."""
         return (await self._worker(interpreter)).hello

@@ -58,6 +58,7 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
     session.changed = publisher.publish_again
     session.all_changed = publisher.publish_all
     session.check = verify.saved
+    session.recall = verify.recall
 
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:

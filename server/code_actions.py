@@ -1,4 +1,4 @@
-"""Code actions: mending one finding, mending all of a file, and taking a finding back.
+"""Code actions: mending one finding, mending all of a file, taking a finding back, and writing example inputs.
 
 https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/#textDocument_codeAction
 """
@@ -6,7 +6,7 @@ https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/spe
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lsprotocol import types
@@ -14,21 +14,22 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from graphmend.analysis.finding import Finding
-from graphmend.server import convert, diagnostics, mending
+from graphmend.server import convert, diagnostics, example_inputs, mending
 from graphmend.server.analyses import Unavailable
-from graphmend.server.commands import MEND
+from graphmend.server.commands import MEND, MEND_AND_VERIFY
 from graphmend.server.documents import Document
 from graphmend.server.session import Session, Shown
 
 log = logging.getLogger(__name__)
 
 FIX_ALL = "source.fixAll.graphmend"
+EXAMPLE = types.CodeActionKind.RefactorRewrite
 
 
 def register(server: LanguageServer, session: Session) -> None:
     can = session.client.capabilities
     options = types.CodeActionOptions(
-        code_action_kinds=[types.CodeActionKind.QuickFix, FIX_ALL], resolve_provider=can.action_resolve
+        code_action_kinds=[types.CodeActionKind.QuickFix, FIX_ALL, EXAMPLE], resolve_provider=can.action_resolve
     )
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options if can.action_literals else None)
@@ -39,6 +40,8 @@ def register(server: LanguageServer, session: Session) -> None:
         found: list[types.CodeAction | types.Command] = []
         if _wanted(types.CodeActionKind.QuickFix, params.context):
             found += await _quick_fixes(session, document, params.range)
+        if _wanted(EXAMPLE, params.context):
+            found += example_inputs.actions(session, document, params.range)
         whole = document.host is document  # a notebook's cell is not mended by itself
         if whole and can.action_literals and params.context.only and _wanted(FIX_ALL, params.context):
             found += await _fix_all(session, document)
@@ -67,8 +70,10 @@ async def _quick_fixes(
     actions: list[types.CodeAction | types.Command] = []
     for one in shown:
         if _touches(document, one.finding, begin, end):
-            for offer in await mending.offers(session, document, one.finding):
+            offers = await mending.offers(session, document, one.finding)
+            for offer in offers:
                 actions += await _mend(session, document, one, offer)
+            actions += _verified(session, document, one, offers)
     for one in shown:
         if _touches(document, one.finding, begin, end):
             actions += _ignore(session, document, one)
@@ -87,7 +92,7 @@ async def _mend(
 ) -> list[types.CodeAction | types.Command]:
     fix, can = offer.fix, session.client.capabilities
     title = mending.title(fix)
-    data = {"uri": document.uri, "key": shown.finding.key, "code": shown.finding.code, "rewrite": fix.rewrite}
+    data = _data(document, shown, offer)
     if not can.action_literals:
         return [types.Command(title, MEND, arguments=[data])] if fix.applicability != "display" else []
     action = types.CodeAction(
@@ -108,6 +113,37 @@ async def _mend(
         log.info("%s: %s cannot be made: %s", document.uri, fix.rewrite, error)
         return []
     return [action]
+
+
+def _data(document: Document, shown: Shown, offer: mending.Offer) -> dict[str, str]:
+    """What names a mend when it is asked for later."""
+    return {
+        "uri": document.uri,
+        "key": shown.finding.key,
+        "code": shown.finding.code,
+        "rewrite": offer.fix.rewrite,
+    }
+
+
+def _verified(
+    session: Session, document: Document, shown: Shown, offers: Sequence[mending.Offer]
+) -> list[types.CodeAction]:
+    """The best mend again, made only if TorchDynamo finds nothing that differs; where checks may run."""
+    can = session.client.capabilities
+    best = next((offer for offer in offers if offer.fix.applicability != "display"), None)
+    if best is None or not (can.action_literals and can.apply_edit) or document.host is not document:
+        return []
+    if session.verification.refusal(document, trusted=session.trusted) is not None:
+        return []
+    title = f"Mend and verify: {best.fix.title}"
+    return [
+        types.CodeAction(
+            title=title,
+            kind=types.CodeActionKind.QuickFix,
+            diagnostics=[diagnostics.of(session, document, shown)],
+            command=types.Command(title, MEND_AND_VERIFY, arguments=[_data(document, shown, best)]),
+        )
+    ]
 
 
 def _ignore(session: Session, document: Document, shown: Shown) -> list[types.CodeAction | types.Command]:

@@ -38,10 +38,11 @@ def register(server: LanguageServer, session: Session) -> None:
 
 def _title(session: Session, document: Document, definition: Definition, shown: list[Shown]) -> str | None:
     """What the lens over a definition says; None where nothing is compiled, as far as anybody knows."""
-    checked = session.verification.checked(document)
-    target = _target(checked.report.targets, definition) if checked and checked.stamp == document.stamp else None
-    if target is not None:
+    target = session.verification.checked(document).target(document, definition.name)
+    if target is not None and target.status == "checked":
         return _measured(target)
+    if target is not None and target.status == "no-inputs":
+        return "No inputs found: write an example - Verify"
     count = sum(one.finding.function.split(".")[0] == definition.name for one in shown)
     if not count and not (definition.is_class and "forward" in definition.methods):
         return None
@@ -49,16 +50,11 @@ def _title(session: Session, document: Document, definition: Definition, shown: 
     return f"{found} - Verify"
 
 
-def _target(targets: tuple[TargetReport, ...], definition: Definition) -> TargetReport | None:
-    matching = (t for t in targets if t.status == "checked" and t.name.split(".")[0] == definition.name)
-    return next(matching, None)
-
-
 def _measured(target: TargetReport) -> str:
     count = f"{target.graphs} graph{'' if target.graphs == 1 else 's'}"
     breaks = f", {len(target.breaks)} graph break{'' if len(target.breaks) == 1 else 's'}" if target.breaks else ""
     faster = f", {target.times.eager / target.times.compiled:.1f}x" if target.times and target.times.compiled else ""
-    return f"{count}{breaks}, verified on {target.device}{faster}"
+    return f"{count}{breaks}, verified on {target.device}{faster}: {target.inputs}"
 
 
 def _lens(session: Session, document: Document, definition: Definition, title: str) -> types.CodeLens:

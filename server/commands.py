@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 VERIFY = "graphmend.verify"
 MEND_FILE = "graphmend.mendFile"
 EXPLAIN = "graphmend.explain"
+MEND_AND_VERIFY = "graphmend.mendAndVerify"
 #: For clients that take commands instead of code actions.
 MEND = "graphmend.mend"
 
@@ -45,6 +46,15 @@ def register(server: LanguageServer, session: Session, verify: Verify) -> None:
     def explain(*arguments: Any) -> str:
         (code,) = _arguments(EXPLAIN, arguments, 1, 1)
         return _explain(_string(EXPLAIN, code))
+
+    @server.command(MEND_AND_VERIFY)
+    async def mend_and_verify(*arguments: Any) -> dict[str, Any]:
+        (data,) = _arguments(MEND_AND_VERIFY, arguments, 1, 1)
+        data = _plain(data)
+        document = session.documents.get(str(data.get("uri"))) if isinstance(data, Mapping) else None
+        if document is None:
+            raise _wrong(MEND_AND_VERIFY, "takes what a code action gave, for an open document")
+        return await verify.mend(document, data)
 
     @server.command(MEND)
     async def mend(*arguments: Any) -> bool:

@@ -73,11 +73,32 @@ async def edit(session: Session, document: Document, offer: Offer) -> types.Work
 
 async def edit_of(session: Session, document: Document, data: Mapping[str, Any]) -> types.WorkspaceEdit:
     """The edit that an action promised: the same mend of the same finding, in the document as it is now."""
+    _, offer = await _promised(session, document, data)
+    return await edit(session, document, offer)
+
+
+async def preview(
+    session: Session, document: Document, data: Mapping[str, Any]
+) -> tuple[Finding, types.WorkspaceEdit, str]:
+    """The finding that an action speaks of, the edit that it promised, and the text after it."""
+    finding, offer = await _promised(session, document, data)
+    edits = await session.analyses.edits(offer.fix)
+    if document.host.stamp != offer.stamp:
+        raise Unavailable("the document changed while the mend was made")
+    text, lines = document.host.text.text, document.host.text
+    for each in sorted(edits, key=lambda e: e.span, reverse=True):
+        begin = lines.offset(each.span.line - 1, each.span.column)
+        end = lines.offset(each.span.end_line - 1, each.span.end_column)
+        text = text[:begin] + each.text + text[end:]
+    return finding, _edit(session, document.host, edits), text
+
+
+async def _promised(session: Session, document: Document, data: Mapping[str, Any]) -> tuple[Finding, Offer]:
     for shown in await session.current(document):
         if (shown.finding.key, shown.finding.code) == (data.get("key"), data.get("code")):
             for offer in await offers(session, document, shown.finding):
                 if offer.fix.rewrite == data.get("rewrite") and offer.fix.applicability != "display":
-                    return await edit(session, document, offer)
+                    return shown.finding, offer
     raise Unavailable("this graph break is not there any more, or is not mended in this way")
 
 

@@ -33,6 +33,20 @@ def move(span: Span, moves: Iterable[Move]) -> Span | None:
     return Span(*begin, *end)
 
 
+def touched(span: Span, moves: Iterable[Move]) -> bool:
+    """Whether an edit changed anything in a span. Text put right before it, or on the lines behind it, is outside."""
+    here: Span | None = span
+    for edit in moves:
+        if here is None:
+            return True
+        begin, end = (here.line, here.column), (here.end_line, here.end_column)
+        inserted_before = edit.begin == edit.old_end == begin
+        if edit.begin <= end and edit.old_end >= begin and not inserted_before and edit.old_end != begin:
+            return True
+        here = move(here, [edit])
+    return here is None
+
+
 def _behind(position: Position, edit: Move) -> Position:
     """A position at or behind the edit's end, after it."""
     line, column = position

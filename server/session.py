@@ -63,6 +63,8 @@ class Session:
         self.workspace: Surroundings
         #: The check on save.
         self.check: Callable[[Document], Coroutine[Any, Any, None]]
+        #: Shows what an earlier session's checks found in a document.
+        self.recall: Callable[[Document], Coroutine[Any, Any, None]]
         self.verification = Verification(self.folders, self._texts)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._failures: set[str] = set()
@@ -78,13 +80,13 @@ class Session:
         else:
             analysis = await self.analyses.current(host)
         checked = self.verification.checked(host)
-        findings = [*analysis.findings, *(checked.findings(host) if checked else ())]
+        findings = [*analysis.findings, *checked.findings(host)]
         shown = []
         for finding in findings:
             span = document.inside(finding.span)
             if span is not None and not self._hides(host, finding):
                 here = finding if span is finding.span else replace(finding, span=span)
-                shown.append(Shown(here, *(checked.says(finding) if checked else ())))
+                shown.append(Shown(here, *checked.says(host, finding)))
         return shown
 
     def _hides(self, document: Document, finding: Finding) -> bool:
@@ -119,6 +121,7 @@ class Session:
     def opened(self, document: Document) -> None:
         self.documents.open(document)
         self.folders.changed(document.path, document.text.text)
+        self.spawn(self.recall(document))
 
     def closed(self, uri: str) -> Document | None:
         document = self.documents.close(uri)
@@ -163,6 +166,9 @@ class Session:
         self.trusted = trusted
         if not trusted:
             self.verification.cancel_all()
+            return
+        for document in self.documents:
+            self.spawn(self.recall(document))
 
     async def close(self) -> None:
         """The conversation is over: stop whatever still runs."""

@@ -1,4 +1,4 @@
-"""The check with TorchDynamo: whether it may run, one for each document at a time, and what it leaves behind.
+"""The check with TorchDynamo: whether it may run, one for each interpreter at a time, and what it leaves behind.
 
 All of the user's code runs in the worker's processes (`dynamo.service`). Knows reports and findings, and no protocol.
 """
@@ -7,59 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis.finding import Finding
+from graphmend.server import outline
 from graphmend.server.analyses import Analysis
+from graphmend.server.checked import History, checked
 from graphmend.server.documents import Document
-from graphmend.server.moves import move
 
 if TYPE_CHECKING:
-    from graphmend.dynamo.merge import Verdict
     from graphmend.dynamo.report import Report
     from graphmend.dynamo.service import Service
     from graphmend.dynamo.targets import Request
     from graphmend.server.folders import Folders
     from graphmend.workspace.interpreter import Interpreter
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What a check said about one document, whose text was then at `stamp`."""
-
-    stamp: int
-    report: Report
-    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
-    only_dynamo: tuple[tuple[Finding, str], ...] = ()
-    """GM9 findings, each with the text of its line."""
-
-    @property
-    def where(self) -> str:
-        """The torch and the device of the check."""
-        devices = dict.fromkeys(target.device for target in self.report.targets if target.device)
-        return ", ".join([f"torch {self.report.torch.partition('+')[0]}", *devices])
-
-    def findings(self, document: Document) -> list[Finding]:
-        """The breaks that only Dynamo saw, where they are now; one whose line was edited is gone."""
-        moves = document.moves(self.stamp)
-        kept = []
-        for finding, text in self.only_dynamo if moves is not None else ():
-            span = move(finding.span, moves or ())
-            if span is not None and document.text.line(span.line - 1).strip() == text:
-                kept.append(replace(finding, span=span))
-        return kept
-
-    def says(self, finding: Finding) -> tuple[Verdict | None, str]:
-        """The verdict on a finding, and in a few words."""
-        verdict = self.verdicts.get(finding.key)
-        if verdict is None:
-            return None, ""
-        if verdict.state == "not reached":
-            return verdict, "not reached by the check"
-        return verdict, f"{verdict.state} by TorchDynamo, {self.where}"
 
 
 class Verification:
@@ -68,13 +32,15 @@ class Verification:
     def __init__(self, folders: Folders, texts: Callable[[], Mapping[str, str]]) -> None:
         self._folders = folders
         self._texts = texts
-        self._checked: dict[Document, Checked] = {}
+        self._checked: dict[Document, History] = {}
         self._running: dict[Document, asyncio.Task[Report]] = {}
-        self._turn = asyncio.Lock()  # one at a time: a "save all" starts no crowd of processes
+        #: by interpreter: a "save all" starts no crowd of processes, and one project does not wait for another
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._made: Service | None = None
 
-    def checked(self, document: Document) -> Checked | None:
-        return self._checked.get(document)
+    def checked(self, document: Document) -> History:
+        """What is known of a document; empty where nothing is."""
+        return self._checked.get(document) or History()
 
     def is_running(self, document: Document) -> bool:
         return document in self._running
@@ -89,10 +55,21 @@ class Verification:
             return "only a file can be checked: save it first"
         return None
 
-    async def run(self, document: Document, names: tuple[str, ...], tell: Callable[[str], None]) -> Report | None:
-        """The report of a check; None where it was cancelled. A newer check of a document ends the one before it."""
+    async def run(
+        self,
+        document: Document,
+        names: tuple[str, ...],
+        tell: Callable[[str], None],
+        mended: str | None = None,
+    ) -> Report | None:
+        """The report of a check, with that of the mended text beside it where one is given; None where it was
+        cancelled. A newer check of a document ends the one before it.
+        """
         self.cancel(document)
-        task = asyncio.ensure_future(self._in_turn(self._request(document, names), tell))
+        request = self._request(document, names)
+        if mended is not None:
+            request = replace(request, mended={document.path: mended})
+        task = asyncio.ensure_future(self._in_turn(request, tell))
         self._running[document] = task
         try:
             await asyncio.wait({task})
@@ -105,19 +82,24 @@ class Verification:
     def keep(self, document: Document, analysis: Analysis, report: Report, text: str) -> None:
         """Takes a report in. `analysis` is of the text that was checked."""
         from graphmend.analysis.source import Source
-        from graphmend.analysis.suppress import suppressions
-        from graphmend.dynamo.merge import merge
 
-        source = Source(text, document.path)
-        merged = merge(source, analysis.findings, report)
-        comments = suppressions(source)
-        kept = [f for f in merged.only_dynamo if not any(c.covers(f) and c.names(f.code) for c in comments)]
-        self._checked[document] = Checked(
-            analysis.stamp,
-            report,
-            {finding.key: verdict for finding, verdict in zip(analysis.findings, merged.verdicts, strict=True)},
-            tuple((finding, source.lines.line(finding.span.line - 1).strip()) for finding in kept),
-        )
+        made = checked(Source(text, document.path), analysis, report)
+        self._checked.setdefault(document, History()).add(made)
+
+    async def recall(self, document: Document) -> list[Report]:
+        """Reports of earlier sessions on this very text, oldest kind first. Runs nothing of the user's."""
+        requests = [self._request(document, names) for names in [(), *_names(document)]]
+        # reading the cache, and importing what reads it, must not hold up what the user types
+        return await asyncio.to_thread(self._recalled, requests)
+
+    def _recalled(self, requests: Sequence[Request]) -> list[Report]:
+        found = (self._service.recall(request) for request in requests)
+        return [report for report in found if report is not None]
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the warm processes occupy."""
+        return 0 if self._made is None else self._made.memory
 
     def cancel(self, document: Document) -> None:
         task = self._running.get(document)
@@ -140,7 +122,7 @@ class Verification:
 
     def _in_turn(self, request: Request, tell: Callable[[str], None]) -> Coroutine[Any, Any, Report]:
         async def check() -> Report:
-            async with self._turn:
+            async with self._turns[request.interpreter]:
                 return await self._service.check(request, tell)
 
         return check()
@@ -148,9 +130,10 @@ class Verification:
     @property
     def _service(self) -> Service:
         from graphmend.dynamo.service import Service
+        from graphmend.dynamo.store import Store
 
         if self._made is None:
-            self._made = Service()
+            self._made = Service(store=Store())
         return self._made
 
     def _request(self, document: Document, names: tuple[str, ...]) -> Request:
@@ -175,3 +158,8 @@ def _executable(interpreter: Interpreter) -> str:
     """The program of an interpreter that was found by its folder."""
     parts = ("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")
     return str(interpreter.prefix.joinpath(*parts))
+
+
+def _names(document: Document) -> list[tuple[str, ...]]:
+    """What a lens over each definition would ask for."""
+    return [(definition.name,) for definition in outline.definitions(document.text.text)]

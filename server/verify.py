@@ -6,18 +6,20 @@ declares `experimental: {"graphmend": {"checked": true}}` is also told of each c
     {"uri", "status": "running" | "checked" | "cancelled" | "refused" | "failed", "message": one line,
      "torch": "2.13.0", "device": "cpu", "seconds": 1.4,
      "targets": [{"name", "status", "problem", "line", "graphs", "breaks", "device", "inputs"}],
-     "breaks": [{"path", "line", "column", "kind", "gbId", "reason"}]}
+     "breaks": [{"path", "line", "column", "kind", "gbId", "reason"}], "memory": bytes of the warm processes}
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
-from graphmend.server import convert, outline
+from graphmend.server import convert, mending, outline, verdict
+from graphmend.server.analyses import Unavailable
 from graphmend.server.documents import Document
 from graphmend.server.progress import Progress
 from graphmend.server.session import Session
@@ -60,8 +62,50 @@ class Verify:
             return
         await self.check(document, ())
 
+    async def recall(self, document: Document) -> None:
+        """Shows what earlier sessions found in this very text."""
+        if self._session.verification.refusal(document, trusted=self._session.trusted) is not None:
+            return
+        stamp, text = document.stamp, document.text.text
+        reports = await self._session.verification.recall(document)
+        analysis = await self._session.analyses.current(document) if reports else None
+        if analysis is not None and document.stamp == stamp and self._session.documents.is_open(document):
+            for report in reports:
+                self._session.verification.keep(document, analysis, report, text)
+            self._session.changed(document)
+
     async def check(self, document: Document, names: tuple[str, ...]) -> dict[str, Any]:
         """Runs a check of the document as it is now, and shows what it found."""
+        return self._tell(self._outcome(document, await self._run(document, names)))
+
+    async def mend(self, document: Document, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Checks a mend beside the original and makes the edit, if nothing differs. Says so where it does not."""
+        refusal = self._session.verification.refusal(document, trusted=self._session.trusted)
+        if refusal is not None:
+            return self._refused(document.uri, refusal)
+        try:
+            finding, edit, mended = await mending.preview(self._session, document, data)
+        except Unavailable as error:
+            return self._refused(document.uri, str(error))
+        stamp, report = document.stamp, None
+        for names in dict.fromkeys(((finding.function.partition(".")[0],), ())):
+            report = await self._run(document, names, mended)
+            if report is None or verdict.compared(report):
+                break
+        outcome = self._outcome(document, report)
+        if outcome["status"] == "checked":
+            says = verdict.of(report, finding) if report is not None else ""
+            if not says and document.stamp != stamp:
+                says = "the document changed while the mend was checked"
+            if not says and not await self._session.client.apply("Mend graph break, verified by TorchDynamo", edit):
+                says = "the edit was not made"
+            outcome |= {"status": "unverified", "message": says} if says else {"status": "verified"}
+        if outcome["status"] in ("unverified", "failed"):
+            self._session.client.show(types.MessageType.Warning, f"GraphMend: not mended: {outcome['message']}")
+        return self._tell(outcome)
+
+    async def _run(self, document: Document, names: tuple[str, ...], mended: str | None = None) -> Report | None:
+        """The report of a check, of which the findings tell from now on."""
         session, verification = self._session, self._session.verification
         analysis, text = await session.analyses.current(document), document.text.text
         self._tell({"uri": document.uri, "status": "running", "message": "checking"})
@@ -69,15 +113,18 @@ class Verify:
         shown = session.client.capabilities.progress
         cancel = lambda: verification.cancel(document)  # noqa: E731
         async with Progress(self._server, title, cancel, shown=shown) as progress:
-            report = await verification.run(document, names, progress.tell)
+            report = await verification.run(document, names, progress.tell, mended)
         if report is not None and report.problem is None and session.documents.is_open(document):
             verification.keep(document, analysis, report, text)
             session.changed(document)
-        return self._tell(_outcome(document.uri, report))
+        return report
 
     def _refused(self, uri: str, reason: str) -> dict[str, Any]:
         self._session.client.show(types.MessageType.Warning, f"GraphMend: {reason}.")
         return self._tell({"uri": uri, "status": "refused", "message": reason})
+
+    def _outcome(self, document: Document, report: Report | None) -> dict[str, Any]:
+        return {**_outcome(document.uri, report), "memory": self._session.verification.memory}
 
     def _tell(self, outcome: dict[str, Any]) -> dict[str, Any]:
         log.info("%s: %s: %s", outcome["uri"], outcome["status"], outcome["message"])

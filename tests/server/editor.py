@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from lsprotocol import types
 from pytest_lsp import LanguageClient
@@ -74,6 +74,7 @@ class Editor:
         self.refreshes = 0
         self.settings: dict[str | None, Any] = {}
         self.result: types.InitializeResult
+        _tell_actions_from_commands(client.protocol._converter)
         self._listen()
 
     def _listen(self) -> None:
@@ -245,3 +246,13 @@ class Editor:
     async def execute(self, command: str, *arguments: Any, patience: float = PATIENCE) -> Any:
         params = types.ExecuteCommandParams(command, arguments=list(arguments))
         return await asyncio.wait_for(self.client.workspace_execute_command_async(params), patience)
+
+
+def _tell_actions_from_commands(converter: Any) -> None:
+    """lsprotocol 2025.0 takes each code action that holds a command for a bare command."""
+
+    def structure(found: Any, _: Any) -> Any:
+        bare = isinstance(found.get("command"), str)
+        return converter.structure(found, types.Command if bare else types.CodeAction)
+
+    converter.register_structure_hook(Union[types.Command, types.CodeAction], structure)  # noqa: UP007 (that key)
