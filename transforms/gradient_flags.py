@@ -10,10 +10,12 @@ After:
 
 Legal when:
     the tensor is made inside the function; new data has the shape and the dtype of the old. `requires_grad_` on
-    a detached tensor whose gradient nobody can ask for is left out.
+    a detached tensor whose gradient nobody can ask for is left out. Where what is computed from the tensor is returned,
+    the flag is set in plain Python only.
 
 Differs in:
-    what other names of the same storage see; a result computed from a detached tensor does not require gradients.
+    what other names of the same storage see; a result computed from a detached tensor does not require gradients; a
+    tensor whose flag is not set while compiled has no `grad` there.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.values import Tensor
 from graphmend.transforms.alike import alike
-from graphmend.transforms.bindings import parameters
+from graphmend.transforms.bindings import parameters, reads, writes
 from graphmend.transforms.code import Code
-from graphmend.transforms.edits import replace, replaceable, swap
+from graphmend.transforms.edits import HOLE, replace, replaceable, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.imports import Imports
 from graphmend.transforms.names import constant, method
 from graphmend.transforms.offer import offer, refuse
 
@@ -52,11 +55,39 @@ def _flag(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
     if not replaceable(facts, [statement]):
         return refuse(NAME, "the statement shares its line with another one")
 
+    if _leaves(facts, tensor.id):
+        return _not_compiled(facts, statement)
+
     def make() -> list[TextEdit]:
         code = Code(facts.source)
         return [replace(facts.source, [statement], f"{code.text(tensor)}.requires_grad_({code.argument(value)})\n")]
 
     return offer(NAME, "call requires_grad_", facts, make)
+
+
+def _leaves(facts: FunctionFacts, name: str) -> bool:
+    """Is something returned that is computed from a tensor? Dynamo 2.13 refuses such a tensor a gradient of its own."""
+    derived, count = {name}, 0
+    while count != len(derived):
+        count = len(derived)
+        for node in ast.walk(facts.function):
+            if isinstance(node, (ast.Assign, ast.AugAssign)) and reads(node.value) & derived:
+                derived |= writes(node)
+    returned = [n.value for n in ast.walk(facts.function) if isinstance(n, ast.Return) and n.value is not None]
+    return any(reads(value) & derived for value in returned)
+
+
+def _not_compiled(facts: FunctionFacts, statement: ast.stmt) -> Fix:
+    """Only eager code can ask for the gradient of a tensor that the function makes and keeps."""
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        test = imports.name("torch.compiler.is_compiling")
+        new = f"if not {test}():\n    {HOLE.format(0)}\n"
+        return [*imports.edits(), replace(facts.source, [statement], new, [statement])]
+
+    difference = "while compiled the tensor asks for no gradient: its `grad` stays None, and so may those of its inputs"
+    return offer(NAME, "ask for gradients in plain Python only", facts, make, [difference])
 
 
 def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: ast.expr) -> Fix | Refusal:

@@ -10,7 +10,7 @@ After:
 
 Legal when:
     the call is one of those below: a clock, a progress bar around something to loop over, a context that only
-    watches, a question whether a logger would write.
+    watches or chooses between kernels for the same, a question whether a logger would write.
 
 Differs in:
     the value means nothing while compiled, no progress is shown, the context is not entered there.
@@ -43,6 +43,8 @@ _WATCHING = (
     "torch.autograd.set_detect_anomaly",
     "tracemalloc.start",
 )
+#: contexts that choose between kernels that compute the same
+_CHOOSING = ("torch.backends.cudnn.flags",)
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
@@ -72,13 +74,15 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             stand_in = f"range({', '.join(code.argument(a) for a in call.args)})"
     elif last == "isEnabledFor":
         stand_in, difference = "False", "the logger does not write while compiled"
-    elif isinstance(parent, ast.withitem) and name in _WATCHING:
+    elif isinstance(parent, ast.withitem) and name in (*_WATCHING, *_CHOOSING):
         if parent.optional_vars is not None:
             return refuse(NAME, "what the context gives is used")
         stand_in, difference = (
             f"{imports.name('contextlib.nullcontext', 'contextlib')}()",
             "the context is not entered while compiled",
         )
+        if name in _CHOOSING:
+            difference += ", so that other kernels may be chosen there"
     else:
         return None
 

@@ -451,6 +451,11 @@ for size, group in itertools.groupby([1, 1, 2], lambda size: size * 2):
     x = x * size + len(list(group))
 return x
 
+# cudnn
+with torch.backends.cudnn.flags(enabled=False):
+    y = x * 2
+return y + 1
+
 # cpu_count
 return x * min(os.cpu_count(), 1)
 """)
@@ -609,3 +614,11 @@ def test_refusal(body: str) -> None:
     assert mended.source.text == text
     assert mended.left
     assert all(reason for _, reason in mended.left)
+
+
+def test_a_gradient_flag_of_what_is_returned_is_set_in_plain_python_only() -> None:
+    text = (
+        module("def case(x):\n    y = x[:, None]\n    y.requires_grad = True\n    y = y * 2\n    return y\n") + INPUTS
+    )
+    judge(text, plain)
+    assert "if not torch.compiler.is_compiling():\n        y.requires_grad = True" in mend_text(text).source.text
