@@ -88,7 +88,7 @@ class Activation:
 
     def add(self, place: tuple[str, int, int, str], verdict: Verdict) -> None:
         """Keep a verdict; a surer one replaces one for the same place."""
-        self.breaks = True
+        self.breaks |= verdict.breaks.effect != "recompiles"
         old = self.verdicts.get(place)
         if old is None or (_doubt(verdict) < _doubt(old)):
             self.verdicts[place] = verdict

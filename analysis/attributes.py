@@ -224,7 +224,7 @@ def _own_attribute(session: Session, info: ClassInfo, cls: ClassInfo, name: str)
     if name in cls.registered:
         return _registered(session, cls, name)
     if name in cls.assigned:
-        values = [_assigned(session, info, method, expression) for method, _, expression in cls.assigned[name][:4]]
+        values = _values_assigned(session, info, cls, name)
         if values == [FALSE] and not _switched(cls.module, name):
             return FALSE
         return _settled(join_all(values), name)
@@ -237,6 +237,23 @@ def _own_attribute(session: Session, info: ClassInfo, cls: ClassInfo, name: str)
     if name in cls.classes:
         return Class(cls.classes[name])
     return None
+
+
+def _values_assigned(session: Session, info: ClassInfo, cls: ClassInfo, name: str) -> list[Value]:
+    """What the class's methods assign to an attribute; last come those that are computed from its old value."""
+    assigned = [(method, expression) for method, _, expression in cls.assigned[name][:4]]
+    anew = [a for a in assigned if not _mentions(a[1], name)]
+    values = [_assigned(session, info, *a) for a in anew]
+    if values and len(anew) < len(assigned):
+        info.attribute_cache[name] = join_all(values)
+        values += [_assigned(session, info, *a) for a in assigned if a not in anew]
+    return values or [UNKNOWN]
+
+
+def _mentions(expression: ast.expr, attr: str) -> bool:
+    if isinstance(expression, (ast.Constant, ast.Name)):
+        return False
+    return any(isinstance(n, ast.Attribute) and n.attr == attr for n in ast.walk(expression))
 
 
 def _switched(module: ModuleInfo, name: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
-from graphmend.analysis.attributes import Method, global_name, named
+from graphmend.analysis.attributes import Method, global_name, is_module_class, named
 from graphmend.analysis.binding import bind, example, made_here, parameters
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
 from graphmend.analysis.environment import Environment
@@ -88,10 +88,10 @@ class Session:
         self.outside: dict[ClassInfo, list[str]] = {}
         """Of classes: the bases that are out of reach."""
         self.recording: Recording | None = None
-        self._rules = rules
+        self._rules = tuple(r for r in rules if not r.preview or settings.tries(r.code))
         self._by_event: dict[type[Event], tuple[Rule, ...]] = {}
         self._by_callee: dict[str, tuple[Rule, ...]] = {}
-        self._context = Context(self.torch, DEFAULT)
+        self._context = Context(self.torch, DEFAULT, self._is_module)
         self.consulted: set[FunctionInfo] = set()
         """Functions whose results went into attributes and globals, which are evaluated once."""
         self._variants: Counter[FunctionInfo] = Counter()
@@ -110,10 +110,13 @@ class Session:
         """How what is walked right now is traced."""
         return self._context.mode
 
+    def _is_module(self, value: Instance) -> bool:
+        return is_module_class(self, value.info)
+
     @contextmanager
     def within(self, mode: Mode) -> Iterator[None]:
         """Walk what follows as it is traced in another mode."""
-        outer, self._context = self._context, Context(self.torch, mode)
+        outer, self._context = self._context, self._context._replace(mode=mode)
         try:
             yield
         finally:
@@ -153,7 +156,8 @@ class Session:
             if verdict is not None:
                 if self.settings.selects(rule.code):
                     self._keep(rule, verdict, event, w.info)
-                w.resume()
+                if verdict.effect != "recompiles":
+                    w.resume()
                 return
 
     def _keep(self, rule: Rule, breaks: Break, event: Event, info: FunctionInfo) -> None:
@@ -186,7 +190,7 @@ class Session:
         """Walk a function that tracing starts at."""
         function, region = root.function, root.region
         self.region = region
-        self._context = Context(self.torch, region.mode)
+        self._context = self._context._replace(mode=region.mode)
         self.within_region = True
         try:
             self._walk_as_root(function, region, parameters(self, function.info, function.bound, root.given))
@@ -214,7 +218,7 @@ class Session:
         activation.verdicts.clear()
         activation.calls.clear()
         activation.breaks = False
-        self._context = Context(self.torch, activation.mode)
+        self._context = self._context._replace(mode=activation.mode)
         self.within_region = activation.within_region
         self.depth = 0
         self._active.clear()

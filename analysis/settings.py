@@ -22,6 +22,13 @@ class Settings:
     ignore_calls: tuple[str, ...] = ()
     """Qualified names of callables that are known not to break."""
 
+    preview: bool = False
+    """Whether rules that are still being tried report, too."""
+
+    def tries(self, code: str) -> bool:
+        """Whether a rule that is a preview was asked for: by `preview`, or by its whole code."""
+        return self.preview or code in self.select
+
     def selects(self, code: str) -> bool:
         chosen = max((len(c) for c in self.select if code.startswith(c)), default=-1)
         refused = max((len(c) for c in self.ignore if code.startswith(c)), default=-1)

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis import suppress
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.rules import RULES
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
 from graphmend.cli.plan import Plan
 from graphmend.cli.report import FileReport, Item
 from graphmend.workspace.config import Configuration, Configurations
-from graphmend.workspace.selectors import is_tried_out
 
 if TYPE_CHECKING:
     from graphmend.analysis.check import Result
@@ -82,8 +80,7 @@ class Wanted:
         """Whether anything may be unwanted at all."""
         values = self._configuration.values
         narrowed = values.get("severity") or values.get("per-file-ignores") or self._plan.known
-        previews = any(rule.preview for rule in RULES)
-        return bool(narrowed or previews or self._plan.changed is not None or suppress.suppressions(source))
+        return bool(narrowed or self._plan.changed is not None or suppress.suppressions(source))
 
     def __call__(self, result: Result) -> list[Finding]:
         known = Counter(self._plan.known.get(str(self._path), ()))
@@ -103,7 +100,7 @@ class Wanted:
 
 
 def _hidden(finding: Finding, configuration: Configuration, path: Path) -> bool:
-    return configuration.hides(finding.code, path) or is_tried_out(finding.code, configuration)
+    return configuration.hides(finding.code, path)
 
 
 def severity_of(finding: Finding, configuration: Configuration) -> str:

@@ -76,6 +76,7 @@ class Configuration:
             returns_tensor=self["returns-tensor"],
             static=self["static"],
             ignore_calls=self["ignore-calls"],
+            preview=self["preview"],
         )
 
     def hides(self, code: str, path: Path) -> bool:

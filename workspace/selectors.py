@@ -39,10 +39,3 @@ def unknown(configuration: Configuration, overridden: Container[str] = ()) -> li
         for code in selectors
         if not any(known.startswith(code) for known in codes())
     ]
-
-
-def is_tried_out(code: str, configuration: Configuration) -> bool:
-    """Whether a rule is a preview that nobody asked for, by the option or by its whole code."""
-    if configuration["preview"] or code in configuration["select"] or code in configuration["extend-select"]:
-        return False
-    return any(rule.code == code and rule.preview for rule in RULES)

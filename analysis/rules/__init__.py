@@ -2,6 +2,7 @@
 together."""
 
 from graphmend.analysis.rules.autograd_call import AutogradCall
+from graphmend.analysis.rules.changing_attribute import ChangingAttribute
 from graphmend.analysis.rules.computed_index import ComputedIndex
 from graphmend.analysis.rules.debugger import Debugger
 from graphmend.analysis.rules.disabled_call import DisabledCall
@@ -49,6 +50,7 @@ RULES: tuple[Rule, ...] = (
     TensorSize(),
     PythonFeature(),
     DisabledCall(),
+    ChangingAttribute(),
     UncaughtRaise(),
     GeneratorRoot(),
     AutogradCall(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
 from graphmend.analysis.events import Call, Event
@@ -31,6 +31,8 @@ class Context(NamedTuple):
 
     torch: TorchFacts
     mode: Mode
+    is_module: Callable[[Instance], bool]
+    """Whether an instance is an nn.Module."""
 
 
 class Break(NamedTuple):

@@ -14,6 +14,7 @@ from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.rule import Rule
+from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
 
 HEADINGS = ["What it does", "Why it breaks", "Example", "Use instead", "Mends", "References"]
@@ -27,7 +28,7 @@ EXAMPLES = [
 
 
 def findings(text: str) -> tuple[Finding, ...]:
-    return check(Source(text, "example.py")).findings
+    return check(Source(text, "example.py"), settings=Settings(preview=True)).findings
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
@@ -67,6 +68,10 @@ def test_analysis_judges_the_examples(rule: Rule, kind: str, text: str) -> None:
         assert rule.code in {code for _, code in found}
 
 
+def _effects(rule: Rule) -> set[str]:
+    return {f.effect for text in rule.invalid for f in findings(text) if f.code == rule.code}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("rule", "kind", "text"), EXAMPLES)
 def test_dynamo_judges_the_examples(rule: Rule, kind: str, text: str, dynamo: Any) -> None:
@@ -75,6 +80,10 @@ def test_dynamo_judges_the_examples(rule: Rule, kind: str, text: str, dynamo: An
         assert verdict.error is None
         assert verdict.graphs
         assert not verdict.breaks
+        assert verdict.graphs == 1 or "recompiles" not in _effects(rule), "each call compiles anew"
+    elif all(f.effect == "recompiles" for f in findings(text)):
+        assert not verdict.breaks
+        assert verdict.graphs > 1
     else:
         lines = {line for _, line in verdict.lines}
         assert {f.span.line for f in findings(text) if f.code == rule.code} & lines, f"TorchDynamo breaks at {verdict}"
