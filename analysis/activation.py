@@ -6,8 +6,8 @@ Activations are kept from one state of a text to the next, so that an edit walks
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.mode import Mode
 from graphmend.analysis.values import Value
@@ -83,8 +83,8 @@ class Activation:
         self.verdicts: dict[tuple[str, int, int, str], Verdict] = {}
         self.breaks = False
         """Whether the graph breaks in this walk or in one that it entered."""
-        self.calls: dict[Hashable, bool] = {}
-        """The keys of the activations that this one entered, and whether it did so on every run."""
+        self.calls: dict[Activation, bool] = {}
+        """The activations that this one entered, and whether it did so on every run."""
 
     def add(self, place: tuple[str, int, int, str], verdict: Verdict) -> None:
         """Keep a verdict; a surer one replaces one for the same place."""
@@ -93,34 +93,39 @@ class Activation:
         if old is None or (_doubt(verdict) < _doubt(old)):
             self.verdicts[place] = verdict
 
-    def entered(self, key: Hashable, conditional: bool) -> None:
-        self.calls[key] = self.calls.get(key, False) or not conditional
+    def entered(self, activation: Activation, conditional: bool) -> None:
+        self.calls[activation] = self.calls.get(activation, False) or not conditional
 
 
 def _doubt(verdict: Verdict) -> int:
     return verdict.conditional + verdict.breaks.likely
 
 
-def reached(
-    roots: Iterable[tuple[Activation, Region]], activations: Mapping[Hashable, Activation]
-) -> list[tuple[Activation, Region, bool]]:
-    """The activations that tracing gets to from the roots: each with its region, and whether on every run.
+class Reached(NamedTuple):
+    """An activation that tracing gets to, and how."""
+
+    activation: Activation
+    region: Region
+    always: bool
+    """Whether on every run."""
+
+
+def reached(roots: Iterable[tuple[Activation, Region]]) -> list[Reached]:
+    """The activations that tracing gets to from the roots.
 
     One that two roots reach belongs to the first; that a later one reaches it on every run is told by a second entry.
     """
-    found: list[tuple[Activation, Region, bool]] = []
-    seen: dict[int, bool] = {}
+    found: list[Reached] = []
+    seen: dict[Activation, bool] = {}
     for root, region in roots:
         stack = [(root, True)]
         while stack:
             activation, always = stack.pop()
-            before = seen.get(id(activation))
+            before = seen.get(activation)
             if before is not None and (before or not always):
                 continue
-            seen[id(activation)] = always
-            found.append((activation, region, always))
-            for key, on_every_run in activation.calls.items():
-                called = activations.get(key)
-                if called is not None:
-                    stack.append((called, always and on_every_run))
+            seen[activation] = always
+            found.append(Reached(activation, region, always))
+            for called, on_every_run in activation.calls.items():
+                stack.append((called, always and on_every_run))
     return found

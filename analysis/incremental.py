@@ -19,10 +19,11 @@ from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, is_stub
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.project import Project
 from graphmend.analysis.region import Region, may_compile, roots
-from graphmend.analysis.report import report, shifted
+from graphmend.analysis.report import shifted
 from graphmend.analysis.session import Session
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
+from graphmend.analysis.standing import Standing
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 #: calls by which a function adds members to an object
@@ -52,18 +53,35 @@ class Update(NamedTuple):
 class _Unit:
     """A function's place in the text. Offsets count characters, lines from 1."""
 
-    __slots__ = ("begin", "broken", "end", "header", "indent", "info", "line", "lines", "seen_outside")
+    __slots__ = (
+        "begin",
+        "broken",
+        "end",
+        "first",
+        "header",
+        "indent",
+        "info",
+        "line",
+        "lines",
+        "parsed_lines",
+        "seen_outside",
+    )
 
     def __init__(self, info: FunctionInfo, begin: int, end: int, line: int, lines: int, text: str) -> None:
         self.info = info
         self.begin = begin
         self.end = end
-        self.line = line
-        self.lines = lines
+        self.line = self.first = line
+        self.lines = self.parsed_lines = lines
         self.broken = False
         self.header = _header(info.node)
         self.indent = _indent(text)
         self.seen_outside = _is_seen_outside(info.node, info, text)
+
+    @property
+    def grown(self) -> int:
+        """By how many lines, since the whole text was parsed."""
+        return self.lines - self.parsed_lines
 
 
 class Document:
@@ -77,7 +95,11 @@ class Document:
         self._units: list[_Unit] = []
         self._last: _Unit | None = None
         self._session: Session | None = None
-        self._reached = 0
+        self._standing = Standing(path)
+        self._of_function: dict[FunctionInfo, list[Activation]] = {}
+        self._indexed = -1
+        self._roots: set[Activation] = set()
+        self._kept = 0
         self._generalised = 0
 
     def update(self, text: str) -> Update:
@@ -105,15 +127,16 @@ class Document:
         self._session = session = Session(module, self.project, self.settings)
         for root in roots(session, module):
             session.walk_root(root)
-        self._reached, self._generalised = len(session.activations), session.generalised
+        self._kept, self._generalised = len(session.activations), session.generalised
+        self._indexed = -1
+        self._roots = {activation for activation, _ in session.roots}
+        self._standing.start(session.roots)
         self._units = sorted(_units(module, source), key=lambda u: u.begin)
         return self._update()
 
     def _update(self) -> Update:
-        assert self._session is not None
-        found = report(self._session.roots, self._session.activations).get(self.path, [])
         broken = tuple((u.line, u.line + u.lines - 1) for u in self._units if u.broken)
-        findings = tuple(one.finding for one in found)
+        findings = self._standing.findings()
         if broken:
             findings = tuple(f for f in findings if not any(a <= f.span.line <= b for a, b in broken))
         return Update(findings, broken)
@@ -170,16 +193,28 @@ class Document:
 
     def _move(self, edited: _Unit, characters: int, lines: int) -> None:
         """Everything behind the edited unit moves."""
-        assert self._session is not None
-        for unit in self._units:
-            if unit.begin > edited.begin:
-                unit.begin += characters
-                unit.end += characters
-                if lines:
-                    unit.line += lines
-                    unit.info.moved(lines)
+        behind = self._units[self._units.index(edited) + 1 :]
+        for unit in behind:
+            unit.begin += characters
+            unit.end += characters
         if lines:
-            self._session.roots = [(a, self._moved(r, edited, lines)) for a, r in self._session.roots]
+            for unit in behind:
+                unit.line += lines
+                unit.info.moved(lines)
+            self._standing.moved(unit.info for unit in behind)
+            self._move_the_rest(edited, lines)
+
+    def _move_the_rest(self, edited: _Unit, lines: int) -> None:
+        """What stands behind the edited unit and in no unit itself: lambdas, inner classes' methods, compile sites."""
+        session = self._session
+        assert session is not None
+        for where, info, line in list(self._standing.outside({unit.info for unit in self._units})):
+            info.moved(sum(u.grown for u in self._units if u.first < line) - info.shift)
+            self._standing.moved([where])
+        roots = [(a, self._moved(r, edited, lines)) for a, r in session.roots]
+        if any(new is not old for (_, new), (_, old) in zip(roots, session.roots, strict=True)):
+            session.roots = roots
+            self._standing.start(roots)
 
     def _moved(self, region: Region, edited: _Unit, lines: int) -> Region:
         if region.site is None or region.site[0] != self.path or region.site[1].line <= edited.line:
@@ -201,36 +236,49 @@ class Document:
         """Walk a function's activations, then the callers of those whose result changed; False if that goes too far."""
         session = self._session
         assert session is not None
-        todo = [(key, a) for key, a in self._activations() if a.info is info]
+        todo = self._activations_of(info)
         for _ in range(_ROUNDS):
-            changed = set()
-            for key, activation in todo:
-                before = _seen_by_callers(activation)
-                session.walk(activation)
-                if key is not None and _seen_by_callers(activation) != before:
-                    changed.add(key)
+            changed = {a for a in todo if self._gives_another(a)} - self._roots  # nobody enters those
             if not changed:
+                self._standing.walked(info, session.roots)
                 self._prune()
                 return session.generalised == self._generalised
-            if info in session.consulted or any(_info_of(key) in session.consulted for key in changed):
+            if info in session.consulted or any(a.info in session.consulted for a in changed):
                 return False  # an attribute's value may hang on it
-            todo = [(key, a) for key, a in self._activations() if changed & a.calls.keys()]
+            todo = [a for a in self._activations() if not changed.isdisjoint(a.calls)]
         return False
+
+    def _gives_another(self, activation: Activation) -> bool:
+        """Walk an activation again: whether those who entered it get another value."""
+        assert self._session is not None
+        self._standing.walks_again(activation)
+        before = _seen_by_callers(activation)
+        self._session.walk(activation)
+        return _seen_by_callers(activation) != before
 
     def _prune(self) -> None:
         """Let go of activations that no root reaches any more, once there are many of them."""
         session = self._session
         assert session is not None
-        if len(session.activations) > 2 * self._reached + 100:
-            live = {id(a) for a, _, _ in reached(session.roots, session.activations)}
-            session.activations = {k: a for k, a in session.activations.items() if id(a) in live}
-            self._reached = len(session.activations)
+        if len(session.activations) > 2 * self._kept + 100:
+            live = {one.activation for one in reached(session.roots)}
+            session.activations = {k: a for k, a in session.activations.items() if a in live}
+            self._kept = len(session.activations)
 
-    def _activations(self) -> Iterator[tuple[Hashable | None, Activation]]:
+    def _activations(self) -> list[Activation]:
         assert self._session is not None
-        yield from list(self._session.activations.items())
-        for activation, _ in self._session.roots:
-            yield None, activation
+        return [*self._session.activations.values(), *(activation for activation, _ in self._session.roots)]
+
+    def _activations_of(self, info: FunctionInfo) -> list[Activation]:
+        """All walks of a function. Activations are only added, and taken away many at once; so their number tells
+        whether the index still holds."""
+        assert self._session is not None
+        if self._indexed != len(self._session.activations):
+            self._indexed = len(self._session.activations)
+            self._of_function = {}
+            for activation in self._activations():
+                self._of_function.setdefault(activation.info, []).append(activation)
+        return self._of_function.get(info, [])
 
 
 def _seen_by_callers(activation: Activation) -> tuple[Hashable, bool]:
@@ -309,11 +357,6 @@ def _parse(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | object | None:
 def _declared(session: Session, info: FunctionInfo) -> list[object]:
     """What is known of the parameters of a function without any call."""
     return [declared(session, info, p).key for p in (*info.parameters, *info.node.args.kwonlyargs)]
-
-
-def _info_of(key: Hashable) -> object:
-    """The function of an activation's key."""
-    return key[0] if isinstance(key, tuple) else None
 
 
 def _common_prefix(a: str, b: str) -> int:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.activation import Activation, Verdict, reached
 from graphmend.analysis.contradiction import Calls
+from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.events import Situation
 from graphmend.analysis.finding import Effect, Finding, Related, Span
 
 if TYPE_CHECKING:
-    from graphmend.analysis.definitions import FunctionInfo
     from graphmend.analysis.region import Region
+
+Home = FunctionInfo | ModuleInfo
 
 #: enclosing blocks out of which Dynamo can't resume (torch 2.13): it gives the whole frame up
 _LOSES_FRAME = frozenset({"for", "while", "try", "except", "with"})
@@ -33,27 +36,56 @@ def loses_frame(situation: Situation) -> bool:
     return any(b in _LOSES_FRAME for b in situation.blocks)
 
 
-def report(
-    roots: Iterable[tuple[Activation, Region]], activations: Mapping[Hashable, Activation]
-) -> dict[str, list[Found]]:
-    """All findings, by path, in the order of each text; equal keys are told apart by number."""
-    places: dict[tuple[str, int, int, str], Found] = {}
-    live = reached(roots, activations)
-    calls = Calls(activation for activation, _, _ in live)
+class Said(NamedTuple):
+    """A verdict, and how tracing comes to where it was said."""
+
+    verdict: Verdict
+    region: Region
+    always: bool
+
+
+def home(info: FunctionInfo) -> Home:
+    """The outermost function around a function; the module for what stands in no `def`."""
+    while info.outer is not None:
+        info = info.outer
+    return info.module if isinstance(info.node, ast.Lambda) else info
+
+
+def path_of(home: Home) -> str:
+    return (home.source if isinstance(home, ModuleInfo) else home.module.source).path
+
+
+def report(roots: Iterable[tuple[Activation, Region]]) -> dict[str, list[Found]]:
+    """All findings, by path, in the order of each text."""
+    said: dict[Home, list[Said]] = {}
+    live = reached(roots)
+    calls = Calls(one.activation for one in live)
     for activation, region, always in live:
         for verdict in activation.verdicts.values():
-            if calls.contradict(verdict):
-                continue
-            certain = always and not verdict.conditional and not verdict.breaks.likely
-            finding = _finding(verdict, region, certain)
-            place = (finding.path, finding.span.line, finding.span.column, finding.code)
-            old = places.get(place)
-            if old is None or (certain and old.finding.certainty == "likely"):
-                places[place] = Found(finding, verdict.node, verdict.info)
+            if not calls.contradict(verdict):
+                said.setdefault(home(verdict.info), []).append(Said(verdict, region, always))
     by_path: dict[str, list[Found]] = {}
-    for found in sorted(places.values(), key=lambda f: (f.finding.path, f.finding.span, f.finding.code)):
-        by_path.setdefault(found.finding.path, []).append(found)
-    return {path: _numbered(found) for path, found in by_path.items()}
+    for where, its in said.items():
+        by_path.setdefault(path_of(where), []).extend(found_in(its))
+    return {path: sorted(by_path[path], key=by_place) for path in sorted(by_path)}
+
+
+def found_in(said: Iterable[Said]) -> list[Found]:
+    """The findings of one home, in the order of the text; equal keys, which name the function, are told apart by
+    number."""
+    places: dict[tuple[int, int, str], Found] = {}
+    for verdict, region, always in said:
+        certain = always and not verdict.conditional and not verdict.breaks.likely
+        finding = _finding(verdict, region, certain)
+        place = (finding.span.line, finding.span.column, finding.code)
+        old = places.get(place)
+        if old is None or (certain and old.finding.certainty == "likely"):
+            places[place] = Found(finding, verdict.node, verdict.info)
+    return _numbered(sorted(places.values(), key=by_place))
+
+
+def by_place(found: Found) -> tuple[Span, str]:
+    return found.finding.span, found.finding.code
 
 
 def _numbered(found: list[Found]) -> list[Found]:
@@ -62,7 +94,7 @@ def _numbered(found: list[Found]) -> list[Found]:
     for one in found:
         count = counted[one.finding.key] = counted.get(one.finding.key, 0) + 1
         if count > 1:
-            one = one._replace(finding=_with(one.finding, key=f"{one.finding.key}-{count}"))
+            one = one._replace(finding=replace(one.finding, key=f"{one.finding.key}-{count}"))
         result.append(one)
     return result
 
@@ -73,7 +105,7 @@ def _finding(verdict: Verdict, region: Region, certain: bool) -> Finding:
     made = verdict.made
     if made is not None and made[0] is region and made[1] == certain:
         if made[2] != shift:
-            moved = _with(made[3], span=shifted(made[3].span, shift - made[2]))
+            moved = replace(made[3], span=shifted(made[3].span, shift - made[2]))
             verdict.made = (region, certain, shift, moved)
             return moved
         return made[3]
@@ -85,12 +117,6 @@ def _finding(verdict: Verdict, region: Region, certain: bool) -> Finding:
 def shifted(span: Span, lines: int) -> Span:
     """A range so many lines further down."""
     return Span(span.line + lines, span.column, span.end_line + lines, span.end_column)
-
-
-def _with(finding: Finding, *, span: Span | None = None, key: str | None = None) -> Finding:
-    from dataclasses import replace
-
-    return replace(finding, span=span or finding.span, key=key or finding.key)
 
 
 def _make(verdict: Verdict, region: Region, certain: bool) -> Finding:

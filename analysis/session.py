@@ -100,7 +100,7 @@ class Session:
         self._stack: list[Activation] = []
         self._active: list[FunctionInfo] = []
         self._inner: dict[FunctionNode, FunctionInfo] = {}
-        self._readers: dict[Hashable, Walker] = {}
+        self._readers: dict[FunctionInfo, dict[Hashable, Walker]] = {}
         self._signatures: dict[Hashable, tuple[Returns | None, bool]] = {}
         self.known_parameters: dict[tuple[FunctionInfo, str], Value] = {}
         self._decorated: dict[FunctionInfo, Function | None] = {}
@@ -248,8 +248,7 @@ class Session:
         """Drop what was read from a function's text, which has changed."""
         for name in (p.arg for p in (*info.parameters, *info.node.args.kwonlyargs)):
             self.known_parameters.pop((info, name), None)
-        for key in [k for k in self._readers if isinstance(k, tuple) and k[0] is info]:
-            del self._readers[key]
+        self._readers.pop(info, None)
         self._decorated.pop(info, None)
 
     def inner_function(self, node: FunctionNode, outer: FunctionInfo) -> FunctionInfo:
@@ -347,13 +346,15 @@ class Session:
             env = {name: _without_constants(value) for name, value in env.items()}
             self.generalised += 1
         key = (info, bool(w.silent), self.within_region, mode, tuple((k, v.key) for k, v in env.items()))
-        if self._stack:
-            self._stack[-1].entered(key, bool(w.situation.conditional))
         activation = self.activations.get(key)
+        known = activation is not None
         if activation is None:
             self._variants[info] += 1
             activation = Activation(info, env, None, w.silent, self.within_region, mode)
             self.activations[key] = activation
+        if self._stack:
+            self._stack[-1].entered(activation, bool(w.situation.conditional))
+        if not known:
             self._stack.append(activation)
             try:
                 activation.value = self._walk(info, env, None, w.silent, None)
@@ -476,12 +477,12 @@ class Session:
     def reader(self, info: FunctionInfo, receiver: Value | None) -> Walker:
         """A walker that reads single expressions of a function without walking it: locals are evaluated when asked
         for."""
-        key = (info, None if receiver is None else receiver.key)
-        known = self._readers.get(key)
+        readers, key = self._readers.setdefault(info, {}), None if receiver is None else receiver.key
+        known = readers.get(key)
         if known is not None:
             return known
         assert not isinstance(info.node, ast.Lambda)
-        w = self._readers[key] = Walker(self, info, parameters(self, info, receiver), None, self.depth)
+        w = readers[key] = Walker(self, info, parameters(self, info, receiver), None, self.depth)
         w.silent = 1
         w.statement = info.node
         for statement in statements_of(info.node.body):

@@ -77,6 +77,7 @@ class Folders:
     def __init__(self) -> None:
         self._folders: list[Folder] = []
         self._elsewhere = Folder(None)
+        self._configurations: dict[str, Configuration] = {}
         self._scopes: dict[str, Scope] = {}
         self._projects: dict[tuple[Path, Path], Project] = {}
         #: The section as the client sent it with `initialize`.
@@ -106,8 +107,12 @@ class Folders:
         return next((folder for folder in self._folders if folder.path in around), self._elsewhere)
 
     def configuration(self, path: str) -> Configuration:
-        file = Path(path)
-        return self.of(file).configuration(file)
+        """What holds for a file; remembered, for every finding that is shown asks."""
+        known = self._configurations.get(path)
+        if known is None:
+            file = Path(path)
+            known = self._configurations[path] = self.of(file).configuration(file)
+        return known
 
     def interpreter(self, path: str) -> Interpreter:
         """The interpreter whose packages a file imports: the client's choice, else the nearest environment."""
@@ -155,6 +160,7 @@ class Folders:
         self._projects = {}  # a new one: the thread that uses projects may be reading the old
 
     def _drop(self) -> None:
+        self._configurations.clear()
         self._scopes.clear()
         self.forget_modules()
 

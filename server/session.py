@@ -81,16 +81,15 @@ class Session:
             analysis = await self.analyses.current(host)
         checked = self.verification.checked(host)
         findings = [*analysis.findings, *checked.findings(host)]
+        path = Path(host.path)
+        hidden = {code for code in {f.code for f in findings} if configuration.hides(code, path)}
         shown = []
         for finding in findings:
             span = document.inside(finding.span)
-            if span is not None and not self._hides(host, finding):
+            if span is not None and finding.code not in hidden:
                 here = finding if span is finding.span else replace(finding, span=span)
                 shown.append(Shown(here, *checked.says(host, finding)))
         return shown
-
-    def _hides(self, document: Document, finding: Finding) -> bool:
-        return self.configuration(document).hides(finding.code, Path(document.path))
 
     def place(self, path: str, span: Span) -> tuple[str, LineIndex, Span] | None:
         """A place in any file as the client knows it: (uri, lines, span); None where the file cannot be read."""

@@ -142,6 +142,36 @@ def test_lines_above_move_what_stands_below() -> None:
     assert [f.span.line + (f.span.line > 17) for f in before] == [f.span.line for f in after]
 
 
+def test_lines_above_move_what_stands_in_no_function_of_the_top_level() -> None:
+    text = """\
+import torch
+from torch import nn
+
+def first(x):
+    return x.shape[0]
+
+read = lambda x: x.item()
+
+class Outer:
+    class Net(nn.Module):
+        def forward(self, x: torch.Tensor):
+            return first(x) + x.tolist()
+
+def second(x):
+    return x
+
+@torch.compile
+def f(x: torch.Tensor):
+    return read(x) + Outer.Net()(x)
+"""
+    document = Document("net.py")
+    document.update(text)
+    for function in ("first", "second"):
+        text = text.replace(f"def {function}(x):\n", f"def {function}(x):\n    n = 3\n")
+        assert facts(document.update(text).findings) == from_scratch(text)
+    assert len(from_scratch(text) or ()) == 2
+
+
 def test_a_changed_result_is_told_to_callers() -> None:
     text = """\
 import torch
