@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.values import Value
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_SWITCHED_OFF = re.compile(r"\.(\w+) = False")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -250,6 +252,11 @@ class ModuleInfo:
         self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
         for statement in statements_of(source.tree.body):
             self._define(statement)
+
+    @cached_property
+    def switched_off(self) -> frozenset[str]:
+        """Attributes that the text sets to False somewhere."""
+        return frozenset(_SWITCHED_OFF.findall(self.source.text))
 
     def _define(self, statement: ast.stmt) -> None:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):

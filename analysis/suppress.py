@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphmend.analysis.finding import Finding, Span
 from graphmend.analysis.settings import Settings
@@ -61,6 +61,14 @@ class Suppression:
     reason: str
     lines: tuple[int, int] | None
     """The first and last line that it covers; None: the whole file."""
+
+    def moved(self, lines: int) -> Suppression:
+        """The same comment so many lines further down."""
+        if not lines:
+            return self
+        first, column, last, end = self.span
+        covered = None if self.lines is None else (self.lines[0] + lines, self.lines[1] + lines)
+        return replace(self, span=Span(first + lines, column, last + lines, end), lines=covered)
 
     def covers(self, finding: Finding) -> bool:
         return self.reaches(finding.span.line)

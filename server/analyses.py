@@ -78,13 +78,13 @@ class _Outcome(NamedTuple):
     broken: tuple[tuple[int, int], ...] = ()
     result: Result | None = None
 
-    def with_known(self, before: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """The findings, and in broken lines those that stood there before."""
+    def with_known(self, known: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:
+        """The findings, and in broken lines those of the last time."""
         if not self.broken:
             return self.findings
         # which comments are unused can't be told while a function does not parse
         fresh = [f for f in self.findings if not f.code.startswith("GM0")]
-        kept = [f for f in before if f.code.startswith("GM0") or any(a <= f.span.line <= b for a, b in self.broken)]
+        kept = [f for f in known() if f.code.startswith("GM0") or any(a <= f.span.line <= b for a, b in self.broken)]
         return tuple(sorted((*fresh, *kept), key=lambda f: (f.span, f.code)))
 
 
@@ -237,14 +237,17 @@ class Analyses:
         except Exception as error:
             self._failed(document, error)
         else:
-            before = self._latest.get(document)
             if outcome is not None:
-                known = before.moved(document.moves(before.stamp, stamp), stamp, epoch).findings if before else ()
-                analysis = Analysis(stamp, epoch, outcome.with_known(known))
+                analysis = Analysis(stamp, epoch, outcome.with_known(lambda: self._moved_to(document, stamp)))
                 if outcome.result is not None:
                     self._keep(document, analysis, outcome.result)
         if self._documents.is_open(document):
             self._latest[document] = analysis
+
+    def _moved_to(self, document: Document, stamp: int) -> tuple[Finding, ...]:
+        """The findings of the last time, where they stand in a newer text."""
+        before = self._latest.get(document)
+        return before.moved(document.moves(before.stamp, stamp), stamp, before.epoch).findings if before else ()
 
     def _fresh(self, document: Document, text: str, scope: Scope) -> _Outcome | None:
         """In the lane: the analysis of a text; None for one that is too long."""
@@ -262,7 +265,8 @@ class Analyses:
         if update.notice is not None and document.path not in self._noticed:
             self._noticed.add(document.path)
             log.warning("%s, %s", document.path, update.notice)
-        return _Outcome(suppress.apply(Source(text, document.path), update.findings, scope.settings), update.broken)
+        findings = suppress.take_back(update.comments, document.path, update.findings, scope.settings)
+        return _Outcome(findings, update.broken)
 
     def _incremental_of(self, document: Document, scope: Scope) -> Incremental:
         """In the lane: the analysis that follows a document's edits."""

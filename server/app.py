@@ -16,9 +16,9 @@ from graphmend.server import (
     commands,
     configuration,
     convert,
-    diagnostics,
     hover,
     notebook_sync,
+    pull,
     sync,
     trust,
 )
@@ -26,6 +26,7 @@ from graphmend.server.analyses import Check
 from graphmend.server.capabilities import Capabilities
 from graphmend.server.protocol import Protocol
 from graphmend.server.publish import Publisher
+from graphmend.server.rendering import Renderer
 from graphmend.server.session import Session
 from graphmend.server.verify import Verify
 from graphmend.server.workspace import Workspace
@@ -51,7 +52,8 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
         "graphmend", graphmend.__version__, protocol_cls=Protocol, notebook_document_sync=notebook_sync.OPTIONS
     )
     session = Session(server, check)
-    publisher = Publisher(session)
+    renderer = Renderer(session)
+    publisher = Publisher(session, renderer)
     verify = Verify(server, session)
     workspace = Workspace(server, session)
     session.workspace = workspace.surroundings
@@ -67,7 +69,7 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
             session.folders.add(convert.path_of(folder.uri), folder.uri)
         session.trusted = trust.initial(params.initialization_options)
         configuration.initial(session, params.initialization_options)
-        _register(server, session, workspace)
+        _register(server, session, workspace, renderer)
 
     sync.register(server, session, publisher, workspace)
     configuration.register(server, session, workspace)
@@ -77,13 +79,13 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
     return server, session
 
 
-def _register(server: Server, session: Session, workspace: Workspace) -> None:
+def _register(server: Server, session: Session, workspace: Workspace, renderer: Renderer) -> None:
     """The features that depend on what the client can do."""
     code_actions.register(server, session)
     code_lens.register(server, session)
     hover.register(server, session)
     if session.client.capabilities.pull_diagnostics:
-        diagnostics.register(server, session)
+        pull.register(server, session, renderer)
         workspace.register()
 
 

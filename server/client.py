@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from graphmend.server.capabilities import Capabilities
+from graphmend.server.protocol import Json
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
+    from graphmend.server.app import Server
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +22,7 @@ log = logging.getLogger(__name__)
 class Client:
     """The other side of the conversation."""
 
-    def __init__(self, server: LanguageServer) -> None:
+    def __init__(self, server: Server) -> None:
         self._server = server
         self.capabilities = Capabilities()
 
@@ -29,14 +31,17 @@ class Client:
         """The unit of columns that was agreed on."""
         return self._server.workspace.position_encoding
 
-    def publish(self, uri: str, version: int | None, diagnostics: Sequence[types.Diagnostic]) -> None:
-        self._server.text_document_publish_diagnostics(
-            types.PublishDiagnosticsParams(
-                uri=uri,
-                version=version if self.capabilities.diagnostic_versions else None,
-                diagnostics=diagnostics,
-            )
-        )
+    def encode(self, value: Any) -> Json:
+        """A value of the protocol's types, or a sequence of them, as the text that is sent."""
+        return Json(self._server.protocol.encode(value))
+
+    def publish(self, uri: str, version: int | None, diagnostics: Json) -> None:
+        """Diagnostics of a document; of a version, where there is one and the client understands that."""
+        parts = {"uri": json.dumps(uri), "diagnostics": diagnostics}
+        if version is not None and self.capabilities.diagnostic_versions:
+            parts["version"] = str(version)
+        params = ", ".join(f'"{name}": {value}' for name, value in parts.items())
+        self._server.protocol.notify(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, Json(f"{{{params}}}"))
 
     def refresh(self) -> None:
         """Asks the client to pull again what changed without its doing."""
@@ -91,7 +96,7 @@ class ClientHandler(logging.Handler):
         (0, types.MessageType.Log),
     )
 
-    def __init__(self, server: LanguageServer, call: Callable[..., object]) -> None:
+    def __init__(self, server: Server, call: Callable[..., object]) -> None:
         super().__init__()
         self._server = server
         self._call = call

@@ -1,39 +1,15 @@
-"""Diagnostics, pushed or pulled: one function makes them, `of`, and a client that can pull is not pushed to.
-
-https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/#textDocument_diagnostic
-"""
+"""What a finding is to the client: one function makes every diagnostic, `of`, whether it is pushed or pulled."""
 
 from __future__ import annotations
 
 from lsprotocol import types
-from pygls.lsp.server import LanguageServer
 
 from graphmend.analysis.finding import Finding
 from graphmend.server import convert
 from graphmend.server.documents import Document
 from graphmend.server.session import Session, Shown
 
-OPTIONS = types.DiagnosticOptions(identifier="graphmend", inter_file_dependencies=True, workspace_diagnostics=False)
-
 _URL = "https://github.com/graphmend/graphmend/blob/main/docs/rules/{code}.md"
-
-
-def register(server: LanguageServer, session: Session) -> None:
-    @server.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, OPTIONS)
-    async def pull(params: types.DocumentDiagnosticParams) -> types.DocumentDiagnosticReport:
-        document = session.documents.get(params.text_document.uri)
-        if document is None:
-            return types.RelatedFullDocumentDiagnosticReport(items=[])
-        diagnostics = await current(session, document)
-        result_id = convert.result_id(diagnostics)
-        if result_id == params.previous_result_id:
-            return types.RelatedUnchangedDocumentDiagnosticReport(result_id=result_id)
-        return types.RelatedFullDocumentDiagnosticReport(items=diagnostics, result_id=result_id)
-
-
-async def current(session: Session, document: Document) -> list[types.Diagnostic]:
-    """The diagnostics of the document's newest version."""
-    return [of(session, document, shown) for shown in await session.current(document)]
 
 
 def of(session: Session, document: Document, shown: Shown) -> types.Diagnostic:
@@ -42,7 +18,7 @@ def of(session: Session, document: Document, shown: Shown) -> types.Diagnostic:
     return types.Diagnostic(
         range=convert.range_of(document.text, finding.span, session.encoding),
         message=_message(shown),
-        severity=_severity(session, document, shown),
+        severity=severity(session, document, shown),
         source=convert.SOURCE,
         code=finding.code,
         code_description=description(session, finding.code),
@@ -61,7 +37,7 @@ def _message(shown: Shown) -> str:
     return f"{finding.message} ({shown.says})" if shown.says else finding.message
 
 
-def _severity(session: Session, document: Document, shown: Shown) -> types.DiagnosticSeverity:
+def severity(session: Session, document: Document, shown: Shown) -> types.DiagnosticSeverity:
     chosen = session.configuration(document).severity(shown.finding.code)
     if chosen in convert.SEVERITIES:
         return convert.SEVERITIES[chosen]

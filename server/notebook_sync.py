@@ -58,7 +58,7 @@ def register(server: LanguageServer, session: Session, publisher: Publisher) -> 
             return
         for cell in notebook.parts:
             session.documents.close(cell.uri)
-            publisher.withdraw(cell, [])
+            publisher.withdraw(cell)
         session.closed(notebook.uri)
 
 
@@ -70,7 +70,7 @@ def _rearrange(
     for closed in structure.did_close or ():
         cell = session.documents.close(closed.uri)
         if cell is not None:
-            publisher.withdraw(cell, [])
+            publisher.withdraw(cell)
     begin, end = structure.array.start, structure.array.start + structure.array.delete_count
     notebook.splice(begin, end, [cell.document for cell in structure.array.cells or ()], opened)
 

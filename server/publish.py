@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
-from lsprotocol import types
-
-from graphmend.server import diagnostics
 from graphmend.server.documents import Document
+from graphmend.server.protocol import Json
+from graphmend.server.rendering import Rendered, Renderer
 from graphmend.server.session import Session
+
+NOTHING = Json("[]")
 
 
 class Publisher:
-    """Sends what `diagnostics.current` makes, as often as a document changes."""
+    """Sends a document's diagnostics as often as it changes."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, renderer: Renderer) -> None:
         self._session = session
+        self._renderer = renderer
         self._tasks: dict[Document, asyncio.Task[None]] = {}
 
     def publish(self, document: Document) -> None:
@@ -37,20 +39,20 @@ class Publisher:
             self.publish(document)
         self._session.client.refresh()
 
-    def withdraw(self, document: Document, left: list[types.Diagnostic]) -> None:
+    def withdraw(self, document: Document, left: Json = NOTHING) -> None:
         """A closed document has no diagnostics but those of its file, where such are shown."""
         if not self._session.client.capabilities.pull_diagnostics:
             self._session.client.publish(document.uri, None, left)
 
     async def _publish(self, host: Document) -> None:
-        found: list[tuple[Document, list[types.Diagnostic]]] = []
+        found: list[tuple[Document, Rendered]] = []
         try:
             stamp = -1
             while stamp != host.stamp:  # an edit came while the diagnostics were made: those are stale
                 stamp = host.stamp
-                found = [(part, await diagnostics.current(self._session, part)) for part in host.parts]
+                found = [(part, await self._renderer.current(part)) for part in host.parts]
         finally:  # here, not in a callback that runs later: an edit in between would find this task and rely on it
             del self._tasks[host]
-        for part, shown in found:
+        for part, rendered in found:
             if self._session.documents.is_open(part):
-                self._session.client.publish(part.uri, part.version, shown)
+                self._session.client.publish(part.uri, part.version, rendered.items)

@@ -11,9 +11,9 @@ import logging
 import os
 import traceback
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lsprotocol import types
 
@@ -28,9 +28,8 @@ from graphmend.server.surroundings import Surroundings
 from graphmend.server.verification import Verification
 
 if TYPE_CHECKING:
-    from pygls.lsp.server import LanguageServer
-
     from graphmend.dynamo.merge import Verdict
+    from graphmend.server.app import Server
     from graphmend.workspace.config import Configuration
 
 CONFIGURATION_FILES = ("pyproject.toml", "graphmend.toml")
@@ -38,8 +37,7 @@ CONFIGURATION_FILES = ("pyproject.toml", "graphmend.toml")
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """A finding as the user sees it: where it stands now, and what TorchDynamo said about it."""
 
     finding: Finding
@@ -50,7 +48,7 @@ class Shown:
 class Session:
     """What the server knows while one client is connected."""
 
-    def __init__(self, server: LanguageServer, check: Check | None = None) -> None:
+    def __init__(self, server: Server, check: Check | None = None) -> None:
         self.client = Client(server)
         self.documents = Documents()
         self.folders = Folders()

@@ -13,6 +13,7 @@ from pygls.lsp.server import LanguageServer
 
 from graphmend.analysis.finding import Span
 from graphmend.server import convert, diagnostics
+from graphmend.server.protocol import Json
 from graphmend.server.session import Session
 from graphmend.server.surroundings import Surroundings
 
@@ -58,9 +59,9 @@ class Workspace:
                 )
             return types.WorkspaceDiagnosticReport(items=[])
 
-    def of(self, path: str) -> list[types.Diagnostic]:
+    def of(self, path: str) -> Json:
         """The diagnostics of a file that is not open."""
-        return self._of(path)[0]
+        return self._session.client.encode(self._of(path)[0])
 
     def _reports(self, known: dict[str, str]) -> Iterable[Report]:
         """A report for each file with findings that is not open, and for each that has none any more."""
@@ -75,7 +76,7 @@ class Workspace:
                 yield types.WorkspaceUnchangedDocumentDiagnosticReport(uri=uri, result_id=result_id)
             else:
                 yield types.WorkspaceFullDocumentDiagnosticReport(uri=uri, items=found, result_id=result_id)
-        nothing = convert.result_id([])
+        nothing = self._result_id([])
         for uri, result_id in left.items():
             if result_id != nothing and self._session.documents.get(uri) is None:
                 yield types.WorkspaceFullDocumentDiagnosticReport(uri=uri, items=[], result_id=nothing)
@@ -85,8 +86,11 @@ class Workspace:
         made = self._made.get(path)
         if made is None or made[0] is not items:
             found = self._diagnostics(path, items)
-            made = self._made[path] = items, found, convert.result_id(found)
+            made = self._made[path] = items, found, self._result_id(found)
         return made[1], made[2]
+
+    def _result_id(self, found: list[types.Diagnostic]) -> str:
+        return convert.result_id(self._session.client.encode(found))
 
     def _diagnostics(self, path: str, items: list[dict[str, Any]]) -> list[types.Diagnostic]:
         lines = self._session.lines_of(path)
