@@ -35,6 +35,7 @@ from graphmend.analysis.units import (
     reaches_out,
     units,
 )
+from graphmend.analysis.values import Value
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 #: a chain of callers whose results keep changing is followed this far; then everything is walked again
@@ -213,7 +214,10 @@ class Document:
         info.moved(unit.line - (2 if unit.indent else 1))
         session.forget(info)
         # how a parameter without annotation is used tells what it is
-        return _declared(session, info) == before and self._walk_again(info)
+        if [value.key for value in _declared(session, info).values()] != [value.key for value in before.values()]:
+            return False
+        session.known_parameters.update(before)  # the walks that were made hold these very values
+        return self._walk_again(info)
 
     def _walk_again(self, info: FunctionInfo) -> bool:
         """Walk a function's activations, then the callers of those whose result changed; False if that goes too far."""
@@ -269,9 +273,9 @@ def _seen_by_callers(activation: Activation) -> tuple[Hashable, bool]:
     return (None if activation.value is None else activation.value.key, activation.breaks)
 
 
-def _declared(session: Session, info: FunctionInfo) -> list[object]:
+def _declared(session: Session, info: FunctionInfo) -> dict[tuple[FunctionInfo, str], Value]:
     """What is known of the parameters of a function without any call."""
-    return [declared(session, info, p).key for p in (*info.parameters, *info.node.args.kwonlyargs)]
+    return {(info, p.arg): declared(session, info, p) for p in (*info.parameters, *info.node.args.kwonlyargs)}
 
 
 def _common_prefix(a: str, b: str) -> int:
