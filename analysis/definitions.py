@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.function_text import Folded
+
 if TYPE_CHECKING:
     from graphmend.analysis.project import Project
     from graphmend.analysis.source import Source
@@ -51,7 +53,7 @@ class FunctionInfo:
     def __init__(
         self, node: FunctionNode, module: ModuleInfo, owner: ClassInfo | None = None, outer: FunctionInfo | None = None
     ) -> None:
-        self.node = node
+        self._node: FunctionNode | Folded = node
         self.module = module
         self.owner = owner
         self.outer = outer
@@ -64,6 +66,17 @@ class FunctionInfo:
         """Whether it changes nothing about what it decorates, once it was asked as a decorator."""
         self.uses: dict[str, str] | None = None
         """Names that the body uses as only a tensor can be used, once that was asked."""
+
+    @property
+    def node(self) -> FunctionNode:
+        if isinstance(self._node, Folded):
+            self._node = self._node.unfolded(self.module.source.text)
+        return self._node
+
+    def fold(self) -> None:
+        """Let go of the syntax tree until it is asked for."""
+        if isinstance(self._node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self._node = Folded(self._node, self.source.lines)
 
     @property
     def source(self) -> Source:
@@ -81,7 +94,7 @@ class FunctionInfo:
 
     def replaced(self, node: FunctionNode, source: Source) -> None:
         """The function's own text was edited and parsed again; its header says what it said before."""
-        self.node = node
+        self._node = node
         self._source = source
         self._shift = 0
         self.uses = self.transparent = None
@@ -105,7 +118,9 @@ class FunctionInfo:
 
     @property
     def decorators(self) -> list[ast.expr]:
-        return getattr(self.node, "decorator_list", [])
+        if isinstance(self._node, Folded):
+            return self._node.decorators
+        return getattr(self._node, "decorator_list", [])
 
     def decorated_with(self, *names: str) -> bool:
         """Whether a decorator, or what it calls, has one of these qualified names."""
@@ -223,6 +238,15 @@ class ClassInfo:
                     found.setdefault(call.args[0].value, (call.func.attr, method, call))
         return found
 
+    def fold(self) -> None:
+        """Let go of the methods' syntax trees; what they assign is read before."""
+        self.assigned, self.registered  # noqa: B018
+        self.node.body.clear()
+        for method in self.methods.values():
+            method.fold()
+        for cls in self.classes.values():
+            cls.fold()
+
     def is_dataclass(self) -> bool:
         names = ("dataclasses.dataclass", "flax.struct.dataclass", "attr.s", "attrs.define")
         return any(
@@ -245,6 +269,7 @@ class ModuleInfo:
         self.annotations: dict[str, ast.expr] = {}
         self.stars: list[str] = []
         self.value_cache: dict[str, Value] = {}
+        self.folded = False
         self.switched: set[str] | None = None
         """Attributes that the text gives another value than False, once that was asked."""
         self.idle: set[str] = set()
@@ -252,6 +277,15 @@ class ModuleInfo:
         self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
         for statement in statements_of(source.tree.body):
             self._define(statement)
+
+    def fold(self) -> None:
+        """Let go of all functions' syntax trees until they are asked for: of most imported modules a few are needed."""
+        self.folded = True
+        for cls in self.classes.values():
+            cls.fold()
+        for function in self.functions.values():
+            function.fold()
+        self.source.fold()
 
     @cached_property
     def switched_off(self) -> frozenset[str]:

@@ -16,6 +16,7 @@ from graphmend.analysis.activation import Activation, reached
 from graphmend.analysis.binding import declared
 from graphmend.analysis.definitions import FunctionInfo
 from graphmend.analysis.finding import Finding
+from graphmend.analysis.function_text import ANOTHER, BEFORE_INDENT, parse
 from graphmend.analysis.project import Project
 from graphmend.analysis.region import Region, roots
 from graphmend.analysis.report import shifted
@@ -25,13 +26,10 @@ from graphmend.analysis.source import Source
 from graphmend.analysis.standing import Standing
 from graphmend.analysis.suppress import Suppression, suppressions
 from graphmend.analysis.units import (
-    ANOTHER,
-    BEFORE_INDENT,
     Unit,
     header,
     is_seen_outside,
     leaves_unit,
-    parse,
     reaches_out,
     units,
 )
@@ -86,10 +84,21 @@ class Document:
             return self._from_scratch(text)
         return self._within(unit, text)
 
+    def close(self) -> None:
+        """Let go of all that was learned, and of the syntax tree at once: what refers to itself in circles would stay
+        until the collector finds it."""
+        session, self._session = self._session, None
+        self._text, self._units, self._last = None, [], None
+        self._roots, self._of_function, self._standing = set(), {}, Standing(self.path)
+        if session is not None and session.module is not None:
+            session.close()
+            session.module.fold()
+
     def _from_scratch(self, text: str) -> Update:
         """Parse and walk everything. Of a text that does not parse nothing is known."""
         source = Source(text, self.path)
-        self._text, self._session, self._units, self._last = text, None, [], None
+        self.close()
+        self._text = text
         self._comments = suppressions(source)
         if "torch" not in text:
             return Update((), (), self._comments)

@@ -40,8 +40,10 @@ NEVER_READ = frozenset({"torch", "numpy", "builtins", "typing", "typing_extensio
 class Project:
     """Modules that were read so far, by dotted name. One project serves many checks."""
 
-    def __init__(self, loader: Loader | None = None) -> None:
+    def __init__(self, loader: Loader | None = None, *, lean: bool = False) -> None:
         self.loader = loader or NoLoader()
+        self._lean = lean
+        """Whether imported modules keep no more syntax trees than are asked for: less memory for a little time."""
         self._modules: dict[str, ModuleInfo | None] = {}
         self.resolved: dict[str, Value] = {}
         """Qualified names that were looked up so far."""
@@ -56,7 +58,9 @@ class Project:
         self._modules[name] = None  # an import in a circle finds nothing to add
         if name.partition(".")[0] not in NEVER_READ and (found := self.loader.find(name)) is not None:
             path, text = found
-            self._modules[name] = self.read(Source(text, path), name)
+            module = self._modules[name] = self.read(Source(text, path), name)
+            if module is not None and self._lean:
+                module.fold()
         return self._modules[name]
 
     def alone(self, source: Source) -> ModuleInfo | None:
@@ -75,7 +79,7 @@ class Project:
         if name is None:
             name = self.loader.module_name(source.path) or ""
             known = self._modules.get(name) if name else None
-            if known is not None and known.source.path == source.path and known.source.text == source.text:
+            if known is not None and not known.folded and known.source.is_same(source):
                 return known
         if source.tree is None:
             return None

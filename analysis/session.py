@@ -122,6 +122,11 @@ class Session:
         finally:
             self._context = outer
 
+    def close(self) -> None:
+        """Let go of all walks."""
+        for kept in (self.activations, self.roots, self._readers, self._inner, self.known_parameters, self._decorated):
+            kept.clear()
+
     # -- rules
 
     def listens(self, callee: str) -> bool:

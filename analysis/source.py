@@ -124,6 +124,15 @@ class Source:
         newer = newer_syntax(self.lines.line(line - 1))
         return Problem(newer or error.msg, line, column, newer is not None)
 
+    def is_same(self, other: Source) -> bool:
+        """Whether both are the same version of one file."""
+        return self.path == other.path and self.text == other.text
+
+    def fold(self) -> None:
+        """Let go of all but the text until it is asked for: a syntax tree takes twenty times the memory of its text."""
+        for name in ("tree", "lines"):
+            self.__dict__.pop(name, None)
+
     def column(self, line: int, utf8: int) -> int:
         """`ast`'s UTF-8 byte column on a line (from 1) as code points."""
         bom = line == 1 and self.text.startswith(_BOM)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, is_stub
+from graphmend.analysis.function_text import indent as indent_of
 from graphmend.analysis.region import may_compile
 from graphmend.analysis.source import Source
 
@@ -18,10 +18,6 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _IS_EMPTY = re.compile(r"[ \t\f]*(?:#.*)?\Z", re.DOTALL)
 #: calls by which a function adds members to an object
 _REGISTERS = frozenset({"register_buffer", "register_parameter", "add_module", "register_module", "setattr", "delattr"})
-#: makes the text of a method a text of its own
-BEFORE_INDENT = "if 1:\n"
-#: a text that parses, but as something else than one function
-ANOTHER = object()
 
 
 class Unit:
@@ -49,7 +45,7 @@ class Unit:
         self.lines = self.parsed_lines = lines
         self.broken = False
         self.header = header(info.node)
-        self.indent = _indent(text)
+        self.indent = indent_of(text)
         self.seen_outside = is_seen_outside(info.node, info, text)
 
     @property
@@ -68,7 +64,7 @@ def units(module: ModuleInfo, source: Source) -> Iterator[Unit]:
             last += 1
         begin, end = source.lines.offset(first - 1, 0), source.lines.offset(last - 1, 1 << 30)
         text = source.text[begin:end]
-        if "\f" not in _indent(text) and text.lstrip().startswith(("def ", "async ", "@")):
+        if "\f" not in indent_of(text) and text.lstrip().startswith(("def ", "async ", "@")):
             yield Unit(info, begin, end, first, last - first + 1, text)
 
 
@@ -76,7 +72,7 @@ def reaches_out(text: str, indent: str) -> bool:
     """Whether a text that does not parse may be the beginning of what stands behind it: it has a line that is no deeper
     than the function itself, as a decorator or the head of a class would be."""
     lines = _LINE_END.split(text)
-    return any(len(_indent(line)) <= len(indent) for line in lines[1:] if not _IS_EMPTY.match(line))
+    return any(len(indent_of(line)) <= len(indent) for line in lines[1:] if not _IS_EMPTY.match(line))
 
 
 def is_seen_outside(node: ast.AST, info: FunctionInfo, text: str) -> bool:
@@ -107,29 +103,8 @@ def header(node: ast.AST) -> str:
     return f"{type(node).__name__} {node.name}{stub}" + " ".join(ast.dump(p) for p in parts)
 
 
-def _indent(text: str) -> str:
-    return text[: len(text) - len(text.lstrip())]
-
-
 def leaves_unit(text: str, indent: str, following: str) -> bool:
     """Whether a unit's text reaches into what stands around it: another indentation, a line that goes on."""
-    if _indent(text) != indent or text.rstrip(" \t").endswith("\\"):
+    if indent_of(text) != indent or text.rstrip(" \t").endswith("\\"):
         return True
     return text.endswith("\r") and following == "\n"
-
-
-def parse(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | object | None:
-    """The one function that a unit's text is; None where it does not parse; `ANOTHER` where it is something else."""
-    indented = bool(_indent(text))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            body = ast.parse(BEFORE_INDENT + text if indented else text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    if indented:
-        outer = body[0]
-        assert isinstance(outer, ast.If)
-        body = outer.body if len(body) == 1 and not outer.orelse else []
-    node = body[0] if len(body) == 1 else None
-    return node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ANOTHER

@@ -284,6 +284,7 @@ class Analyses:
         """Drop a document's syntax tree."""
         known = self._incremental.pop(document, None)
         if known is not None:
+            known.close()
             known.project.forget(known.path)
 
     def _whole(self, text: str, path: str, scope: Scope) -> Result | None:

@@ -139,7 +139,7 @@ class Folders:
         key = package_root(path), interpreter.prefix
         projects = self._projects
         if key not in projects:
-            projects[key] = Project(Environment(key[0], self.roots, interpreter, self.overlay))
+            projects[key] = Project(Environment(key[0], self.roots, interpreter, self.overlay), lean=True)
         return projects[key]
 
     def changed(self, path: str, text: str | None) -> bool:
