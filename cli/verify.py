@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -21,6 +22,9 @@ from graphmend.workspace import interpreter
 from graphmend.workspace.config import Configuration, Configurations, absolute
 from graphmend.workspace.environment import Environment
 from graphmend.workspace.environment import package_root as import_root
+
+if TYPE_CHECKING:
+    from graphmend.dynamo.watch import Watched
 
 FORMATS = ("full", "json", "html")
 SECONDS = 120.0
@@ -41,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--python", metavar="PATH", help="the interpreter whose torch is used")
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for one file (120), or for COMMAND")
     parser.add_argument("--output-format", choices=FORMATS, default="full")
-    parser.add_argument("--from-log", metavar="FILE", help="show the breaks of a TORCH_LOGS or TORCH_TRACE file")
+    parser.add_argument("--from-log", metavar="FILE", help="show the breaks of a TORCH_LOGS file or TORCH_TRACE folder")
     _split_command(parser)
 
 
@@ -220,33 +224,47 @@ def _write(args: argparse.Namespace, reports: Sequence[Report], judged: Sequence
 
 def _read_log(args: argparse.Namespace) -> int:
     """Shows the breaks that a file of torch's own tells of."""
-    from graphmend.cli.output import verify_full, verify_json
     from graphmend.dynamo import logs
     from graphmend.dynamo.watch import Watched
 
+    if args.targets or args.mend or args.bench:
+        raise UsageError("--from-log takes no TARGET, --mend or --bench")
     try:
-        text = Path(args.from_log).read_text("utf-8", "replace")
+        text = logs.read(Path(args.from_log))
     except OSError as error:
         raise UsageError(f"{args.from_log}: {error.strerror}") from None
     found = Watched((), None, breaks=logs.parse(text, logs.below(os.getcwd())))
-    (verify_json if args.output_format == "json" else verify_full).write_watched(found, sys.stdout)
+    _write_watched(args, found)
     return int(bool(found.breaks))
 
 
 def _watch(args: argparse.Namespace) -> int:
     """Runs a command with every `torch.compile` in it watched."""
-    from graphmend.cli.output import verify_full, verify_json
     from graphmend.dynamo import watch
 
     if not args.command:
         raise UsageError("no command after --")
-    if args.targets or args.mend or args.bench or args.output_format == "html":
-        raise UsageError("a command after -- takes no TARGET, --mend, --bench or html")
+    if args.targets or args.mend or args.bench:
+        raise UsageError("a command after -- takes no TARGET, --mend or --bench")
     sys.stdout.flush()
-    watched = watch.run(args.command, timeout=args.timeout, quiet=args.output_format == "json")
-    out = verify_json if args.output_format == "json" else verify_full
-    out.write_watched(watched, sys.stdout)
+    watched = watch.run(args.command, timeout=args.timeout, quiet=args.output_format != "full")
+    _write_watched(args, watched)
     if watched.problem is not None:
         complain(watched.problem)
         return 2
     return int(bool(watched.breaks))
+
+
+def _write_watched(args: argparse.Namespace, watched: Watched) -> None:
+    if args.output_format == "json":
+        from graphmend.cli.output import verify_json
+
+        verify_json.write_watched(watched, sys.stdout)
+    elif args.output_format == "html":
+        from graphmend.cli.output import verify_html
+
+        verify_html.write_watched(watched, sys.stdout)
+    else:
+        from graphmend.cli.output import verify_full
+
+        verify_full.write_watched(watched, sys.stdout)

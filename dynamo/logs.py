@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from graphmend.analysis.finding import Span
 from graphmend.dynamo.report import Break, Frame, Kind, useful
@@ -24,6 +25,14 @@ _PAGE = re.compile(r"/gb/gb(\d{4})\.html")
 _FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+), in (?P<name>.*)$')
 _ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
 _TRACEBACK = "User code traceback:"
+_DYNAMO = "/torch/_dynamo/"
+
+
+def read(path: Path) -> str:
+    """The text of a log, or of all logs of the folder that `TORCH_TRACE` names. Raises `OSError`."""
+    if not path.is_dir():
+        return path.read_text("utf-8", "replace")
+    return "".join(file.read_text("utf-8", "replace") for file in sorted(path.glob("dedicated_log_torch_trace_*.log")))
 
 
 def parse(text: str, in_project: Callable[[str], bool]) -> tuple[Break, ...]:
@@ -101,6 +110,8 @@ def _frames(lines: list[str]) -> tuple[Frame, ...]:
         if found is None:
             continue
         path, row = found["path"], int(found["line"])
+        if _DYNAMO in path.replace(os.sep, "/"):
+            continue  # a trace goes on with Dynamo's own stack
         below = lines[number + 1 : number + 3]
         carets = below[1] if len(below) == 2 and set(below[1].strip()) == {"^"} else ""
         frames.append(Frame(path, found["name"], _span(path, row, below[0] if below else "", carets)))

@@ -94,7 +94,8 @@ class Worker:
         self._errors = errors
         self._waiting: dict[int, _Job] = {}
         self._numbers = 0
-        self._stamp = torch_stamp(hello.executable)
+        self._torch = torch_stamp(hello.executable)
+        self._packages: dict[str, object] = {}
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
@@ -147,8 +148,10 @@ class Worker:
         return self._process.returncode is None and not self._reader.done()
 
     def outdated(self) -> bool:
-        """Whether torch was changed on disk since this process imported it."""
-        return self._stamp != torch_stamp(self.hello.executable)
+        """Whether torch, or a package that this process imported with it, was changed on disk since."""
+        if self._torch != torch_stamp(self.hello.executable):
+            return True
+        return any(stamp != _stamp(path) for path, stamp in self._packages.items())
 
     def next_number(self) -> int:
         self._numbers += 1
@@ -201,6 +204,7 @@ class Worker:
                 message = json.loads(line)
                 if "warm" in message:
                     self.memory = message["memory"]
+                    self._packages = {path: _stamp(path) for path in message["files"]}
                     continue
                 if message["id"] in self._waiting:
                     self._waiting[message["id"]].take(message)
@@ -275,3 +279,12 @@ def torch_stamp(executable: str) -> tuple[str, int] | None:
             with contextlib.suppress(OSError):
                 return str(version), version.stat().st_mtime_ns
     return None
+
+
+def _stamp(path: str) -> object:
+    """Changes when a file is replaced; None where it is gone."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns

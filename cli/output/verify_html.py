@@ -6,7 +6,7 @@ Each target's graphs are a strip, cut at each break; before beside after; times 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, TextIO
 
@@ -14,7 +14,8 @@ from graphmend.cli.output.paths import relative
 from graphmend.cli.output.verify_full import EFFECTS
 
 if TYPE_CHECKING:
-    from graphmend.dynamo.report import Break, Comparison, Report, TargetReport, Times
+    from graphmend.dynamo.report import Break, Comparison, Recompile, Report, TargetReport, Times
+    from graphmend.dynamo.watch import Watched
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1c2024; --soft: #60646c; --back: #ffffff; --card: #f6f7f9; --line: #d9dce1;
@@ -45,12 +46,36 @@ ul { margin: .3rem 0; padding-left: 1.2rem; }
 
 def write(reports: Sequence[Report], out: TextIO) -> None:
     title = f"graphmend verify: {', '.join(dict.fromkeys(relative(report.path) for report in reports))}"
+    _page(title, (line for report in reports for line in _report(report)), out)
+
+
+def write_watched(watched: Watched, out: TextIO) -> None:
+    """What was seen in a command, or what a log tells."""
+    _page(f"graphmend verify: {' '.join(watched.command)}", _watched(watched), out)
+
+
+def _page(title: str, lines: Iterable[str], out: TextIO) -> None:
     out.write(f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n')
     out.write('<meta name="viewport" content="width=device-width, initial-scale=1">\n')
     out.write(f"<style>{_STYLE}</style></head>\n<body><h1>TorchDynamo's graphs</h1>\n")
-    for report in reports:
-        out.writelines(f"{line}\n" for line in _report(report))
+    out.writelines(f"{line}\n" for line in lines)
     out.write("</body></html>\n")
+
+
+def _watched(watched: Watched) -> Iterator[str]:
+    yield "<section>"
+    if watched.command:
+        processes = f"{watched.processes} process{'es' * (watched.processes != 1)}"
+        yield f"<pre>{escape(' '.join(watched.command))}</pre>"
+        yield f"<p class=soft>{watched.graphs} graph{'s' * (watched.graphs != 1)} in {processes}</p>"
+    if watched.problem is not None:
+        yield f'<p class="bad">{escape(watched.problem)}</p>'
+    if not watched.breaks:
+        yield '<p class="good">no graph break</p>'
+    for item in sorted(watched.breaks, key=lambda b: (-b.count, b.path, b.span)):
+        yield from _break(item)
+    yield from _recompiles(watched.recompiles)
+    yield "</section>"
 
 
 def _report(report: Report) -> Iterator[str]:
@@ -97,13 +122,18 @@ def _outcome(target: TargetReport) -> Iterator[str]:
         yield f"<p class=soft>{escape(note)}</p>"
     for item in target.breaks:
         yield from _break(item)
-    if target.recompiles:
-        yield "<ul>"
-        for again in target.recompiles:
-            place = f"{relative(again.path)}:{again.line}"
-            what = f"{place}: {again.function} compiled again:"
-            yield f"<li>{escape(what)} <code>{escape(again.reason)}</code></li>"
-        yield "</ul>"
+    yield from _recompiles(target.recompiles)
+
+
+def _recompiles(recompiles: Sequence[Recompile]) -> Iterator[str]:
+    if not recompiles:
+        return
+    yield "<ul>"
+    for again in recompiles:
+        place = f"{relative(again.path)}:{again.line}"
+        what = f"{place}: {again.function} compiled again:"
+        yield f"<li>{escape(what)} <code>{escape(again.reason)}</code></li>"
+    yield "</ul>"
 
 
 def _strip(ops: Sequence[int]) -> Iterator[str]:

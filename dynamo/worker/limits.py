@@ -9,6 +9,8 @@ import signal
 import sys
 
 FILE_SIZE = 1 << 30
+PROCESSES = 256
+"""How many processes a check may have at once: data loaders and compilers need some, a fork bomb has all there are."""
 
 
 def apply(cpu_seconds: float, memory: int | None) -> None:
@@ -55,3 +57,24 @@ def adopt_orphans() -> None:
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def tasks() -> int:
+    """How many processes and threads the system has (Linux; 0 elsewhere). Cheap: asked for all the time."""
+    try:
+        with open("/proc/loadavg") as file:
+            return int(file.read().split()[3].partition("/")[2])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def of_groups(groups: set[int]) -> dict[int, int]:
+    """How many processes each of some process groups has (Linux)."""
+    found = dict.fromkeys(groups, 0)
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                group = os.getpgid(int(name))
+                if group in found:
+                    found[group] += 1
+    return found

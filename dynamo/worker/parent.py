@@ -94,6 +94,8 @@ class Parent:
         self.selector = selectors.DefaultSelector()
         self.selector.register(requests, selectors.EVENT_READ, None)
         self.open = True
+        self.tasks = 0
+        """Processes and threads of the whole system before the first of the checks that run now."""
 
     def run(self) -> None:
         limits.adopt_orphans()
@@ -128,6 +130,8 @@ class Parent:
                 self._start(message)
 
     def _start(self, job: Message) -> None:
+        if not self.children:
+            self.tasks = limits.tasks()
         answers_read, answers_write = os.pipe()
         output_read, output_write = os.pipe()
         parent = os.getpid()
@@ -257,6 +261,19 @@ class Parent:
                     self._finish(child)
             elif now >= child.deadline:
                 self._end(child, "timeout", f"no answer in the time allowed, while {child.stage}")
+        self._stop_bombs()
+
+    def _stop_bombs(self) -> None:
+        """Ends checks that start processes without end. A limit of the system's own would count all of a user's
+        processes, and none of root's.
+        """
+        grown = limits.tasks() - self.tasks
+        if not self.children or grown < limits.PROCESSES:
+            return
+        counts = limits.of_groups({child.pid for child in self.children.values()})
+        for child in list(self.children.values()):
+            if counts[child.pid] > limits.PROCESSES:
+                self._end(child, "died", f"more than {limits.PROCESSES} processes at once, while {child.stage}")
 
     def _end(self, child: Child, how: str, problem: str | None = None) -> None:
         """Drains what is there, ends the whole group, reaps, and tells."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import traceback
 
@@ -42,7 +43,14 @@ def warm(answers: int) -> None:
     warmup.run()
     gc.collect()
     gc.freeze()  # objects made so far stay in pages that the forks share
-    send(answers, {"warm": round(time.monotonic() - began, 3), "memory": resident()})
+    send(answers, {"warm": round(time.monotonic() - began, 3), "memory": resident(), "files": installed()})
+
+
+def installed() -> list[str]:
+    """The first file of each installed package that this process holds: a check must not see an older one."""
+    names = {name.partition(".")[0] for name in sys.modules}
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in sorted(names)]
+    return [file for file in files if file and ("site-packages" in file or "dist-packages" in file)]
 
 
 def resident() -> int | None:

@@ -144,8 +144,10 @@ class Session:
                 if not is_compiled(call):
                     call = torch.compile(call, backend=recorder.backend)
                 for number, run in enumerate(runs):
-                    first_event = len(recorder.events)
+                    first_event, recompiles = len(recorder.events), len(recorder.recompiles)
                     self._one_compiled(fit, run, call)
+                    if run.variant[0] == "eval":  # that another mode is another graph is no news
+                        del recorder.recompiles[recompiles:]
                     for event in recorder.events[first_event:]:
                         event["run"] = number
                     if number == 0:

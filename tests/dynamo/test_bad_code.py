@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reas
 
 FINE = "@torch.compile\ndef f(x):\n    if x.sum() > 0:\n        return x\n    return -x\n"
 HEAD = "import os, signal, sys, time\n"
+
+
+@pytest.fixture(autouse=True)
+def _the_next_check_works(checks: Checks, tmp_path: Path) -> Iterator[None]:
+    """After whatever the test did, and in the same warm process where that is alive."""
+    yield
+    path = tmp_path / "next.py"
+    path.write_text("import torch\n" + FINE)
+    report = checks(path)
+    assert report.problem is None
+    assert [b.gb_id for b in report.breaks] == ["GB0170"]
 
 
 @pytest.mark.parametrize(
@@ -40,6 +51,7 @@ HEAD = "import os, signal, sys, time\n"
             "wrote into the check's own files",
         ),
         ("open('big', 'wb').truncate(1 << 31)", "File too large"),
+        ("for _ in range(4000):\n    if os.fork() == 0: time.sleep(60)", "more than 256 processes at once"),
     ],
 )
 def test_ends_with_one_line(checks: Checks, write: Callable[..., Path], code: str, says: str) -> None:
@@ -53,7 +65,7 @@ def test_ends_with_one_line(checks: Checks, write: Callable[..., Path], code: st
     "code",
     [
         "print(repr(sys.stdin.read()))",
-        "for _ in range(100): sys.stdout.write('x' * 10**6)",
+        "for _ in range(1000): sys.stdout.write('x' * 10**6)",
         "sys.stdout = sys.stderr = None",
         "os.closerange(0, 300)",
         "if os.fork() == 0:\n    os.setsid(); time.sleep(60)",

@@ -47,6 +47,35 @@ def example_inputs():
     assert found.traced[only.path] >= {5, 6, 8, 9}
 
 
+def test_sides_that_share_a_line_are_looked_for(check: Check) -> None:
+    found = check(
+        """
+        # graphmend: example f(torch.ones(3))
+        @torch.compile
+        def f(x):
+            return x + 1 if x.sum() > 0 else x - 1
+        """
+    )
+    assert [run.inputs for run in found.runs] == ["given 1", "negated inputs"]
+
+
+def test_both_modes_of_a_module_are_run(check: Check) -> None:
+    """And that the other mode is compiled anew is no news."""
+    found = check(
+        """
+        class Net(nn.Module):
+            def forward(self, x):
+                if self.training:
+                    return x + 1
+                print(x)
+                return x
+        """
+    )
+    assert [b.span.line for b in found.breaks] == [8]
+    assert [run.inputs for run in found.runs] == ["given 1", "the module in eval mode"]
+    assert found.recompiles == ()
+
+
 def test_columns_are_code_points(check: Check) -> None:
     text = """\
 @torch.compile

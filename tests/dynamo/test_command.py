@@ -103,6 +103,19 @@ def test_a_command_and_its_children_are_watched(
     assert [(b["location"]["row"], b["gb_id"], b["count"]) for b in found["breaks"]] == [(8, "GB0124", 2)]
 
 
+def test_a_page_of_a_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch\n@torch.compile(backend='eager')\ndef f(x):\n    return x * x.sum().item()\n"
+        "print('said')\nf(torch.ones(2))\n"
+    )
+    assert main(["verify", "--output-format", "html", "--", sys.executable, str(script)]) == 1
+    printed = capfd.readouterr()
+    assert printed.out.startswith("<!doctype html>")
+    assert "GB0124" in printed.out
+    assert "said" in printed.err
+
+
 def test_a_command_that_fails(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "--", sys.executable, "-c", "raise SystemExit(5)"]) == 2
     assert "ended with status 5" in capfd.readouterr().err

@@ -72,3 +72,36 @@ def test_no_python(tmp_path: Path) -> None:
 )
 def test_torch(tmp_path: Path, python: Callable[[str | None], Path], torch: str | None, says: str) -> None:
     assert says in problem(python(torch), tmp_path / "a.py")
+
+
+def test_a_dependency_that_changes_on_disk_is_seen(tmp_path: Path) -> None:
+    """The warm process imported it; a check after an upgrade must not see what was there before."""
+    pytest.importorskip("torch")
+    packages = tmp_path / "site-packages"
+    (packages / "dependency").mkdir(parents=True)
+    version = packages / "dependency" / "__init__.py"
+    (packages / "sitecustomize.py").write_text("import dependency\n")
+    script = tmp_path / "python"
+    script.write_text(f'#!/bin/sh\nPYTHONPATH={packages} exec {sys.executable} "$@"\n')
+    script.chmod(0o755)
+    model = tmp_path / "model.py"
+    model.write_text("import torch, dependency\nprint(dependency.VERSION)\n@torch.compile\ndef f(x):\n    return x\n")
+
+    async def outputs() -> list[str]:
+        service = Service()
+        found = []
+        try:
+            for number in (1, 1, 22):
+                if str(number) not in (version.read_text() if version.exists() else ""):
+                    version.write_text(f"VERSION = 'number {number}'\n")
+                found.append((await service.check(Request(str(model), interpreter=str(script)))).output.strip())
+                (worker,) = service._workers.values()
+                workers.append(worker)
+        finally:
+            await service.close()
+        return found
+
+    workers: list[object] = []
+    assert asyncio.run(outputs()) == ["number 1", "number 1", "number 22"]
+    assert workers[0] is workers[1]
+    assert workers[1] is not workers[2]

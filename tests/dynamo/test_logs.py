@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,28 @@ def test_both_kinds_of_file(path: Path, written: object) -> None:
     assert (output.gb_id, output.gb_type, output.kind) == ("GB0059", "Failed to trace builtin operator", "break")
     assert tuple(output.span) == (6, 4, 6, 18)
     assert [frame.function for frame in output.stack] == ["f", "helper"]
+
+
+def test_a_folder_of_traces(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`TORCH_TRACE` names a folder, a file for each process; Dynamo's own stack goes on below the user's."""
+    inner = '  File "/env/torch/_dynamo/symbolic_convert.py", line 1076, in wrapper\n    return inner_fn(self, inst)\n'
+    folder = path.parent / "trace"
+    folder.mkdir()
+    for number in (1, 2):
+        text = as_trace(REPORTS.format(path=path) + inner)
+        (folder / f"dedicated_log_torch_trace_{number}.log").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(path.parent)
+    assert main(["verify", "--from-log", "trace", "--output-format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [(b["gb_id"], b["count"], [f["function"] for f in b["stack"]]) for b in found["breaks"]] == [
+        ("GB0170", 2, ["f"]),
+        ("GB0059", 2, ["f", "helper"]),
+    ]
+    assert main(["verify", "--from-log", "trace", "--output-format", "html"]) == 1
+    page = capsys.readouterr().out
+    assert "model.py:3:12" in page
+    assert "://" not in page
+    assert main(["verify", "--from-log", "trace", "model.py"]) == 2
 
 
 def test_the_command(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
