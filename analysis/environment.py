@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmend.analysis.values import Value, join
+from graphmend.analysis.values import NONE, UNKNOWN, Origin, Tensor, Value, join
 
 #: local names, and dotted paths such as `self.x`, to values
 Environment = dict[str, Value]
@@ -29,3 +29,18 @@ def merge(a: Environment, b: Environment) -> Environment:
 def same(a: Environment, b: Environment) -> bool:
     """Whether two environments say the same, evidence aside."""
     return a.keys() == b.keys() and all(v is b[k] or v.key == b[k].key for k, v in a.items())
+
+
+def filled_in(before: Environment, branch: Environment, after: Environment) -> Environment:
+    """`if p is None: p = x.sum()`: what stands in for an absent value tells what it is where it is there.
+
+    `branch` is what the condition tells, `after` what the names are worth at the end of the branch.
+    """
+    absent = [name for name, value in branch.items() if value is NONE and before.get(name) is UNKNOWN]
+    return {name: _likely(value, name) for name in absent if isinstance(value := after.get(name), Tensor)}
+
+
+def _likely(value: Tensor, name: str) -> Tensor:
+    origin = Origin("is a Tensor where it was None, so one otherwise, too", name, value.origin)
+    kind = value.dtype if isinstance(value.dtype, str) else None
+    return Tensor(origin, None, kind, None, likely=True, ndarray=value.ndarray)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from graphmend.analysis.calls import enter_context
 from graphmend.analysis.conditions import condition
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, dotted
-from graphmend.analysis.environment import Environment, merge, same
+from graphmend.analysis.environment import Environment, filled_in, merge, same
 from graphmend.analysis.events import Branch, Define, Event, Raise, SetAttribute, Situation, Subscript
 from graphmend.analysis.expressions import EVALUATE, binary, element_of, index_of
 from graphmend.analysis.switches import decorated_mode
@@ -110,7 +110,7 @@ class Walker:
         other_falls_through = self.run(second)
         self.situation.conditional -= 1
         if falls_through and other_falls_through:
-            self.env = merge(after, self.env)
+            self.env = {**merge(after, self.env), **filled_in(before, yes, after), **filled_in(before, no, self.env)}
         elif falls_through:
             self.env = after
         return falls_through or other_falls_through
