@@ -18,6 +18,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
@@ -52,24 +53,36 @@ compiled: Counter[CodeType] = Counter()
 """How often values were taken as known, by code."""
 
 
+@dataclass
+class Frame:
+    """A frame that is being compiled."""
+
+    code: CodeType
+    used: bool = False
+    """Is a value taken as known?"""
+
+    def done(self) -> None:
+        """It is compiled."""
+        compiled[self.code] += self.used
+
+
 class _State(threading.local):
-    tracing = False
-    used = False
+    frame: Frame | None = None
+    """The frame whose inputs may be taken as known."""
 
 
 _state = _State()
 
 
 @contextmanager
-def known(code: CodeType) -> Iterator[None]:
+def known(code: CodeType) -> Iterator[Frame]:
     """While a frame of `code` is compiled in here, values of its inputs may be taken as known."""
-    before = _state.tracing, _state.used
-    _state.tracing, _state.used = compiled[code] < COMPILATIONS, False
+    before, frame = _state.frame, Frame(code)
+    _state.frame = frame if compiled[code] < COMPILATIONS else None
     try:
-        yield
+        yield frame
     finally:
-        compiled[code] += _state.used
-        _state.tracing, _state.used = before
+        _state.frame = before
 
 
 def install() -> None:
@@ -119,7 +132,7 @@ def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return original(node, tx, *args, **kwargs)
         except (Unsupported, UserError, TorchRuntimeError):
-            if not _state.tracing:
+            if _state.frame is None:
                 raise
             del pending[count:]
             if not _learn(tx.fake_mode.shape_env, *_symbols(node)) and not _learn_numbers(tx, node):
@@ -190,22 +203,23 @@ def _whole(value: Any) -> bool:
 # Values
 
 
-def _value(node: Node) -> Any:
-    """The value of a node of the graph, now held by guards; None where it is not known."""
-    if not _state.tracing:
+def _value(node: Node, *, now: bool = True) -> Any:
+    """The value of a node of the graph, from here on held by guards; None where it is not known."""
+    if (frame := _state.frame) is None:
         return None
     try:
-        found = replay(node)
+        found = replay(node, now=now)
     except Unknown as unknown:
         _log.debug("%s is not known: %s", node, unknown)
         return None
+    frame.used = True
     _hold(found)
     return found.value
 
 
 def _learn(environment: ShapeEnv, *expressions: Any) -> bool:
     """Gives symbols of expressions their values. False where none is known."""
-    tx = symbolic_convert.InstructionTranslator.current_tx() if _state.tracing else None
+    tx = getattr(symbolic_convert.tls, "current_tx", None) if _state.frame is not None else None
     if tx is None or tx.fake_mode is None or tx.fake_mode.shape_env is not environment:
         return False
     symbols = {symbol for each in expressions for symbol in environment.replace(each).free_symbols}
@@ -213,7 +227,7 @@ def _learn(environment: ShapeEnv, *expressions: Any) -> bool:
     for node in tx.output.graph.nodes:
         bindings = node.meta.get("unbacked_bindings") or {}
         for symbol in sorted(symbols & bindings.keys(), key=str):
-            if (value := _value(node)) is not None:
+            if (value := _value(node, now=False)) is not None:
                 learned |= _set(environment, symbol, pytree.key_get(value, bindings[symbol]))
     return learned
 
@@ -234,16 +248,14 @@ def _learn_numbers(tx: Any, node: Node) -> bool:
 
 def _set(environment: ShapeEnv, symbol: Any, value: Any) -> bool:
     """From now on a symbol has a value."""
-    if isinstance(value, float):  # nothing replaces a float: what is decided about it is decided with its value
-        environment.set_real_tensor_prop_unbacked_vals(symbol, value)
-        return True
     environment.size_like.discard(symbol)  # of which 0 and 1 are not taken as known
+    if isinstance(value, float):
+        return expect_true(environment.create_symfloatnode(symbol, hint=None) == value)
     return expect_true(environment.create_symintnode(symbol, hint=None) == int(value))
 
 
 def _hold(found: Replay) -> None:
     """Guards the values of the inputs."""
-    _state.used = True
     for node in found.inputs:
         value = given(node)
         assert value is not None
@@ -254,7 +266,11 @@ def _hold(found: Replay) -> None:
 
 def _values_match(builder: Any, guard: Guard, *, expected: torch.Tensor) -> None:
     def same(value: Any) -> bool:
-        return isinstance(value, torch.Tensor) and value.shape == expected.shape and torch.equal(value, expected)
+        if type(value) is not torch.Tensor or value.dtype != expected.dtype or value.device != expected.device:
+            return False
+        if torch._C._functorch.is_functorch_wrapped_tensor(value):  # under vmap nobody may ask for its values
+            return False
+        return torch.equal(value, expected)
 
     text = get_verbose_code_parts(f"torch.equal({guard.name}, {expected.flatten()[:8].tolist()}...)", guard)
     builder.get_guard_manager(guard).add_lambda_guard(same, text, guard.user_stack)

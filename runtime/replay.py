@@ -50,9 +50,12 @@ class Replay(NamedTuple):
     inputs: tuple[Node, ...]
 
 
-def replay(node: Node) -> Replay:
-    """Runs what leads to `node` on the values of the inputs. Raises `Unknown` where that cannot be done."""
-    needed = _Way(node)
+def replay(node: Node, *, now: bool) -> Replay:
+    """Runs what leads to `node` on the values of the inputs. Raises `Unknown` where that cannot be done.
+
+    `now` asks for what a tensor holds after everything that the graph does so far, instead of after its own operation.
+    """
+    needed = _Way(node, now=now)
     values: dict[Node, Any] = {}
     with _disable_current_modes(), preserve_rng_state(), torch.no_grad(), _Known():  # type: ignore[no-untyped-call]
         for each in needed.nodes:
@@ -80,31 +83,31 @@ def given(node: Node) -> torch.Tensor | None:
 class _Way:
     """What a node is computed from, and what writes to the memory of any of that, in the graph's order."""
 
-    def __init__(self, node: Node) -> None:
-        self._until: list[Node] = []
-        for each in node.graph.nodes:
-            self._until.append(each)
-            if each is node:
-                break
-        tainted = _tainted(self._until)
+    def __init__(self, node: Node, *, now: bool) -> None:
+        until = list(node.graph.nodes)
+        if not now:
+            until = until[: until.index(node) + 1]
+        tainted = _tainted(until)
         self.unknown: set[Node] = set()
         """Nodes of which only the shape is taken."""
-        needed, memory = {node}, _memory(node)
-        count = 0
+        needed, memory, count = {node}, _memory(node), 0
         while count != len(needed):
             count = len(needed)
             if count > LONGEST:
                 raise Unknown("too long a way")
-            for each in reversed(self._until):
-                if each not in needed and not (_writes(each) and _memory(each.all_input_nodes[0]) & memory):
+            for each in reversed(until):
+                if each not in needed and not any(_memory(written) & memory for written in _written(each)):
                     continue
                 needed.add(each)
-                if each is not node and each in tainted and _plain(each):
+                if each is not node and each in tainted and _plain(each) and not _written(each):
                     self.unknown.add(each)
                     continue
                 needed.update(each.all_input_nodes)
                 memory |= {part for argument in each.all_input_nodes for part in _memory(argument)}
-        self.nodes = [each for each in self._until if each in needed]
+        self.nodes = [each for each in until if each in needed]
+        given = [part for each in self.nodes if each.op == "placeholder" for part in _memory(each)]
+        if len(given) != len(set(given)) and any(map(_written, self.nodes)):
+            raise Unknown("inputs share their memory, and are written to")
 
 
 def _tainted(nodes: list[Node]) -> set[Node]:
@@ -122,8 +125,9 @@ def _small(node: Node) -> bool:
     if isinstance(node.meta.get("example_value"), torch.SymInt):
         return True
     value = given(node)
-    whole = type(value) is torch.Tensor and not value.is_floating_point() and not value.is_complex()
-    return value is not None and whole and value.numel() <= LARGEST
+    if type(value) is not torch.Tensor or torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return False
+    return value.numel() <= LARGEST and not value.is_floating_point() and not value.is_complex()
 
 
 def _plain(node: Node) -> bool:
@@ -132,16 +136,14 @@ def _plain(node: Node) -> bool:
     return isinstance(value, torch.Tensor) and not free_unbacked_symbols(value.shape)
 
 
-def _writes(node: Node) -> bool:
-    """May an operation write to its first argument?"""
-    if not node.all_input_nodes:
-        return False
-    if node.op == "call_method":
-        return str(node.target).endswith("_") and not str(node.target).endswith("__")
-    name = getattr(node.target, "__name__", "")
-    return node.op == "call_function" and (
-        node.target in _WRITES or (name.endswith("_") and not name.endswith("__")) or "out" in node.kwargs
-    )
+def _written(node: Node) -> list[Node]:
+    """The arguments that an operation may write to."""
+    arguments = node.all_input_nodes
+    name = str(node.target) if node.op == "call_method" else getattr(node.target, "__name__", "")
+    if node.op == "call_function" and "out" in node.kwargs:
+        return arguments
+    in_place = node.target in _WRITES or (name.endswith("_") and not name.endswith("__"))
+    return arguments[:1] if in_place and node.op in ("call_method", "call_function") else []
 
 
 def _memory(node: Node) -> set[int]:

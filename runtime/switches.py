@@ -53,14 +53,17 @@ def _with_switches(original: Any, config: Any) -> Any:
         rung, _ = failed.get(frame.f_code, (0, ""))
         while _RUNGS[rung]:
             try:
-                with config.patch(dict.fromkeys(_RUNGS[rung], True)), known.known(frame.f_code):
+                with config.patch(dict.fromkeys(_RUNGS[rung], True)), known.known(frame.f_code) as attempt:
                     result = original(self, frame, *args, **kwargs)
             except Exception as error:  # where the switches are not its cause it comes again, from below
                 rung += 1
                 failed[frame.f_code] = rung, f"{type(error).__name__}: {error}".splitlines()[0]
                 continue
             reason = result.skip_reason or ""
-            if result.guarded_code is not None or not reason.startswith(_GIVEN_UP):
+            if result.guarded_code is not None:
+                attempt.done()
+                return result
+            if not reason.startswith(_GIVEN_UP):
                 return result
             rung = len(_RUNGS) - 1
             failed[frame.f_code] = rung, reason.splitlines()[0]

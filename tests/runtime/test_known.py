@@ -85,6 +85,16 @@ def written(x: Any, sizes: Any) -> Any:
     return x * 2 if first.item() > 5 else x + 1
 
 
+def overwritten(x: Any, sizes: Any) -> Any:
+    size, zero = sizes.max(), sizes.min() * 1
+    zero.zero_()
+    number = size.item()
+    size.mul_(2)
+    x = x * 2 if zero else x + 1
+    x = x * 3 if number > 4 else x + 2
+    return x * 4 if size > 9 else x + 3
+
+
 GRIDS = [torch.tensor([[1, 2, 3], [1, 4, 2]]), torch.tensor([[1, 4, 4], [2, 2, 2]])]
 MASKS = [torch.tensor([1, 1, 0, 1, 1, 0, 0, 0]), torch.tensor([0, 1, 0, 1, 0, 0, 1, 0])]
 SIZES = [torch.tensor([1, 5, 4]), torch.tensor([3, 2, 1])]
@@ -100,6 +110,7 @@ SIZES = [torch.tensor([1, 5, 4]), torch.tensor([3, 2, 1])]
         (repeated, (6,), [torch.tensor([[2, 1], [1, 4]]), torch.tensor([[1, 2], [2, 2]])]),
         (resized, (4, 8), SIZES),
         (written, (4, 8), SIZES),
+        (overwritten, (4, 8), SIZES),
     ],
 )
 def test_one_graph_for_the_values_at_hand_and_another_for_others(
