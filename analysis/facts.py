@@ -52,6 +52,10 @@ class FunctionFacts:
         self._parents = parents if parents is not None else parents_in(function)
         self.statement = next(n for n in (node, *self.ancestors(node)) if isinstance(n, ast.stmt))
 
+    def same_walk(self, other: FunctionFacts) -> bool:
+        """Are these facts about another place, from one and the same walk?"""
+        return self._values is other._values and self.function is other.function
+
     def value(self, expression: ast.expr) -> Value:
         """The join of the values that an expression had; UNKNOWN where it was never traced."""
         return self._values.get(expression, UNKNOWN)

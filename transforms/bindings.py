@@ -8,7 +8,7 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts
@@ -77,32 +77,45 @@ def bound_anywhere(facts: FunctionFacts, name: str) -> bool:
 
 def alive(facts: FunctionFacts, name: str, last: ast.stmt) -> bool:
     """May `name` be read after `last`? Loops around it count, and functions that capture the name."""
-    for node in ast.walk(facts.function):
-        if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
-            return True
-        if isinstance(node, _SCOPES) and node is not facts.function and name in reads(node):
-            return True
+    reads_ = _reads_of(facts)
+    if name in reads_.captured:
+        return True
+    places = reads_.places.get(name, ())
+    begin, end = (last.lineno, last.col_offset), _end(last)
+    if any(place > end for place in places):
+        return True
     loops = [a for a in facts.ancestors(last) if isinstance(a, (ast.For, ast.AsyncFor, ast.While))]
-    around: ast.AST = loops[-1] if loops else facts.function
-    inside = {id(n) for n in ast.walk(last)}
+    if not loops:
+        return False
+    around = (loops[-1].lineno, loops[-1].col_offset)
+    return any(around <= place < begin for place in places)
+
+
+class _Reads(NamedTuple):
+    captured: frozenset[str]
+    """Names that an inner function reads, or that are not local."""
+    places: dict[str, list[tuple[int, int]]]
+    """Where each name is read."""
+
+
+@lru_cache(maxsize=1)
+def _reads_of(facts: FunctionFacts) -> _Reads:
+    captured: set[str] = set()
+    places: dict[str, list[tuple[int, int]]] = {}
     for node in ast.walk(facts.function):
-        read = isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Store)
-        if not read and not (
-            isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name
-        ):
-            continue
-        if id(node) in inside:
-            continue
-        assert isinstance(node, (ast.Name, ast.AugAssign))
-        if (node.lineno, node.col_offset) > (last.end_lineno or 0, last.end_col_offset or 0):
-            return True
-        if loops and _within(around, node):
-            return True
-    return False
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            captured |= {*node.names}
+        elif isinstance(node, _SCOPES) and node is not facts.function:
+            captured |= reads(node)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+            places.setdefault(node.id, []).append((node.lineno, node.col_offset))
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            places.setdefault(node.target.id, []).append((node.lineno, node.col_offset))
+    return _Reads(frozenset(captured), places)
 
 
-def _within(outer: ast.AST, node: ast.Name | ast.AugAssign) -> bool:
-    return any(n is node for n in ast.walk(outer))
+def _end(node: ast.stmt) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
 def fresh(facts: FunctionFacts, wanted: str, taken: Iterable[str] = ()) -> str:

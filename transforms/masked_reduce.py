@@ -96,14 +96,16 @@ def _offer(
 
 
 def _deletion(facts: FunctionFacts, statement: ast.stmt) -> TextEdit:
+    """Takes a statement out with its line; a comment behind it stays."""
     edit = replace(facts.source, [statement], "pass\n")
-    span = edit.span
-    lines = facts.source.lines
-    after = lines.line(span.end_line - 1)[span.end_column :].strip()
-    comments = edit.text.removesuffix("pass").strip()
-    if after or comments or len(facts.body_of(statement)) == 1:
+    if edit.text != "pass" or len(facts.body_of(statement)) == 1:
         return edit
-    return TextEdit(span._replace(column=0, end_line=span.end_line + 1, end_column=0), "")
+    line = facts.source.lines.line(edit.span.end_line - 1)
+    rest = line[edit.span.end_column :]
+    if rest.strip():
+        behind = edit.span.end_column + len(rest) - len(rest.lstrip())
+        return TextEdit(edit.span._replace(end_column=behind), "")
+    return TextEdit(edit.span._replace(column=0, end_line=edit.span.end_line + 1, end_column=0), "")
 
 
 class _Elements:

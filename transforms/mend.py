@@ -169,6 +169,10 @@ class _Round:
             if fix is None:
                 self.left.append((finding, reason))
                 continue
+            if any(fix == one.fix for one in self.chosen):  # it answers several findings at once
+                permitted.tried(finding, fix, facts)
+                self.chosen.append(Applied(finding, fix))
+                continue
             try:
                 new = fix.edits()
             except Unmendable as error:

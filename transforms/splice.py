@@ -11,7 +11,9 @@ import ast
 import io
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -43,11 +45,14 @@ class Place:
         elif header[:column].strip("\ufeff \t\f"):  # behind the colon of a compound statement
             column = len(header[:column].rstrip())
             self.lead = f"{self.newline}{self.indent}{self.unit}"
+        self.tail = ""  # comments that the new statements get behind them
         self.span = Span(line, column, end.end_line, end.end_column)
+        self.code_end = end.end_line, end.end_column
 
     def replacement(self, new: str, kept: Sequence[Sequence[ast.stmt]]) -> TextEdit:
         """The edit that puts `new` here."""
         body = _fill(new, [self.parse(statements) for statements in kept], self)
+        self._take_tail()
         return TextEdit(self.span, self.with_comments(self.generate(body)))
 
     def insertion(self, new: str) -> TextEdit:
@@ -93,13 +98,34 @@ class Place:
         return text[len(f"if x:{self.newline}{self.depth}") :].rstrip("\r\n")
 
     def with_comments(self, text: str) -> str:
-        """`text` with the comments that it would lose on lines above it."""
-        start = self.source.lines.offset(self.span.line - 1, self.span.column)
-        end = self.source.lines.offset(self.span.end_line - 1, self.span.end_column)
-        kept = comments(text)
-        lost = [c for c in comments(self.source.text[start:end]) if c not in kept]
+        """`text` with the comments that it would lose on lines above it, and those that end the block behind it."""
+        wrapped = f"if 1:\n{self.depth}{text}" if self.depth else text
+        kept = Counter(comment for _, comment in comments(wrapped))
+        lost = []
+        for place, comment in comments(self.source.text):
+            if (self.span.line, self.span.column) <= place < self.code_end:
+                kept[comment] -= 1
+                lost += [comment] if kept[comment] < 0 else []
         above = "".join(f"{c}{self.newline}{self.depth}" for c in lost)
-        return f"{self.lead}{above}{text}"
+        return f"{self.lead}{above}{text}{self.tail}"
+
+    def _take_tail(self) -> None:
+        """Takes in comments on lines of their own behind the last statement that belong to its block: they are
+        indented more than what replaces it.
+        """
+        lines, end = self.source.lines, self.span.end_line
+        column = len(self.indent) + (len(self.unit) if self.lead else 0)
+        last = end
+        while last < len(lines) and lines.line(last).lstrip(" \t")[:1] == "#":
+            line = lines.line(last)
+            if len(line) - len(line.lstrip(" \t")) <= column:
+                break
+            last += 1
+        if last > end:
+            rest = lines.line(end - 1)[self.span.end_column :]
+            own = [f"{self.depth}{lines.line(number).strip()}" for number in range(end, last)]
+            self.tail = self.newline.join([rest.rstrip(), *own])
+            self.span = self.span._replace(end_line=last, end_column=len(lines.line(last - 1).rstrip()))
 
 
 def _fill(new: str, holes: Sequence[Sequence[cst.BaseStatement]], place: Place) -> list[cst.BaseStatement]:
@@ -123,16 +149,17 @@ def _fill(new: str, holes: Sequence[Sequence[cst.BaseStatement]], place: Place) 
     return list(filled.body)
 
 
-def comments(text: str) -> list[str]:
-    """The comments in a piece of code, in order."""
-    found: list[str] = []
+@lru_cache(maxsize=2)
+def comments(text: str) -> tuple[tuple[tuple[int, int], str], ...]:
+    """The comments in code that parses, with their lines and columns, in order."""
+    found: list[tuple[tuple[int, int], str]] = []
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokenize.generate_tokens(io.StringIO(text.removeprefix("\ufeff")).readline):
             if token.type == tokenize.COMMENT:
-                found.append(token.string)
-    except (tokenize.TokenError, IndentationError, SyntaxError):  # a fragment need not end well; what was seen counts
-        pass
-    return found
+                found.append((token.start, token.string))
+    except (tokenize.TokenError, IndentationError, SyntaxError) as error:
+        raise Unmendable("the comments of the code cannot be told apart") from error
+    return tuple(found)
 
 
 def _indent_unit(source: Source) -> str:

@@ -24,6 +24,7 @@ Differs in:
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.transforms.bindings import fresh, parameters, reads, stored
@@ -67,8 +68,25 @@ class Converted(NamedTuple):
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
-    if statement is None:
-        return None
+    return _rewritten(_Branch(facts, statement)) if statement is not None else None
+
+
+class _Branch(NamedTuple):
+    """A branch, equal to itself whichever finding in it was asked about: a chain of forty has forty findings."""
+
+    facts: FunctionFacts
+    statement: ast.If
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Branch) and self.statement is other.statement and self.facts.same_walk(other.facts)
+
+    def __hash__(self) -> int:
+        return hash(self.statement)
+
+
+@lru_cache(maxsize=1)
+def _rewritten(branch: _Branch) -> Fix | Refusal:
+    facts, statement = branch
     imports = Imports(facts)
     try:
         converted, differences = _converted(facts, statement, imports)
