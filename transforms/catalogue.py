@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms import (
     assert_async,
+    capture_switch,
     check_all,
     computed_index,
+    cond,
     conditional_output,
+    counter_buffer,
     device_context,
     drop_guard,
     emit,
     every_index,
+    fullgraph,
     gradient_flags,
     guard,
     hoist,
@@ -55,8 +59,10 @@ _BRANCHES: tuple[Rewrite, ...] = (
     where.rewrite,
     where_expression.rewrite,
     match_where.rewrite,
+    cond.rewrite,
 )
 _MASKED: tuple[Rewrite, ...] = (masked.rewrite, masked_reduce.rewrite, masked_store.rewrite)
+_SWITCHES: tuple[Rewrite, ...] = (capture_switch.rewrite, fullgraph.rewrite)
 _TESTS: tuple[Rewrite, ...] = (assert_async.rewrite, *_BRANCHES)
 
 CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
@@ -78,18 +84,20 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         "GM301",
         (
             segments.rewrite,
+            counter_buffer.rewrite,
             computed_index.rewrite,
             torch_form.rewrite,
             *_TESTS,
             keep_tensor.rewrite,
             emit.rewrite,
             guard.rewrite,
+            *_SWITCHES,
         ),
     ),
     ("GM302", (keep_tensor.rewrite,)),
     ("GM303", (computed_index.rewrite,)),
-    ("GM401", (every_index.rewrite, *_MASKED, mask_index.rewrite, torch_form.rewrite, known_size.rewrite)),
-    ("GM402", _MASKED),
+    ("GM401", (every_index.rewrite, *_MASKED, mask_index.rewrite, torch_form.rewrite, known_size.rewrite, *_SWITCHES)),
+    ("GM402", (*_MASKED, *_SWITCHES)),
     ("GM403", (computed_index.rewrite,)),
     (
         "GM501",

@@ -110,7 +110,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
     def make() -> list[TextEdit]:
         text = Code(facts.source).line(largest)
-        return [_above(facts, top, f"{bound} = {text}"), swap(facts.source, largest, bound)]
+        return [above(facts, top, f"{bound} = {text}"), swap(facts.source, largest, bound)]
 
     return offer(NAME, "make the value once, at import", facts, make, [_ONCE])
 
@@ -128,7 +128,7 @@ def bound_once(facts: FunctionFacts, node: ast.Call, wanted: str) -> tuple[str, 
     top = _top(facts)
     assert top is not None
     name = fresh(facts, f"_{wanted}")
-    return name, [_above(facts, top, f"{name} = {Code(facts.source).line(node)}")]
+    return name, [above(facts, top, f"{name} = {Code(facts.source).line(node)}")]
 
 
 def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
@@ -153,7 +153,7 @@ def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
         text = place.generate(place.parse([node]))
         line = first_position(facts.source, node)[0]
         end = node.end_lineno or node.lineno
-        return [_above(facts, top, text), TextEdit(Span(line, 0, end + 1, 0), "")]
+        return [above(facts, top, text), TextEdit(Span(line, 0, end + 1, 0), "")]
 
     return offer(NAME, "make the class once, at import", facts, make, [_ONCE])
 
@@ -165,7 +165,7 @@ def _top(facts: FunctionFacts) -> ast.stmt | None:
     return next((s for s in tree.body if any(n is facts.function for n in ast.walk(s))), None)
 
 
-def _above(facts: FunctionFacts, top: ast.stmt, text: str) -> TextEdit:
+def above(facts: FunctionFacts, top: ast.stmt, text: str) -> TextEdit:
     """New module-level code above a definition, the two blank lines kept."""
     newline = "\r\n" if "\r\n" in facts.source.text else "\n"
     line = first_position(facts.source, top)[0]

@@ -196,17 +196,19 @@ class _Round:
 
 def _first(finding: Finding, facts: FunctionFacts, unsafe: bool, prefer_runtime: bool) -> tuple[Fix | None, str]:
     """The first mend that may be applied, or why there is none."""
-    reason = "no rewrite is known for this break"
+    reason, shown = "no rewrite is known for this break", False
     for answer in mend(finding, facts):
         if isinstance(answer, Refusal):
             return None, answer.reason if reason.startswith("no rewrite") else reason
-        if answer.applicability == "display" or (answer.applicability == "unsafe" and not unsafe):
-            reason = f"unsafe: {answer.reason}" if answer.applicability == "unsafe" else "only shown"
+        if answer.applicability == "display":
+            shown = True
+        elif answer.applicability == "unsafe" and not unsafe:
+            reason = f"unsafe: {answer.reason}"
         elif answer.silences and (prefer_runtime or finding.code == "GM201"):
             reason = "would lose output"
         else:
             return answer, ""
-    return None, reason
+    return None, "only shown" if shown and reason.startswith("no rewrite") else reason
 
 
 def _apart(a: TextEdit, b: TextEdit) -> bool:

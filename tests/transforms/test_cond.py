@@ -1,0 +1,74 @@
+"""`torch.cond` is shown where computing both sides is no choice, and never applied; followed by hand it holds."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from judge import close, mend_text, nested, run  # noqa: E402
+
+from graphmend.analysis.check import check  # noqa: E402
+from graphmend.analysis.source import Source  # noqa: E402
+from graphmend.transforms.edits import apply  # noqa: E402
+from graphmend.transforms.fix import Fix  # noqa: E402
+from graphmend.transforms.mend import mend  # noqa: E402
+
+TEXT = """\
+import torch
+
+torch.manual_seed(0)
+large, small = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.large = large
+        self.small = small
+
+    def forward(self, h):
+        if h.abs().mean() > 0.3:
+            h = self.large(h)
+        else:
+            h = self.small(h)
+        return h.relu()
+
+
+net = Net()
+
+
+@torch.compile
+def case(x):
+    return net(x)
+
+
+def example_inputs():
+    return [(torch.ones(4, 4),)]
+"""
+
+
+def shown(text: str) -> tuple[Source, list[Fix]]:
+    source = Source(text, "model.py")
+    result = check(source)
+    answers = [a for f in result.findings for a in mend(f, result.facts(f)) if isinstance(a, Fix)]
+    return source, [a for a in answers if a.rewrite == "cond"]
+
+
+def test_the_pattern_holds_where_it_is_legal() -> None:
+    source, (fix,) = shown(TEXT)
+    assert fix.applicability == "display"
+    after = apply(TEXT, fix.edits(), source)
+    torch._dynamo.reset()
+    compiled = torch.compile(nested(after), backend="eager")
+    for x in (torch.ones(4, 4), torch.zeros(4, 4)):
+        assert close(run(compiled, (x,)), run(nested(TEXT), (x,)))
+
+
+def test_it_is_never_applied() -> None:
+    assert not mend_text(TEXT).changed
+
+
+@pytest.mark.parametrize("side", ["h = h * 2", "self.large(h)", "print(h)", "h += self.large(h)"])
+def test_it_is_not_shown_for_other_sides(side: str) -> None:
+    assert not shown(TEXT.replace("h = self.large(h)", side).replace("h = self.small(h)", "h = h * 3"))[1]
