@@ -21,6 +21,11 @@ FORMAT = 1
 Known = dict[str, Counter[str]]
 
 
+def entry(key: str) -> str:
+    """A finding's key as a baseline counts it: without the number that tells like findings of a function apart."""
+    return key.partition("-")[0]
+
+
 def load(path: Path) -> Known:
     """The findings that a baseline file knows; file names are relative to its folder there, and whole here."""
     try:
@@ -36,18 +41,22 @@ def load(path: Path) -> Known:
         raise UsageError(f"{path}: the baseline was written by a newer graphmend (format {version}, known {FORMAT})")
     folder = path.absolute().parent
     try:
-        return {
-            str(folder / name): Counter({str(key): int(count) for key, count in keys.items()})
-            for name, keys in document["findings"].items()
-        }
+        return {str(folder / name): _counted(keys) for name, keys in document["findings"].items()}
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UsageError(f"{path}: the baseline is damaged; --write-baseline makes a new one") from None
+
+
+def _counted(keys: Mapping[str, int]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for key, count in keys.items():
+        counts[entry(str(key))] += int(count)
+    return counts
 
 
 def save(path: Path, found: Mapping[str, Iterable[str]], kept: Known | None = None) -> int:
     """Write a baseline of keys by file; `kept` holds those of files that were not checked. Returns how many."""
     folder = path.absolute().parent
-    counts = {**(kept or {}), **{name: Counter(keys) for name, keys in found.items()}}
+    counts = {**(kept or {}), **{name: Counter(map(entry, keys)) for name, keys in found.items()}}
     findings = {_relative(name, folder): dict(sorted(keys.items())) for name, keys in sorted(counts.items()) if keys}
     text = json.dumps({"graphmend-baseline": FORMAT, "findings": findings}, indent=1, ensure_ascii=False)
     try:
@@ -60,9 +69,9 @@ def save(path: Path, found: Mapping[str, Iterable[str]], kept: Known | None = No
 def moved(known: Known, found: Mapping[str, Iterable[str]]) -> Known:
     """`known`, with entries handed to the checked file where they are now, if they left the one where they were.
 
-    `found` holds the keys of every checked file. Files that were not checked and still exist keep their entries.
+    `found` holds the keys of every checked file, those included that the checks of others found in it. Files that were not checked and still exist keep their entries.
     """
-    now = {name: Counter(keys) for name, keys in found.items()}
+    now = {name: Counter(map(entry, keys)) for name, keys in found.items()}
     result = {name: Counter(keys) for name, keys in known.items()}
     homeless: Counter[str] = Counter()
     for name, keys in result.items():

@@ -207,8 +207,7 @@ def _conclude(
 ) -> int:
     """From the reports of all files to what is shown, and the exit status."""
     if plan.known:
-        found = {r.path: [item.finding.key for item in r.items] for r in reports}
-        plan = replace(plan, known=baseline.moved(dict(plan.known), found))
+        plan = replace(plan, known=baseline.moved(dict(plan.known), _keys(reports, configurations, plan)))
     items = shown(reports, configurations, plan)
     problems = [*problems, *(problem for report in reports for problem in report.problems)]
     if args.write_baseline is not None:
@@ -227,6 +226,14 @@ def _conclude(
     with _output(args, out) as stream:
         _write(args, result, stream)
     return 2 if problems else 1 if items and not args.exit_zero else 0
+
+
+def _keys(reports: list[FileReport], configurations: Configurations, plan: Plan) -> dict[str, list[str]]:
+    """The keys of all findings by the checked file that they stand in, whether a baseline knows them or not."""
+    keys: dict[str, list[str]] = {report.path: [] for report in reports}
+    for item in shown(reports, configurations, replace(plan, known={}, changed=None)):
+        keys[item.finding.path].append(item.finding.key)
+    return keys
 
 
 def _write(args: argparse.Namespace, result: Run, out: TextIO) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend.analysis import suppress
-from graphmend.analysis.finding import Finding
+from graphmend.analysis.finding import Finding, Span
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
+from graphmend.cli.baseline import entry
 from graphmend.cli.plan import Plan
 from graphmend.cli.report import FileReport, Item
 from graphmend.workspace.config import Configuration, Configurations
@@ -25,16 +26,25 @@ def shown(reports: Sequence[FileReport], configurations: Configurations, plan: P
 
     A file's findings are those of its own check, and those that the checks of other files made where they call into it.
     """
-    from_others: dict[str, dict[str, Item]] = defaultdict(dict)
+    from_others: dict[str, dict[_Place, Item]] = defaultdict(dict)
     for report in reports:
         for item in report.elsewhere:
-            others, key = from_others[item.finding.path], item.finding.key
-            others[key] = _joined(others[key], item) if key in others else item
+            others, place = from_others[item.finding.path], _place(item)
+            others[place] = _joined(others[place], item) if place in others else item
     return [
         item
         for report in reports
         for item in _of_file(report, from_others[report.path], configurations.of_file(Path(report.path)), plan)
     ]
+
+
+_Place = tuple[Span, str]
+
+
+def _place(item: Item) -> _Place:
+    """Tells findings of one file apart. Keys do not, across checks: they number like findings, and each check reaches
+    others of them."""
+    return item.finding.span, item.finding.code
 
 
 def _joined(one: Item, other: Item) -> Item:
@@ -47,17 +57,17 @@ def _joined(one: Item, other: Item) -> Item:
     return replace(one, offers=offers, refusal=None if offers else one.refusal or other.refusal)
 
 
-def _of_file(report: FileReport, others: dict[str, Item], configuration: Configuration, plan: Plan) -> Iterable[Item]:
+def _of_file(report: FileReport, others: dict[_Place, Item], configuration: Configuration, plan: Plan) -> Iterable[Item]:
     path = Path(report.path)
-    items = {item.finding.key: item for item in report.items}
-    for key, item in others.items():
-        items[key] = _joined(items[key], item) if key in items else item
+    items = {_place(item): item for item in report.items}
+    for place, item in others.items():
+        items[place] = _joined(items[place], item) if place in items else item
     by_finding = {id(item.finding): item for item in items.values()}
     findings = sorted((item.finding for item in items.values()), key=lambda finding: finding.span[:2])
     kept = suppress.take_back(report.comments, report.path, findings, configuration.settings())
     known = Counter(plan.known.get(report.path, ()))
     for finding in kept:
-        if _hidden(finding, configuration, path) or _take(known, finding.key):
+        if _hidden(finding, configuration, path) or _take(known, entry(finding.key)):
             continue
         if plan.changed is None or touches(finding, plan.changed.get(report.path, ())):
             yield by_finding.get(id(finding)) or Item(finding, severity_of(finding, configuration))
@@ -89,7 +99,7 @@ class Wanted:
             for finding in suppress.apply(result.source, result.findings, self._settings)
             if finding.code != suppress.UnusedSuppression.code
             and not _hidden(finding, self._configuration, self._path)
-            and not _take(known, finding.key)
+            and not _take(known, entry(finding.key))
         ]
         if self._plan.changed is None:
             return findings

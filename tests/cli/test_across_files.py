@@ -55,6 +55,24 @@ def test_comment_there_takes_it_back_and_is_needed(run: Run, project: Path) -> N
     assert found(run) == []
 
 
+def test_baseline_knows_it(run: Run, project: Path) -> None:
+    run("check", "--write-baseline", "known.json")
+    assert found(run, "--baseline", "known.json") == []
+    (project / "helper.py").write_text(HELPER.replace("    return", '    print("y")\n    return'))
+    assert found(run, "--baseline", "known.json", "--no-cache") == [("helper.py", "GM201", 6)]
+
+
+def test_callers_that_reach_like_findings_in_part(run: Run, project: Path) -> None:
+    """Each check numbers the like findings that it reaches; together they are two."""
+    twice = HELPER.replace("def helper(x):\n", "def helper(x, quiet=False):\n    if not quiet:\n        print(1)\n")
+    (project / "helper.py").write_text(twice.replace('"x", x.sum()', "1"))
+    (project / "other.py").write_text(MODEL.replace("helper(x)", "helper(x, True)"))
+    both = [("helper.py", "GM201", 6), ("helper.py", "GM201", 7)]
+    assert found(run) == both
+    run("check", "--write-baseline", "known.json", "other.py", "helper.py")
+    assert found(run, "--baseline", "known.json") == []
+
+
 def test_two_callers_make_one_finding(run: Run, project: Path) -> None:
     (project / "other.py").write_text(MODEL)
     assert found(run) == [("helper.py", "GM201", 5)]
