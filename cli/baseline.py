@@ -10,12 +10,17 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from graphmend.cli.failures import UsageError
 from graphmend.workspace import files
 
 #: raised when older versions of GraphMend could not read what is written
 FORMAT = 1
+
+#: what `check` knows, and what `verify` does
+FINDINGS = "findings"
+PARTS = (FINDINGS, "breaks")
 
 #: keys of findings, counted, by the file that they stand in
 Known = dict[str, Counter[str]]
@@ -26,8 +31,16 @@ def entry(key: str) -> str:
     return key.partition("-")[0]
 
 
-def load(path: Path) -> Known:
+def load(path: Path, part: str = FINDINGS) -> Known:
     """The findings that a baseline file knows; file names are relative to its folder there, and whole here."""
+    document, folder = _read(path), path.absolute().parent
+    try:
+        return {str(folder / name): _counted(keys) for name, keys in document.get(part, {}).items()}
+    except (TypeError, ValueError, AttributeError):
+        raise UsageError(f"{path}: the baseline is damaged; --write-baseline makes a new one") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(files.read(path).text)
     except files.FileProblem as problem:
@@ -39,11 +52,10 @@ def load(path: Path) -> Known:
         raise UsageError(f"{path}: is not a baseline of graphmend; --write-baseline makes one")
     if version > FORMAT:
         raise UsageError(f"{path}: the baseline was written by a newer graphmend (format {version}, known {FORMAT})")
-    folder = path.absolute().parent
-    try:
-        return {str(folder / name): _counted(keys) for name, keys in document["findings"].items()}
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise UsageError(f"{path}: the baseline is damaged; --write-baseline makes a new one") from None
+    assert isinstance(document, dict)
+    if not any(isinstance(document.get(part), dict) for part in PARTS):
+        raise UsageError(f"{path}: the baseline is damaged; --write-baseline makes a new one")
+    return document
 
 
 def _counted(keys: Mapping[str, int]) -> Counter[str]:
@@ -53,12 +65,13 @@ def _counted(keys: Mapping[str, int]) -> Counter[str]:
     return counts
 
 
-def save(path: Path, found: Mapping[str, Iterable[str]], kept: Known | None = None) -> int:
-    """Write a baseline of keys by file; `kept` holds those of files that were not checked. Returns how many."""
+def save(path: Path, found: Mapping[str, Iterable[str]], kept: Known | None = None, part: str = FINDINGS) -> int:
+    """Write a part of a baseline: keys by file; `kept` holds those of files that were not checked. Returns how many."""
     folder = path.absolute().parent
     counts = {**(kept or {}), **{name: Counter(map(entry, keys)) for name, keys in found.items()}}
+    others = {name: value for name, value in _read(path).items() if name in PARTS} if path.exists() else {}
     findings = {_relative(name, folder): dict(sorted(keys.items())) for name, keys in sorted(counts.items()) if keys}
-    text = json.dumps({"graphmend-baseline": FORMAT, "findings": findings}, indent=1, ensure_ascii=False)
+    text = json.dumps({"graphmend-baseline": FORMAT, **others, part: findings}, indent=1, ensure_ascii=False)
     try:
         files.replace(path, (text + "\n").encode())
     except files.FileProblem as problem:
@@ -69,7 +82,8 @@ def save(path: Path, found: Mapping[str, Iterable[str]], kept: Known | None = No
 def moved(known: Known, found: Mapping[str, Iterable[str]]) -> Known:
     """`known`, with entries handed to the checked file where they are now, if they left the one where they were.
 
-    `found` holds the keys of every checked file, those included that the checks of others found in it. Files that were not checked and still exist keep their entries.
+    `found` holds the keys of every checked file, those included that the checks of others found in it.
+    Files that were not checked and still exist keep their entries.
     """
     now = {name: Counter(map(entry, keys)) for name, keys in found.items()}
     result = {name: Counter(keys) for name, keys in known.items()}

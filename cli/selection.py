@@ -57,7 +57,9 @@ def _joined(one: Item, other: Item) -> Item:
     return replace(one, offers=offers, refusal=None if offers else one.refusal or other.refusal)
 
 
-def _of_file(report: FileReport, others: dict[_Place, Item], configuration: Configuration, plan: Plan) -> Iterable[Item]:
+def _of_file(
+    report: FileReport, others: dict[_Place, Item], configuration: Configuration, plan: Plan
+) -> Iterable[Item]:
     path = Path(report.path)
     items = {_place(item): item for item in report.items}
     for place, item in others.items():

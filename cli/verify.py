@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
+from graphmend.cli import verify_baseline
 from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.static import Judged, Static, interpreter_for
-from graphmend.dynamo.report import Report
+from graphmend.dynamo.report import Break, Report
 from graphmend.dynamo.service import Service
 from graphmend.dynamo.targets import Declared, Request
 from graphmend.workspace import interpreter
@@ -46,6 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for one file (120), or for COMMAND")
     parser.add_argument("--output-format", choices=FORMATS, default="full")
     parser.add_argument("--from-log", metavar="FILE", help="show the breaks of a TORCH_LOGS file or TORCH_TRACE folder")
+    parser.add_argument("--baseline", metavar="FILE", type=Path, help="only breaks that this file does not know count")
+    parser.add_argument("--write-baseline", metavar="FILE", type=Path, help="write what breaks now as known")
     _split_command(parser)
 
 
@@ -76,6 +79,8 @@ def _split_command(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.baseline is not None:
+        verify_baseline.load(args.baseline)  # before anything runs for hours
     if args.command is not None:
         return _watch(args)
     if args.from_log is not None:
@@ -83,7 +88,13 @@ def run(args: argparse.Namespace) -> int:
     configurations = Configurations(origin="command line")
     requests = _requests(args, configurations)
     reports = asyncio.run(_check(args, requests))
-    _write(args, reports, [_judged(report, configurations, args) for report in reports])
+    judged = [_judged(report, configurations, args) for report in reports]
+    every = [item for report in reports for item in (*report.breaks, *(report.after.breaks if report.after else ()))]
+    if args.write_baseline is not None:
+        return _write_baseline(args.write_baseline, every, [line for r in reports for line in _failures(r)])
+    if args.baseline is not None:
+        reports = list(map(verify_baseline.Known(args.baseline, every).report, reports))
+    _write(args, reports, judged)
     for line in dict.fromkeys(line for report in reports for line in _failures(report)):
         complain(line)
     return status(reports)
@@ -233,9 +244,7 @@ def _read_log(args: argparse.Namespace) -> int:
         text = logs.read(Path(args.from_log))
     except OSError as error:
         raise UsageError(f"{args.from_log}: {error.strerror}") from None
-    found = Watched((), None, breaks=logs.parse(text, logs.below(os.getcwd())))
-    _write_watched(args, found)
-    return int(bool(found.breaks))
+    return _conclude_watched(args, Watched((), None, breaks=logs.parse(text, logs.below(os.getcwd()))))
 
 
 def _watch(args: argparse.Namespace) -> int:
@@ -248,11 +257,31 @@ def _watch(args: argparse.Namespace) -> int:
         raise UsageError("a command after -- takes no TARGET, --mend or --bench")
     sys.stdout.flush()
     watched = watch.run(args.command, timeout=args.timeout, quiet=args.output_format != "full")
+    return _conclude_watched(args, watched)
+
+
+def _conclude_watched(args: argparse.Namespace, watched: Watched) -> int:
+    problems = [watched.problem] if watched.problem is not None else []
+    if args.write_baseline is not None:
+        return _write_baseline(args.write_baseline, watched.breaks, problems)
+    if args.baseline is not None:
+        watched = verify_baseline.Known(args.baseline, watched.breaks).watched(watched)
     _write_watched(args, watched)
-    if watched.problem is not None:
-        complain(watched.problem)
+    for problem in problems:
+        complain(problem)
+    return 2 if problems else int(bool(watched.breaks))
+
+
+def _write_baseline(path: Path, breaks: Sequence[Break], problems: Sequence[str]) -> int:
+    """Writes what breaks now as known. Where something could not be checked, nothing: it would look new later."""
+    for problem in dict.fromkeys(problems):
+        complain(problem)
+    if problems:
+        complain(f"{path} was not written")
         return 2
-    return int(bool(watched.breaks))
+    number = verify_baseline.write(path, breaks)
+    complain(f"{path}: {number} known break{'s' * (number != 1)}")
+    return 0
 
 
 def _write_watched(args: argparse.Namespace, watched: Watched) -> None:

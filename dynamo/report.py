@@ -137,6 +137,8 @@ class TargetReport:
     """Graphs that the first call handed to the backend."""
     ops: tuple[int, ...] = ()
     breaks: tuple[Break, ...] = ()
+    known: int = 0
+    """How many more breaks there are that a baseline knows."""
     executed: Lines = field(default_factory=Lines)
     traced: Lines = field(default_factory=Lines)
     recompiles: tuple[Recompile, ...] = ()

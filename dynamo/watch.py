@@ -28,6 +28,8 @@ class Watched:
     graphs: int = 0
     breaks: tuple[Break, ...] = ()
     recompiles: tuple[Recompile, ...] = ()
+    known: int = 0
+    """How many more breaks there are that a baseline knows."""
 
 
 def run(

@@ -101,9 +101,10 @@ def _result(target: TargetReport) -> str:
     places = len(target.breaks)
     graphs = f"{target.graphs} graph{'s' * (target.graphs != 1)}"
     ops = f" of {', '.join(map(str, target.ops))} operations" if target.ops else ""
+    known = f" besides {target.known} known" if target.known else ""
     if not places:
-        return f"no graph break: {graphs}{ops}"
-    return f"breaks in {places} place{'s' * (places != 1)}: {graphs}{ops}"
+        return f"no graph break{known}: {graphs}{ops}"
+    return f"breaks in {places} place{'s' * (places != 1)}{known}: {graphs}{ops}"
 
 
 def _break(item: Break, out: Page) -> None:
@@ -141,6 +142,8 @@ def write_watched(watched: Watched, to: TextIO) -> None:
     out = Page(to)
     if watched.command:
         out.write(f"{watched.graphs} graphs in {watched.processes} process{'es' * (watched.processes != 1)}\n")
+    if watched.known:
+        out.write(f"{watched.known} known break{'s' * (watched.known != 1)} not shown\n")
     for item in _ordered(watched.breaks):
         _break(item, out)
     for recompile in watched.recompiles:

@@ -71,7 +71,8 @@ def _watched(watched: Watched) -> Iterator[str]:
     if watched.problem is not None:
         yield f'<p class="bad">{escape(watched.problem)}</p>'
     if not watched.breaks:
-        yield '<p class="good">no graph break</p>'
+        known = f" besides {watched.known} known" if watched.known else ""
+        yield f'<p class="good">no graph break{known}</p>'
     for item in sorted(watched.breaks, key=lambda b: (-b.count, b.path, b.span)):
         yield from _break(item)
     yield from _recompiles(watched.recompiles)
@@ -113,10 +114,11 @@ def _outcome(target: TargetReport) -> Iterator[str]:
         return
     places = len(target.breaks)
     graphs = f"{target.graphs} graph{'s' * (target.graphs != 1)}"
+    known = f" besides {target.known} known" if target.known else ""
     if places:
-        yield f'<p class="bad">breaks in {places} place{"s" * (places != 1)}, {graphs}</p>'
+        yield f'<p class="bad">breaks in {places} place{"s" * (places != 1)}{known}, {graphs}</p>'
     else:
-        yield f'<p class="good">no graph break, {graphs}</p>'
+        yield f'<p class="good">no graph break{known}, {graphs}</p>'
     yield from _strip(target.ops)
     for note in target.notes:
         yield f"<p class=soft>{escape(note)}</p>"

@@ -33,6 +33,7 @@ def write_watched(watched: Watched, out: TextIO) -> None:
         "processes": watched.processes,
         "graphs": watched.graphs,
         "breaks": [break_item(item) for item in watched.breaks],
+        "known_breaks": watched.known,
         "recompiles": [_recompile(item) for item in watched.recompiles],
     }
     json.dump(item, out, indent=2)
@@ -80,6 +81,7 @@ def target_item(target: TargetReport) -> dict[str, Any]:
         "graph_breaks": target.graph_breaks,
         "ops": list(target.ops),
         "breaks": [break_item(item) for item in target.breaks],
+        "known_breaks": target.known,
         "recompiles": [_recompile(item) for item in target.recompiles],
         "runs": [run._asdict() for run in target.runs],
         "comparison": None
