@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.entities import Class, Instance, Object, Ref
+from graphmend.analysis.origin import Declared
 from graphmend.analysis.values import (
     BOOL,
     FLOAT,
@@ -13,12 +15,7 @@ from graphmend.analysis.values import (
     STATIC,
     STR,
     UNKNOWN,
-    Class,
     Container,
-    Declared,
-    Instance,
-    Object,
-    Ref,
     Static,
     Tensor,
     Value,
@@ -116,7 +113,8 @@ class _Reader:
         )
 
     def _plain(self, node: ast.expr) -> Value:
-        from graphmend.analysis.attributes import is_config, named
+        from graphmend.analysis.classes import is_config
+        from graphmend.analysis.names import named
 
         target = named(self.session, self.module, node)
         if isinstance(target, Class):
@@ -143,7 +141,7 @@ class _Reader:
         return Object(name) if last[:1].isupper() and not name.startswith("typing.") else UNKNOWN
 
     def _class(self, target: Class) -> Value:
-        from graphmend.analysis.attributes import is_config_class, record_fields
+        from graphmend.analysis.classes import is_config_class, record_fields
 
         info = target.info
         if is_config_class(self.session, info):

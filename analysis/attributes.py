@@ -10,7 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.annotations import annotated
-from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo, dotted, statements_of
+from graphmend.analysis.classes import find_method, is_module_class, mro, outside_bases
+from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo, statements_of
+from graphmend.analysis.entities import Class, Function, Instance, Object, Ref
+from graphmend.analysis.origin import Origin
 from graphmend.analysis.tensor_ops import result
 from graphmend.analysis.values import (
     FALSE,
@@ -20,14 +23,8 @@ from graphmend.analysis.values import (
     STR,
     UNKNOWN,
     Choice,
-    Class,
     Const,
     Container,
-    Function,
-    Instance,
-    Object,
-    Origin,
-    Ref,
     Scalar,
     Static,
     Tensor,
@@ -40,170 +37,6 @@ from graphmend.analysis.values import (
 if TYPE_CHECKING:
     from graphmend.analysis.flow import Walker
     from graphmend.analysis.session import Session
-
-#: classes from outside whose subclasses torch.compile traces as modules
-MODULE_ROOTS = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module"})
-#: libraries' own base classes, known to derive from torch.nn.Module, for when their source is out of reach
-LIBRARY_MODULES = frozenset({"PreTrainedModel", "LightningModule", "ModelMixin", "MessagePassing", "BaseModule"})
-_INFINITE = 30
-#: a module that re-exports more modules than this by `*` is a library's front door; looking behind all of them costs
-#: too much
-_MOST_STARS = 12
-
-
-def named(session: Session, module: ModuleInfo, node: ast.expr) -> Value:
-    """The definition that a dotted expression at a module's top level stands for."""
-    text = dotted(node)
-    if text is None:
-        return UNKNOWN
-    first, *rest = text.split(".")
-    value = global_name(session, module, first)
-    for part in rest:
-        if isinstance(value, Ref):
-            value = session.resolve(f"{value.name}.{part}")
-        elif isinstance(value, Class) and part in value.info.classes:
-            value = Class(value.info.classes[part])
-        else:
-            return UNKNOWN
-    return value
-
-
-def global_name(session: Session, module: ModuleInfo, name: str) -> Value:
-    """What a name means at a module's top level; a builtin otherwise."""
-    cache = module.value_cache
-    value = cache.get(name)
-    if value is None:
-        cache[name] = UNKNOWN  # a definition in a circle
-        value = cache[name] = _global(session, module, name)
-    return value
-
-
-def _global(session: Session, module: ModuleInfo, name: str) -> Value:
-    if name in module.functions:
-        return session.decorated(module.functions[name])
-    if name in module.classes:
-        return Class(module.classes[name])
-    if name in module.imports:
-        return session.resolve(module.imports[name])
-    if name in module.globals:
-        return _global_variable(session, module, name)
-    if name in module.annotations:
-        return annotated(session, module, module.annotations[name], name, module.name)
-    for star in module.stars if len(module.stars) <= _MOST_STARS else ():
-        other = session.project.module(star)
-        if other is not None and other is not module:
-            value = global_name(session, other, name)
-            if not (isinstance(value, Ref) and value.name.startswith("builtins.")):
-                return value
-        elif star.partition(".")[0] == "torch":
-            return Ref(f"{star}.{name}")
-    if name == "__name__":
-        return Const(module.name)
-    return Ref(f"builtins.{name}")
-
-
-def _global_variable(session: Session, module: ModuleInfo, name: str) -> Value:
-    expressions = module.globals[name]
-    value = join_all(session.evaluate(module, e) for e in expressions[:4])
-    if isinstance(value, Const) and (len(expressions) > 1 or session.is_rebound(module, name)):
-        return Static(value.type) if value.value is not None else UNKNOWN
-    if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
-        return (
-            Container(value.kind, None, value.element if value.items else value.of, value.fields)
-            if value.items != ()
-            else Container(value.kind)
-        )
-    return _from_outside(value, name)
-
-
-def _from_outside(value: Value, name: str) -> Value:
-    """A global tensor enters the graph as an input."""
-    if isinstance(value, Tensor):
-        origin = Origin("is a Tensor at module level", name, value.origin)
-        return Tensor(
-            origin, value.rank, value.dtype, value.shape, likely=value.likely, graph_input=True, ndarray=value.ndarray
-        )
-    return value
-
-
-# -- classes
-
-
-def bases(session: Session, info: ClassInfo) -> list[Value]:
-    return [named(session, info.module, b) for b in info.node.bases]
-
-
-def mro(info: ClassInfo, session: Session | None = None) -> list[ClassInfo]:
-    """The class and its bases in reach, nearest first: depth first, each once, which is C3 but for rare diamonds."""
-    found: list[ClassInfo] = []
-    cached = getattr(info, "_mro", None)
-    if cached is not None:
-        return list(cached)
-    if session is None:
-        return [info]
-    stack = [info]
-    while stack and len(found) < _INFINITE:
-        cls = stack.pop(0)
-        if cls in found:
-            continue
-        found.append(cls)
-        stack = [b.info for b in bases(session, cls) if isinstance(b, Class)] + stack
-    info._mro = found  # type: ignore[attr-defined]
-    return found
-
-
-def outside_bases(session: Session, info: ClassInfo) -> list[str]:
-    """The qualified names of bases that are out of reach."""
-    known = session.outside.get(info)
-    if known is None:
-        known = [b.name for cls in mro(info, session) for b in bases(session, cls) if isinstance(b, Ref)]
-        session.outside[info] = known
-    return known
-
-
-def is_module_class(session: Session, info: ClassInfo) -> bool:
-    """Whether a class derives from torch.nn.Module, as far as can be seen."""
-    known = session.module_classes.get(info)
-    if known is None:
-        session.module_classes[info] = False
-        known = session.module_classes[info] = any(
-            b in MODULE_ROOTS or b.startswith("torch.nn.") or b.rpartition(".")[2] in LIBRARY_MODULES
-            for b in outside_bases(session, info)
-        )
-    return known
-
-
-def is_config(name: str) -> bool:
-    """Whether a class from outside holds configuration, by its name: nothing else is known about it."""
-    return name.rpartition(".")[2].endswith(("Config", "Configuration", "Args", "Arguments", "Options", "Namespace"))
-
-
-def is_config_class(session: Session, info: ClassInfo) -> bool:
-    return is_config(info.name) and not is_module_class(session, info)
-
-
-def record_fields(session: Session, info: ClassInfo) -> Mapping[Any, Value] | None:
-    """Of a dataclass or named tuple (a model's output, mostly): its fields; None for any other class."""
-    chain = mro(info, session)
-    outside = outside_bases(session, info)
-    is_record = any(c.is_dataclass() for c in chain) or any(
-        b in ("typing.NamedTuple", "typing.TypedDict") for b in outside
-    )
-    if not is_record or is_module_class(session, info):
-        return None
-    fields: dict[Any, Value] = {}
-    for cls in reversed(chain):
-        for name, annotation in cls.annotations.items():
-            fields[name] = annotated(session, cls.module, annotation, f"{cls.name}.{name}", cls.qualname)
-    return fields
-
-
-def find_method(session: Session, info: ClassInfo, name: str, after: ClassInfo | None = None) -> FunctionInfo | None:
-    """A method by name along the class's bases; with `after`, as `super()` of that class finds it."""
-    chain = mro(info, session)
-    if after is not None and after in chain:
-        chain = chain[chain.index(after) + 1 :]
-    return next((c.methods[name] for c in chain if name in c.methods), None)
 
 
 def instance_attribute(session: Session, info: ClassInfo, name: str) -> Value | None:
@@ -363,7 +196,7 @@ def attribute(w: Walker, value: Value, name: str, node: ast.AST) -> Value:
             return value.fields[name]
         return Method(value, name)
     if isinstance(value, Object):
-        return w.session.object_attribute(value, name, node)
+        return _object_member(value, name, node)
     if isinstance(value, Class):
         return _class_member(w, value, name)
     if isinstance(value, Super):
@@ -442,7 +275,7 @@ def _instance_member(w: Walker, value: Instance, name: str, node: ast.AST) -> Va
     if name == "config":
         return STATIC
     if is_module_class(session, info):
-        return session.object_attribute(Object("torch.nn.Module"), name, node)
+        return _object_member(Object("torch.nn.Module"), name, node)
     return UNKNOWN
 
 
@@ -475,3 +308,39 @@ def call_method(
     if method is None:
         return UNKNOWN
     return w.session.enter(Function(method, bound=value), args, keywords, w, node)
+
+
+_MODULE_METHODS = frozenset(
+    "parameters named_parameters buffers named_buffers children named_children modules named_modules apply to cuda "
+    "cpu float half double bfloat16 train eval requires_grad_ zero_grad state_dict load_state_dict register_buffer "
+    "register_parameter register_forward_hook register_forward_pre_hook register_full_backward_hook "
+    "register_backward_hook add_module register_module get_submodule get_parameter get_buffer type share_memory "
+    "compile extra_repr".split()
+)
+
+
+def _object_member(value: Object, name: str, node: ast.AST) -> Value:
+    """An attribute of an instance of an outside class."""
+    cls = value.cls
+    if cls.startswith("torch.nn."):
+        if name in ("weight", "bias", "in_proj_weight", "in_proj_bias", "running_mean", "running_var"):
+            origin = Origin("is a parameter of a module, so a Tensor", node)
+            return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
+        if name == "training":
+            return Static("bool")
+        if cls != "torch.nn.Module" and name in (
+            "in_features",
+            "out_features",
+            "padding",
+            "stride",
+            "kernel_size",
+            "p",
+            "eps",
+            "padding_idx",
+        ):
+            return Static()
+        if cls == "torch.nn.Module" and name not in _MODULE_METHODS:
+            return UNKNOWN
+        if cls == "torch.nn.Module":
+            return Method(value, name)
+    return Method(value, name)

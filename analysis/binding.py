@@ -8,22 +8,11 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.definitions import FunctionInfo
+from graphmend.analysis.entities import Function, Instance, Object
 from graphmend.analysis.environment import Environment
+from graphmend.analysis.origin import Origin
 from graphmend.analysis.usage import inferred
-from graphmend.analysis.values import (
-    NONE,
-    UNKNOWN,
-    Const,
-    Container,
-    Function,
-    Instance,
-    Object,
-    Origin,
-    Static,
-    Tensor,
-    Value,
-    join,
-)
+from graphmend.analysis.values import NONE, UNKNOWN, Const, Container, Static, Tensor, Value, join
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session

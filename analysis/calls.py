@@ -8,17 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphmend.analysis import python_calls, tensor_ops
-from graphmend.analysis.attributes import (
-    MODULE_ROOTS,
-    Method,
-    Super,
-    find_method,
-    is_module_class,
-    outside_bases,
-    record_fields,
-)
+from graphmend.analysis.attributes import Method, Super
+from graphmend.analysis.classes import MODULE_ROOTS, find_method, is_module_class, outside_bases, record_fields
+from graphmend.analysis.entities import Class, Function, Instance, Native, Object, Ref
 from graphmend.analysis.events import Call, With
 from graphmend.analysis.numpy_calls import numpy_call
+from graphmend.analysis.origin import Origin
 from graphmend.analysis.torch_facts import Returns
 from graphmend.analysis.tracing import WHILE_TRACING
 from graphmend.analysis.values import (
@@ -28,14 +23,7 @@ from graphmend.analysis.values import (
     STR,
     UNKNOWN,
     Choice,
-    Class,
     Container,
-    Function,
-    Instance,
-    Native,
-    Object,
-    Origin,
-    Ref,
     Scalar,
     Static,
     Tensor,

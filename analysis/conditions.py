@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.definitions import dotted
+from graphmend.analysis.entities import Class, Function, Instance, Ref
 from graphmend.analysis.environment import Environment, merge
 from graphmend.analysis.events import Branch, BranchKind
 from graphmend.analysis.usage import is_flag
@@ -13,12 +14,8 @@ from graphmend.analysis.values import (
     NONE,
     UNKNOWN,
     Choice,
-    Class,
     Const,
     Container,
-    Function,
-    Instance,
-    Ref,
     Scalar,
     Static,
     Tensor,
@@ -189,7 +186,7 @@ def _isinstance(w: Walker, test: ast.Call) -> Outcome | None:
         return (None if open_question or (fits and others) else bool(fits)), {}, {}
     narrowed: Value = join_all(fits) if fits else UNKNOWN
     if value is UNKNOWN and len(classes) == 1 and isinstance(classes[0], Ref) and classes[0].name in _TENSOR_CLASSES:
-        from graphmend.analysis.values import Origin
+        from graphmend.analysis.origin import Origin
 
         narrowed = Tensor(Origin("is a Tensor here: isinstance says so", test.args[0]))
     yes: Environment = {path: narrowed} if narrowed is not value else {}
@@ -210,7 +207,7 @@ def _fits(value: Value, classes: list[Value]) -> bool | None:
 def _fits_one(value: Value, cls: Value) -> bool | None:
     if isinstance(cls, Class):
         if isinstance(value, Instance):
-            from graphmend.analysis.attributes import mro
+            from graphmend.analysis.classes import mro
 
             return any(c is cls.info for c in mro(value.info))
         return (

@@ -11,18 +11,8 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from graphmend.analysis.activation import Activation, Verdict
-from graphmend.analysis.values import (
-    NONE,
-    UNKNOWN,
-    Choice,
-    Container,
-    Declared,
-    Scalar,
-    Static,
-    Tensor,
-    Value,
-    tensor_in,
-)
+from graphmend.analysis.origin import Declared
+from graphmend.analysis.values import NONE, UNKNOWN, Choice, Container, Scalar, Static, Tensor, Value, tensor_in
 
 
 class Calls:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from graphmend.analysis.values import NONE, UNKNOWN, Origin, Tensor, Value, join
+from graphmend.analysis.origin import Origin
+from graphmend.analysis.values import NONE, UNKNOWN, Tensor, Value, join
 
 #: local names, and dotted paths such as `self.x`, to values
 Environment = dict[str, Value]

@@ -14,24 +14,13 @@ from typing import TYPE_CHECKING, Any
 from graphmend.analysis.calls import enter_context
 from graphmend.analysis.conditions import condition
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, dotted
+from graphmend.analysis.entities import Class, Function, Instance, Object
 from graphmend.analysis.environment import Environment, filled_in, merge, same
 from graphmend.analysis.events import Branch, Define, Event, Raise, SetAttribute, Situation, Subscript
-from graphmend.analysis.expressions import EVALUATE, binary, element_of, index_of
+from graphmend.analysis.expressions import EVALUATE, element_of, index_of
+from graphmend.analysis.operators import binary
 from graphmend.analysis.switches import decorated_mode
-from graphmend.analysis.values import (
-    Class,
-    Const,
-    Container,
-    Function,
-    Instance,
-    Object,
-    Tensor,
-    Value,
-    as_input,
-    join,
-    join_all,
-    tensor_in,
-)
+from graphmend.analysis.values import Const, Container, Tensor, Value, as_input, join, join_all, tensor_in
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session

@@ -12,7 +12,8 @@ import ast
 from collections.abc import Mapping
 
 from graphmend.analysis import tensor_ops
-from graphmend.analysis.values import STATIC, Const, Container, Origin, Scalar, Static, Tensor, Value
+from graphmend.analysis.origin import Origin
+from graphmend.analysis.values import STATIC, Const, Container, Scalar, Static, Tensor, Value
 
 _ARRAYS = frozenset(
     "zeros ones empty full array asarray arange linspace eye zeros_like ones_like full_like empty_like meshgrid".split()

@@ -7,6 +7,8 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.entities import Class, Instance, Native, Object, Ref
+from graphmend.analysis.origin import Origin
 from graphmend.analysis.tensor_ops import any_of, result
 from graphmend.analysis.values import (
     BOOL,
@@ -15,14 +17,8 @@ from graphmend.analysis.values import (
     STATIC,
     STR,
     UNKNOWN,
-    Class,
     Const,
     Container,
-    Instance,
-    Native,
-    Object,
-    Origin,
-    Ref,
     Scalar,
     Static,
     Tensor,

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, dotted
+from graphmend.analysis.entities import Class, Function, Instance, Object
 from graphmend.analysis.finding import Span
 from graphmend.analysis.mode import DEFAULT, FULLGRAPH, Mode
 from graphmend.analysis.switches import decorated_mode, program_mode, site_mode
 from graphmend.analysis.trees import push_children, walk
-from graphmend.analysis.values import Class, Container, Function, Instance, Object, Value
+from graphmend.analysis.values import Container, Value
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
@@ -53,7 +54,7 @@ def roots(session: Session, module: ModuleInfo) -> list[Root]:
 
 def _forwards(session: Session, module: ModuleInfo, site: ast.Call | None) -> Iterator[Root]:
     """The `forward` of each module class; an inherited one too, where the class changes what it calls."""
-    from graphmend.analysis.attributes import find_method, is_module_class
+    from graphmend.analysis.classes import find_method, is_module_class
 
     for cls in module.classes.values():
         if not is_module_class(session, cls):
@@ -165,7 +166,7 @@ def _called(
 
 def _targets(session: Session, value: Value) -> Iterator[Function]:
     """The functions that compiling a value traces."""
-    from graphmend.analysis.attributes import find_method
+    from graphmend.analysis.classes import find_method
 
     if isinstance(value, Function):
         yield value

@@ -8,7 +8,6 @@ tensor here and with a number there is judged for both.
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,14 +15,17 @@ from typing import Any
 
 from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
-from graphmend.analysis.attributes import Method, global_name, is_module_class, named
 from graphmend.analysis.binding import bind, example, made_here, parameters
+from graphmend.analysis.classes import is_module_class
+from graphmend.analysis.decorators import DISABLED, MODULE_SCOPE, OPAQUE, wrapped
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
+from graphmend.analysis.entities import Class, Function, Instance, Ref
 from graphmend.analysis.environment import Environment
 from graphmend.analysis.events import Call, Event, Generator
 from graphmend.analysis.facts import Recording
 from graphmend.analysis.flow import Walker
 from graphmend.analysis.mode import DEFAULT, Mode
+from graphmend.analysis.names import global_name
 from graphmend.analysis.project import NEVER_READ, Project
 from graphmend.analysis.region import Region, Root
 from graphmend.analysis.report import loses_frame
@@ -33,24 +35,7 @@ from graphmend.analysis.settings import Settings
 from graphmend.analysis.switches import decorated_mode
 from graphmend.analysis.torch_facts import Returns, load
 from graphmend.analysis.tracing import WHILE_TRACING
-from graphmend.analysis.values import (
-    FALSE,
-    NONE,
-    UNKNOWN,
-    Class,
-    Const,
-    Container,
-    Function,
-    Instance,
-    Object,
-    Origin,
-    Ref,
-    Scalar,
-    Static,
-    Tensor,
-    Value,
-    as_input,
-)
+from graphmend.analysis.values import FALSE, NONE, UNKNOWN, Const, Container, Scalar, Static, Tensor, Value, as_input
 
 #: calls within calls, and activations of one function at a time, that are followed
 _DEEPEST = 14
@@ -58,13 +43,6 @@ _RECURSION = 2
 #: combinations of arguments for which a function is walked before constants among them stop to count
 _MOST_VARIANTS = 16
 
-#: a function under one of these is called as it is; Dynamo does not trace its body (torch 2.13)
-OPAQUE = frozenset({
-    "torch.library.custom_op", "torch.jit.script", "torch.compiler.allow_in_graph", "torch._dynamo.allow_in_graph",
-    "triton.jit", "numba.jit", "numba.njit", "torch.compiler.assume_constant_result",
-    "torch._dynamo.assume_constant_result", "torch._dynamo.nonstrict_trace", "torch.library.triton_op",
-})  # fmt: skip
-DISABLED = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo"})
 _GRADIENTS_OFF = ("torch.no_grad", "torch.inference_mode")
 
 
@@ -206,13 +184,6 @@ class Session:
         finally:
             self.within_region = False
 
-    def _looks_transparent(self, decorator: FunctionInfo) -> bool:
-        """Whether a decorator's text has nothing that a rule could speak of: then what it wraps stands for itself."""
-        if decorator.transparent is None:
-            text = decorator.module.source.segment(decorator.module.source.span(decorator.node))
-            decorator.transparent = _TELLING.search(text) is None
-        return decorator.transparent
-
     def _walk_as_root(self, function: Function, region: Region, env: Environment) -> None:
         activation = Activation(function.info, env, function.closure, 0, True, region.mode)
         self.roots.append((activation, region))
@@ -288,32 +259,11 @@ class Session:
             return Function(info, bound=bound)
         if info not in self._decorated:
             self._decorated[info] = None
-            self._decorated[info] = self._wrapped(info)
+            self._decorated[info] = wrapped(self, info)
         wrapper = self._decorated[info]
         if wrapper is None:
             return Function(info, bound=bound)
         return Function(wrapper.info, bound=bound, closure=wrapper.closure)
-
-    def _wrapped(self, info: FunctionInfo) -> Function | None:
-        """The function that the decorators return, if it is another one with a body in reach."""
-        value: Value = Function(info)
-        for node in reversed(info.decorators):
-            name = named(self, info.module, node.func if isinstance(node, ast.Call) else node)
-            if not isinstance(name, Function) or self._looks_transparent(name.info):
-                continue
-            maker = self.evaluate(info.module, node)
-            if isinstance(maker, Function):
-                within, self.within_region = self.within_region, False
-                made = self._silent_call(maker, (value,), info.module)
-                self.within_region = within
-                value = made if isinstance(made, Function) else value
-        assert isinstance(value, Function)
-        return value if value.info is not info else None
-
-    def _silent_call(self, function: Function, args: tuple[Value, ...], module: ModuleInfo) -> Value:
-        w = Walker(self, FunctionInfo(_MODULE_SCOPE, module), {}, None, self.depth)
-        w.silent = 1
-        return self.enter(function, args, {}, w, _MODULE_SCOPE)
 
     def enter(
         self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST
@@ -441,7 +391,7 @@ class Session:
             return Const(node.value) if node.value is not None else NONE
         if self.depth > _DEEPEST:
             return UNKNOWN
-        scope = FunctionInfo(_MODULE_SCOPE, module)
+        scope = FunctionInfo(MODULE_SCOPE, module)
         w = Walker(self, scope, {}, None, self.depth)
         w.silent = 1
         within, self.within_region = self.within_region, False
@@ -546,50 +496,8 @@ class Session:
                 return value
         return Ref(qualified)
 
-    def is_rebound(self, module: ModuleInfo, name: str) -> bool:
-        """Whether a function may assign the global `name`."""
-        return f"global {name}" in module.source.text or (
-            f", {name}" in module.source.text and "global " in module.source.text
-        )
 
-    def object_attribute(self, value: Object, name: str, node: ast.AST) -> Value:
-        """An attribute of an instance of an outside class."""
-        cls = value.cls
-        if cls.startswith("torch.nn."):
-            if name in ("weight", "bias", "in_proj_weight", "in_proj_bias", "running_mean", "running_var"):
-                origin = Origin("is a parameter of a module, so a Tensor", node)
-                return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
-            if name == "training":
-                return Static("bool")
-            if cls != "torch.nn.Module" and name in (
-                "in_features",
-                "out_features",
-                "padding",
-                "stride",
-                "kernel_size",
-                "p",
-                "eps",
-                "padding_idx",
-            ):
-                return Static()
-            if cls == "torch.nn.Module" and name not in MODULE_METHODS:
-                return UNKNOWN
-            if cls == "torch.nn.Module":
-                return Method(value, name)
-        return Method(value, name)
-
-
-MODULE_METHODS = frozenset(
-    "parameters named_parameters buffers named_buffers children named_children modules named_modules apply to cuda "
-    "cpu float half double bfloat16 train eval requires_grad_ zero_grad state_dict load_state_dict register_buffer "
-    "register_parameter register_forward_hook register_forward_pre_hook register_full_backward_hook "
-    "register_backward_hook add_module register_module get_submodule get_parameter get_buffer type share_memory "
-    "compile extra_repr".split()
-)
-#: what a decorator must mention before it is worth a walk: operations of torch, output
-_TELLING = re.compile(r"\btorch\.(?!nn\.Module|compiler|jit|fx|onnx)\w+\(|\bprint\(|\.(?:item|tolist|any|all|max)\(")
 _NO_TENSORS = (Static, Scalar, Container)
-_MODULE_SCOPE = ast.Lambda(ast.parse("lambda: 0", mode="eval").body.args, ast.Constant(0))  # type: ignore[attr-defined]
 
 
 def _without_constants(value: Value) -> Value:

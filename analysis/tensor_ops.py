@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Mapping
 
+from graphmend.analysis.entities import Ref
+from graphmend.analysis.factories import factory
+from graphmend.analysis.origin import Origin
 from graphmend.analysis.promotion import (
-    ORDER,
     TORCH_DTYPES,
     broadcast,
     dtype_of,
@@ -24,8 +26,6 @@ from graphmend.analysis.values import (
     UNKNOWN,
     Const,
     Container,
-    Origin,
-    Ref,
     Scalar,
     Static,
     Tensor,
@@ -182,9 +182,6 @@ _REDUCTIONS = {
     "nansum": "sum", "nanmean": "float", "quantile": "float", "any": "bool", "all": "bool", "argmax": "int64",
     "argmin": "int64", "count_nonzero": "int64",
 }  # fmt: skip
-_FACTORIES = frozenset(
-    "zeros ones empty rand randn full eye arange linspace randint randperm tensor as_tensor scalar_tensor".split()
-)
 _RESHAPES = frozenset(["view", "reshape", "expand", "permute", "repeat"])
 #: as many dimensions, same dtype
 _REARRANGES = frozenset(
@@ -208,7 +205,7 @@ def operation(
     first = next((t for t in map(tensor_in, operands) if t is not None), None)
     said = "returns a Tensor"
     if first is None:
-        return _factory(name, args, keywords, node)
+        return factory(name, args, keywords, node)
     rest = operands[1:] if operands and tensor_in(operands[0]) is first else operands
     if name in ("to", "type", "type_as", "astype"):
         return _converted(name, first, rest, keywords, node)
@@ -289,51 +286,6 @@ def _clamped(first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Valu
 def _broadcast_with(first: Tensor, other: Value) -> tuple[int | None, Hashable]:
     tensor = tensor_in(other)
     return broadcast(first, tensor) if tensor is not None else (None, None)
-
-
-def _factory(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
-    dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else None
-    rank: int | None = None
-    shape: Hashable = None
-    sizes = args[0].items if len(args) >= 1 and isinstance(args[0], Container) else args
-    if name in ("zeros", "ones", "empty", "rand", "randn", "full", "randint"):
-        if name in ("full", "randint"):
-            container = next((a for a in args if isinstance(a, Container)), None)
-            sizes = container.items if container is not None else None
-        if sizes is not None and all(isinstance(s, Static) and s.type == "int" for s in sizes):
-            rank = len(sizes)
-            if all(isinstance(s, Const) and isinstance(s.value, int) for s in sizes):
-                shape = tuple(s.value for s in sizes if isinstance(s, Const))
-        if dtype is None and "dtype" not in keywords:
-            dtype = "int64" if name == "randint" else None if name == "full" else "float"
-    elif name in ("arange", "linspace", "randperm"):
-        rank = 1
-        if "dtype" not in keywords:
-            integral = name == "randperm" or (
-                name == "arange" and all(isinstance(a, Static) and a.type == "int" for a in args)
-            )
-            dtype = "int64" if integral else "float" if name == "linspace" else None
-    elif name in ("tensor", "as_tensor", "scalar_tensor", "array", "asarray"):
-        rank, kind = _literal(args[0]) if args else (None, None)
-        shape = () if rank == 0 else None
-        if "dtype" not in keywords and kind is not None:
-            dtype = {"int": "int64", "float": "float", "bool": "bool"}.get(kind)
-    elif name == "eye":
-        rank = 2
-    made = result(None, node, "returns a Tensor", rank=rank, dtype=dtype, shape=shape)
-    made.constant = rank == 0 or (name not in _FACTORIES and not any(isinstance(a, Container) for a in args))
-    return made
-
-
-def _literal(value: Value) -> tuple[int | None, str | None]:
-    """(rank, kind) of `torch.tensor(value)`."""
-    if isinstance(value, (Static, Scalar)):
-        return (0, value.type) if value.type in ORDER else (None, None)
-    if isinstance(value, Container) and value.kind in ("list", "tuple"):
-        inner = value.element
-        rank, kind = _literal(inner) if inner is not UNKNOWN else (None, None)
-        return (rank + 1 if rank is not None else None), kind
-    return None, None
 
 
 def _converted(

@@ -6,7 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.definitions import FunctionInfo
-from graphmend.analysis.values import Declared, Tensor
+from graphmend.analysis.origin import Declared
+from graphmend.analysis.values import Tensor
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session

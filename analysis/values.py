@@ -12,58 +12,16 @@
     UNKNOWN     nothing is known; no rule speaks about it
 
 A Tensor or Scalar carries its `origin`: the chain back to the parameter, annotation or torch call that makes it one.
-Values are immutable and compare by identity; `key` is what a summary is looked up by, and leaves origins out.
+Ref to Instance stand in `entities.py`. Values are immutable and compare by identity; `key` is what a summary is looked
+up by, and leaves origins out.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from graphmend.analysis.definitions import ClassInfo, FunctionInfo
-
-
-class Origin:
-    """One link of the evidence: a sentence about `node`, and the link it follows from."""
-
-    __slots__ = ("node", "parent", "says")
-
-    def __init__(self, says: str, node: ast.AST | str, parent: Origin | None = None) -> None:
-        self.says = says
-        self.node = node
-        self.parent = parent
-
-    def chain(self) -> list[str]:
-        """The sentences, from the first cause to this one."""
-        links: list[str] = []
-        link: Origin | None = self
-        while link is not None and len(links) < 12:
-            text = link.node if isinstance(link.node, str) else ast.unparse(link.node)
-            text = " ".join(text.split())
-            links.append(f"{text if len(text) <= 60 else text[:57] + '...'} {link.says}")
-            link = link.parent
-        return links[::-1]
-
-    @property
-    def first(self) -> Origin:
-        """The link that all others follow from."""
-        link = self
-        while link.parent is not None:
-            link = link.parent
-        return link
-
-
-class Declared(Origin):
-    """The first link of a tensor that only a declaration, or the way it is used, makes one: of parameter `node` of the
-    function `where` (module, qualified name). Calls may contradict it."""
-
-    __slots__ = ("where",)
-
-    def __init__(self, says: str, node: str, where: tuple[str, str]) -> None:
-        super().__init__(says, node)
-        self.where = where
+from graphmend.analysis.origin import Origin
 
 
 class Value:
@@ -253,106 +211,6 @@ class Container(Value):
 
     def __repr__(self) -> str:
         return f"Container({self.kind}, {self.items if self.items is not None else self.of})"
-
-
-class Ref(Value):
-    """Something imported from outside the loader's reach, by qualified name: `torch.nn.functional.relu`."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    @property
-    def key(self) -> Hashable:
-        return ("ref", self.name)
-
-    def __repr__(self) -> str:
-        return f"Ref({self.name})"
-
-
-class Object(Value):
-    """An instance of a class from outside, by the class's qualified name: `logging.Logger`, `torch.nn.Linear`."""
-
-    __slots__ = ("cls", "made_inside")
-
-    def __init__(self, cls: str, made_inside: bool = False) -> None:
-        self.cls = cls
-        self.made_inside = made_inside
-
-    @property
-    def key(self) -> Hashable:
-        return ("object", self.cls, self.made_inside)
-
-    def __repr__(self) -> str:
-        return f"Object({self.cls})"
-
-
-class Function(Value):
-    """A function or lambda whose body is in reach; `bound` is its receiver, `closure` the names around it."""
-
-    __slots__ = ("bound", "closure", "info")
-
-    def __init__(
-        self, info: FunctionInfo, bound: Value | None = None, closure: Mapping[str, Value] | None = None
-    ) -> None:
-        self.info = info
-        self.bound = bound
-        self.closure = closure
-
-    @property
-    def key(self) -> Hashable:
-        return ("function", id(self.info), None if self.bound is None else self.bound.key)
-
-    def __repr__(self) -> str:
-        return f"Function({self.info.name})"
-
-
-class Class(Value):
-    """A class whose body is in reach."""
-
-    __slots__ = ("info",)
-
-    def __init__(self, info: ClassInfo) -> None:
-        self.info = info
-
-    @property
-    def key(self) -> Hashable:
-        return ("class", id(self.info))
-
-    def __repr__(self) -> str:
-        return f"Class({self.info.name})"
-
-
-class Instance(Value):
-    """An instance of a class in reach."""
-
-    __slots__ = ("info", "made_inside")
-
-    def __init__(self, info: ClassInfo, made_inside: bool = False) -> None:
-        self.info = info
-        self.made_inside = made_inside
-
-    @property
-    def key(self) -> Hashable:
-        return ("instance", id(self.info), self.made_inside)
-
-    def __repr__(self) -> str:
-        return f"Instance({self.info.name})"
-
-
-class Native(Value):
-    """A callable that the analysis itself carries out, given (walker, arguments, keywords, node): a partial, mostly."""
-
-    __slots__ = ("call", "name")
-
-    def __init__(self, name: str, call: Callable[..., Value]) -> None:
-        self.name = name
-        self.call = call
-
-    @property
-    def key(self) -> Hashable:
-        return ("native", self.name, id(self.call))
 
 
 class Choice(Value):

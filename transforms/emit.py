@@ -22,7 +22,8 @@ import builtins
 import sys
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Class, Container, Function, Instance, Object, Scalar, Static, Tensor
+from graphmend.analysis.entities import Class, Function, Instance, Object
+from graphmend.analysis.values import Container, Scalar, Static, Tensor
 from graphmend.transforms import hoist
 from graphmend.transforms.bindings import locals_of
 from graphmend.transforms.code import Code

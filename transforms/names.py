@@ -6,7 +6,8 @@ import ast
 import builtins
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Object, Ref, Tensor, tensor_in
+from graphmend.analysis.entities import Object, Ref
+from graphmend.analysis.values import Tensor, tensor_in
 from graphmend.transforms.bindings import locals_of
 
 if TYPE_CHECKING:

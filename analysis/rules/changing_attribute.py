@@ -6,9 +6,10 @@ import ast
 from typing import ClassVar
 
 from graphmend.analysis.definitions import dotted
+from graphmend.analysis.entities import Instance
 from graphmend.analysis.events import Event, SetAttribute
 from graphmend.analysis.rules.rule import Break, Context, Rule
-from graphmend.analysis.values import Instance, Static
+from graphmend.analysis.values import Static
 
 
 class ChangingAttribute(Rule):

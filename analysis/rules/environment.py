@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import ClassVar
 
+from graphmend.analysis.entities import Object, Ref
 from graphmend.analysis.events import Call, Event, Subscript
 from graphmend.analysis.rules.rule import Break, Context, Rule, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
-from graphmend.analysis.values import Object, Ref
 
 #: judged by rules of their own
 _ELSEWHERE = frozenset({"torch", "builtins", "logging", "warnings", "tqdm", "pdb", "ipdb", "pprint"})

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from graphmend.analysis.entities import Instance, Object
 from graphmend.analysis.events import Call, Define, Event
 from graphmend.analysis.rules.environment import PYTHON
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
-from graphmend.analysis.values import Container, Instance, Object, Value, tensor_in
+from graphmend.analysis.values import Container, Value, tensor_in
 
 #: refused only for some arguments
 _COPIES = {"copy.copy": "GB0208", "copy.deepcopy": "GB4198"}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from graphmend.analysis.entities import Ref
 from graphmend.analysis.events import Call, Event, SetAttribute
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
-from graphmend.analysis.values import Container, Ref, Tensor, tensor_in
+from graphmend.analysis.values import Container, Tensor, tensor_in
 
 _DATA_DEPENDENT = {
     "torch.equal": "GB0033", "torch.allclose": "GB0033", "torch.Tensor.equal": "GB0033",

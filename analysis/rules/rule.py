@@ -5,25 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
+from graphmend.analysis.entities import Class, Function, Instance, Object
 from graphmend.analysis.events import Call, Event
 from graphmend.analysis.finding import Effect
 from graphmend.analysis.mode import Mode
+from graphmend.analysis.origin import Origin
 from graphmend.analysis.torch_facts import TorchFacts
-from graphmend.analysis.values import (
-    Choice,
-    Class,
-    Container,
-    Function,
-    Instance,
-    Object,
-    Origin,
-    Scalar,
-    Static,
-    Tensor,
-    Value,
-    options,
-    tensor_in,
-)
+from graphmend.analysis.values import Choice, Container, Scalar, Static, Tensor, Value, options, tensor_in
 
 
 class Context(NamedTuple):

@@ -1,0 +1,111 @@
+"""Values that stand for what code names: imported things, functions, classes and their instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.values import Value
+
+if TYPE_CHECKING:
+    from graphmend.analysis.definitions import ClassInfo, FunctionInfo
+
+
+class Ref(Value):
+    """Something imported from outside the loader's reach, by qualified name: `torch.nn.functional.relu`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def key(self) -> Hashable:
+        return ("ref", self.name)
+
+    def __repr__(self) -> str:
+        return f"Ref({self.name})"
+
+
+class Object(Value):
+    """An instance of a class from outside, by the class's qualified name: `logging.Logger`, `torch.nn.Linear`."""
+
+    __slots__ = ("cls", "made_inside")
+
+    def __init__(self, cls: str, made_inside: bool = False) -> None:
+        self.cls = cls
+        self.made_inside = made_inside
+
+    @property
+    def key(self) -> Hashable:
+        return ("object", self.cls, self.made_inside)
+
+    def __repr__(self) -> str:
+        return f"Object({self.cls})"
+
+
+class Function(Value):
+    """A function or lambda whose body is in reach; `bound` is its receiver, `closure` the names around it."""
+
+    __slots__ = ("bound", "closure", "info")
+
+    def __init__(
+        self, info: FunctionInfo, bound: Value | None = None, closure: Mapping[str, Value] | None = None
+    ) -> None:
+        self.info = info
+        self.bound = bound
+        self.closure = closure
+
+    @property
+    def key(self) -> Hashable:
+        return ("function", id(self.info), None if self.bound is None else self.bound.key)
+
+    def __repr__(self) -> str:
+        return f"Function({self.info.name})"
+
+
+class Class(Value):
+    """A class whose body is in reach."""
+
+    __slots__ = ("info",)
+
+    def __init__(self, info: ClassInfo) -> None:
+        self.info = info
+
+    @property
+    def key(self) -> Hashable:
+        return ("class", id(self.info))
+
+    def __repr__(self) -> str:
+        return f"Class({self.info.name})"
+
+
+class Instance(Value):
+    """An instance of a class in reach."""
+
+    __slots__ = ("info", "made_inside")
+
+    def __init__(self, info: ClassInfo, made_inside: bool = False) -> None:
+        self.info = info
+        self.made_inside = made_inside
+
+    @property
+    def key(self) -> Hashable:
+        return ("instance", id(self.info), self.made_inside)
+
+    def __repr__(self) -> str:
+        return f"Instance({self.info.name})"
+
+
+class Native(Value):
+    """A callable that the analysis itself carries out, given (walker, arguments, keywords, node): a partial, mostly."""
+
+    __slots__ = ("call", "name")
+
+    def __init__(self, name: str, call: Callable[..., Value]) -> None:
+        self.name = name
+        self.call = call
+
+    @property
+    def key(self) -> Hashable:
+        return ("native", self.name, id(self.call))

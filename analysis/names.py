@@ -1,0 +1,101 @@
+"""What a name means at a module's top level: a definition, an import, a global, a builtin."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.annotations import annotated
+from graphmend.analysis.definitions import ModuleInfo, dotted
+from graphmend.analysis.entities import Class, Ref
+from graphmend.analysis.origin import Origin
+from graphmend.analysis.values import UNKNOWN, Const, Container, Static, Tensor, Value, join_all
+
+if TYPE_CHECKING:
+    from graphmend.analysis.session import Session
+
+#: a module that re-exports more modules than this by `*` is a library's front door; looking behind all of them costs
+#: too much
+_MOST_STARS = 12
+
+
+def named(session: Session, module: ModuleInfo, node: ast.expr) -> Value:
+    """The definition that a dotted expression at a module's top level stands for."""
+    text = dotted(node)
+    if text is None:
+        return UNKNOWN
+    first, *rest = text.split(".")
+    value = global_name(session, module, first)
+    for part in rest:
+        if isinstance(value, Ref):
+            value = session.resolve(f"{value.name}.{part}")
+        elif isinstance(value, Class) and part in value.info.classes:
+            value = Class(value.info.classes[part])
+        else:
+            return UNKNOWN
+    return value
+
+
+def global_name(session: Session, module: ModuleInfo, name: str) -> Value:
+    """What a name means at a module's top level; a builtin otherwise."""
+    cache = module.value_cache
+    value = cache.get(name)
+    if value is None:
+        cache[name] = UNKNOWN  # a definition in a circle
+        value = cache[name] = _global(session, module, name)
+    return value
+
+
+def _global(session: Session, module: ModuleInfo, name: str) -> Value:
+    if name in module.functions:
+        return session.decorated(module.functions[name])
+    if name in module.classes:
+        return Class(module.classes[name])
+    if name in module.imports:
+        return session.resolve(module.imports[name])
+    if name in module.globals:
+        return _global_variable(session, module, name)
+    if name in module.annotations:
+        return annotated(session, module, module.annotations[name], name, module.name)
+    for star in module.stars if len(module.stars) <= _MOST_STARS else ():
+        other = session.project.module(star)
+        if other is not None and other is not module:
+            value = global_name(session, other, name)
+            if not (isinstance(value, Ref) and value.name.startswith("builtins.")):
+                return value
+        elif star.partition(".")[0] == "torch":
+            return Ref(f"{star}.{name}")
+    if name == "__name__":
+        return Const(module.name)
+    return Ref(f"builtins.{name}")
+
+
+def _global_variable(session: Session, module: ModuleInfo, name: str) -> Value:
+    expressions = module.globals[name]
+    value = join_all(session.evaluate(module, e) for e in expressions[:4])
+    if isinstance(value, Const) and (len(expressions) > 1 or _is_rebound(module, name)):
+        return Static(value.type) if value.value is not None else UNKNOWN
+    if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
+        return (
+            Container(value.kind, None, value.element if value.items else value.of, value.fields)
+            if value.items != ()
+            else Container(value.kind)
+        )
+    return _from_outside(value, name)
+
+
+def _from_outside(value: Value, name: str) -> Value:
+    """A global tensor enters the graph as an input."""
+    if isinstance(value, Tensor):
+        origin = Origin("is a Tensor at module level", name, value.origin)
+        return Tensor(
+            origin, value.rank, value.dtype, value.shape, likely=value.likely, graph_input=True, ndarray=value.ndarray
+        )
+    return value
+
+
+def _is_rebound(module: ModuleInfo, name: str) -> bool:
+    """Whether a function may assign the global `name`."""
+    return f"global {name}" in module.source.text or (
+        f", {name}" in module.source.text and "global " in module.source.text
+    )
