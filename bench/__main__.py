@@ -23,7 +23,12 @@ FOLDER = Path(__file__).resolve().parent
 SHORT = {"analysis": ("--rounds", "1"), "lsp_latency": ("--characters", "40")}
 
 #: the lines of a measurement's output that go into the table; of others the last line does
-HEADLINES = {"analysis": r"check .*", "lsp_latency": r"graphmend .*", "quiet": r"\d+ findings .*"}
+HEADLINES = {
+    "analysis": r"check .*",
+    "keystroke": r".*(lines|file):.*",
+    "lsp_latency": r"graphmend .*",
+    "quiet": r"\d+ findings .*",
+}
 
 
 class Measured(NamedTuple):
