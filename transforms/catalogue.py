@@ -18,6 +18,7 @@ from graphmend.transforms import (
     device_context,
     drop_guard,
     emit,
+    empty_guard,
     every_index,
     fullgraph,
     gradient_flags,
@@ -96,7 +97,18 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ),
     ("GM302", (keep_tensor.rewrite,)),
     ("GM303", (computed_index.rewrite,)),
-    ("GM401", (every_index.rewrite, *_MASKED, mask_index.rewrite, torch_form.rewrite, known_size.rewrite, *_SWITCHES)),
+    (
+        "GM401",
+        (
+            every_index.rewrite,
+            empty_guard.rewrite,
+            *_MASKED,
+            mask_index.rewrite,
+            torch_form.rewrite,
+            known_size.rewrite,
+            *_SWITCHES,
+        ),
+    ),
     ("GM402", (*_MASKED, *_SWITCHES)),
     ("GM403", (computed_index.rewrite,)),
     (

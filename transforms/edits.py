@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.finding import Span
 from graphmend.transforms.fix import TextEdit, Unmendable
 
 if TYPE_CHECKING:
@@ -77,6 +78,12 @@ def apply(text: str, edits: Iterable[TextEdit], source: Source) -> str:
         start, end = offset(edit.span.line - 1, edit.span.column), offset(edit.span.end_line - 1, edit.span.end_column)
         text = text[:start] + edit.text + text[end:]
     return text
+
+
+def delete(source: Source, statement: ast.stmt) -> TextEdit:
+    """Take out a statement that has its lines to itself and stands beside others."""
+    line, last = first_position(source, statement)[0], statement.end_lineno or statement.lineno
+    return TextEdit(Span(line, 0, last + 1, 0), "")
 
 
 def as_one(source: Source, node: ast.stmt, edits: Iterable[TextEdit]) -> TextEdit:

@@ -26,10 +26,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor, tensor_in
-from graphmend.transforms.bindings import alive, reads, writes
-from graphmend.transforms.edits import as_one, replace, replaceable, swap
+from graphmend.analysis.values import Tensor
+from graphmend.transforms.bindings import writes
+from graphmend.transforms.edits import as_one, delete, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.idle import Idle, NotIdleError, looked_for
 from graphmend.transforms.names import called, constant, method
 from graphmend.transforms.offer import offer, refuse
 
@@ -43,10 +44,6 @@ _DIFFERENCES = (
     "parameters of an index that the mask has nothing for get zeros for gradients instead of None",
     "the mask is taken to have no negative elements",
 )
-
-
-class _UnfitError(Exception):
-    """Why a loop does not have the form."""
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
@@ -68,7 +65,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         body = _Body(facts, loop, mask)
         _only_there(facts, hits, loop)
         uses = [] if numbers else body.numbers()
-    except _UnfitError as error:
+    except NotIdleError as error:
         return refuse(NAME, str(error))
     every = f"range({mask}.shape[0])"
     indices = every if numbers else f"[[index] for index in {every}]"
@@ -77,7 +74,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         source = facts.source
         inside = [
             *(swap(source, call, f"{body.index}[0]") for call in uses),
-            *(replace(source, [s], "pass\n") for s in body.skips),
+            *(delete(source, s) for s in body.skips),
         ]
         return [swap(source, value, indices), as_one(source, loop, inside)]
 
@@ -130,9 +127,9 @@ def _numbers(facts: FunctionFacts, found: ast.Call, value: ast.expr) -> bool:
             case ast.Call(func=ast.Attribute(attr="tolist"), args=[]) if as_tuple and flat and node is value:
                 return True
             case _:
-                raise _UnfitError("how the indices are kept is not known")
+                raise NotIdleError("how the indices are kept is not known")
     if as_tuple or node is not found:
-        raise _UnfitError("how the indices are kept is not known")
+        raise NotIdleError("how the indices are kept is not known")
     return False
 
 
@@ -140,7 +137,7 @@ def _only_there(facts: FunctionFacts, hits: str, loop: ast.For) -> None:
     """Only the loop may read the indices."""
     found = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == hits]
     if len(found) != 2 or loop.orelse:
-        raise _UnfitError(f"`{hits}` is read outside the loop as well")
+        raise NotIdleError(f"`{hits}` is read outside the loop as well")
 
 
 class _Body:
@@ -148,22 +145,19 @@ class _Body:
 
     def __init__(self, facts: FunctionFacts, loop: ast.For, mask: str) -> None:
         if not isinstance(loop.target, ast.Name):
-            raise _UnfitError("the loop unpacks its indices")
+            raise NotIdleError("the loop unpacks its indices")
         self._facts, self._loop, self._mask = facts, loop, mask
         self.index = loop.target.id
         self._names = {self.index}
-        self._empty: set[str] = set()
-        """Positions that were found in the mask under the index: there are none where it has nothing."""
-        self.skips: list[ast.stmt] = []
-        """What leaves an iteration because there are none."""
-        self._take(loop.body)
-        if not self._empty:
-            raise _UnfitError(f"the body does not look for positions in `{mask}`")
+        self._found = False
+        idle = Idle(facts, bind=self._bind)
+        idle.take(loop.body)
+        if not self._found:
+            raise NotIdleError(f"the body does not look for positions in `{mask}`")
         if any(mask in writes(s) for s in loop.body):
-            raise _UnfitError(f"`{mask}` changes in the loop")
-        bound = writes(*loop.body) | {self.index}
-        if lasting := [n for n in sorted(bound) if alive(facts, n, loop) or n in facts.before(loop)]:
-            raise _UnfitError(f"`{lasting[0]}` lives on from one iteration to the next, or behind the loop")
+            raise NotIdleError(f"`{mask}` changes in the loop")
+        idle.check_ends(loop, loop.body, [self.index])
+        self.skips = idle.skips
 
     def numbers(self) -> list[ast.expr]:
         """Where a tensor of one index is made a number, each as a whole."""
@@ -176,76 +170,28 @@ class _Body:
                 continue
             call = self._facts.parent(above) if above is not None else None
             if not (isinstance(above, ast.Attribute) and above.attr == "item" and isinstance(call, ast.Call)):
-                raise _UnfitError(f"`{self.index}` is used as a tensor")
+                raise NotIdleError(f"`{self.index}` is used as a tensor")
             found.append(call)
         return found
 
-    def _take(self, statements: list[ast.stmt]) -> None:
-        for statement in statements:
-            if any(isinstance(n, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)) for n in ast.walk(statement)):
-                raise _UnfitError("the body does more than compute")
-            match statement:
-                case ast.Pass() | ast.Continue() | ast.Expr(value=ast.Constant()):
-                    continue
-                case ast.Assign(targets=[ast.Name() | ast.Tuple() as target], value=value):
-                    self._bind(target, value)
-                case ast.AugAssign(target=ast.Name()):
-                    continue
-                case ast.If(test=test, body=[ast.Continue()], orelse=[]) if self._asks_if_empty(test):
-                    self._skip(statement)
-                case ast.If(test=test, body=body, orelse=orelse) if tensor_in(self._facts.value(test)) is None:
-                    self._take(body)
-                    self._take(orelse)
-                case ast.Expr(value=ast.Call(func=ast.Attribute(attr="index_add_"), args=[_, ast.Name(id=rows), *_])):
-                    self._stored(rows)
-                case (
-                    ast.Assign(targets=[ast.Subscript(value=ast.Name(), slice=where)])
-                    | ast.AugAssign(target=ast.Subscript(value=ast.Name(), slice=where))
-                ):
-                    first = where.elts[0] if isinstance(where, ast.Tuple) and where.elts else where
-                    self._stored(first.id if isinstance(first, ast.Name) else "")
-                case _:
-                    raise _UnfitError(f"`{ast.unparse(statement).splitlines()[0]}` may do something for every index")
-
-    def _bind(self, target: ast.expr, value: ast.expr) -> None:
-        names = [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
-        self._empty -= {*names}
+    def _bind(self, target: ast.expr, value: ast.expr) -> bool:
+        """Does an assignment take positions that the mask has under the index? Follows other names of the index."""
         if self._looks(value):
-            self._empty |= {*names}
-        if reads(value) & self._names and len(names) == 1 and not self._looks(value):
-            self._names |= {*names} if _selects(value, self._names) else set()
+            self._found = True
+            return True
+        if isinstance(target, ast.Name) and _selects(value, self._names):
+            self._names.add(target.id)
+        return False
 
     def _looks(self, value: ast.expr) -> bool:
-        """`torch.where(mask[index])`, or `mask[index].nonzero(as_tuple=True)`."""
-        match value:
-            case ast.Call(args=[place], keywords=[]) if called(self._facts, value, "torch.where"):
-                pass
-            case ast.Call(func=ast.Attribute(value=place, attr="nonzero")):
-                pass
-            case _:
-                return False
+        """`torch.where(mask[index])` and its like."""
+        place = looked_for(self._facts, value)
         if isinstance(place, ast.Call) and isinstance(place.func, ast.Attribute) and place.func.attr == "squeeze":
             place = place.func.value
         match place:
             case ast.Subscript(value=ast.Name(id=mask), slice=ast.Name(id=index)):
                 return mask == self._mask and index in self._names
         return False
-
-    def _asks_if_empty(self, test: ast.expr) -> bool:
-        """`rows.numel() == 0` and its like."""
-        match test:
-            case ast.Compare(left=count, ops=[ast.Eq()], comparators=[zero]) if constant(zero) == 0:
-                return bool(reads(count) & self._empty) and not reads(count) - self._empty - {"len"}
-        return False
-
-    def _skip(self, statement: ast.stmt) -> None:
-        if not replaceable(self._facts, [statement]):
-            raise _UnfitError("a statement shares its line with another one")
-        self.skips.append(statement)
-
-    def _stored(self, rows: str) -> None:
-        if rows not in self._empty:
-            raise _UnfitError("the body stores at positions that do not come from the mask")
 
 
 def _selects(value: ast.expr, names: set[str]) -> bool:

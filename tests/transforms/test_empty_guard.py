@@ -1,0 +1,108 @@
+"""The question whether any positions were found goes where nothing is done if there are none."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from judge import mend_text  # noqa: E402
+
+HEAD = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(5)])
+        self.gate = nn.Linear(4, 5)
+
+    def forward(self, x):
+        weights, chosen = torch.topk(self.gate(x).softmax(-1), 2)
+        mask = F.one_hot(chosen, num_classes=5).permute(2, 1, 0)
+        out = torch.zeros_like(x)
+"""
+
+BLOCK = """
+        for e in range(5):
+            layer = self.layers[e]
+            at, rows = torch.where(mask[e])
+            if rows.numel() > 0:
+                part = layer(x[rows]) * weights[rows, at, None]
+                out.index_add_(0, rows, part)
+        return out
+"""
+
+LEAVING = """
+        for e in range(5):
+            rows = mask[e].sum(0).nonzero(as_tuple=True)[0]
+            at, rows = torch.where(mask[e])
+            if rows.shape[0] == 0:
+                continue
+            part = self.layers[e](x[rows]) * weights[rows, at, None]
+            out[rows] += part
+        return out
+"""
+
+ONCE = """
+        at, rows = torch.where(mask[0])
+        if len(rows) != 0:
+            out[rows] = self.layers[0](x[rows])
+        return out * 2
+"""
+
+
+def module(text: str) -> Any:
+    made = types.ModuleType("experts")
+    exec(compile(text, "experts.py", "exec"), made.__dict__)
+    return made
+
+
+def rewrites(text: str) -> list[str]:
+    return [fix.rewrite for _, fix in mend_text(text).applied]
+
+
+@pytest.mark.parametrize("body", [BLOCK, LEAVING, ONCE], ids=["block", "leaving", "once"])
+def test_it_gives_the_same_without_the_question(body: str) -> None:
+    mended = mend_text(HEAD + body)
+    assert [fix.applicability for _, fix in mended.applied if fix.rewrite == "empty_guard"] == ["unsafe"]
+    torch.manual_seed(0)
+    plain = module(HEAD + body).Experts()
+    model = module(mended.source.text).Experts()
+    model.load_state_dict(plain.state_dict())
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    for count in (1, 7):
+        x = torch.randn(count, 4)
+        torch.testing.assert_close(compiled(x), plain(x))
+        torch.testing.assert_close(model(x), plain(x))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("out.index_add_(0, rows, part)", "out = out + part.sum()"),
+        ("out.index_add_(0, rows, part)", "out.index_add_(0, chosen[:, 0], part)"),
+        ("out.index_add_(0, rows, part)", "out.add_(1)"),
+        ("return out", "return out, part"),
+        ("rows.numel() > 0", "rows.numel() > 1"),
+        ("rows.numel() > 0", "rows.numel() > 0 and e > 2"),
+        ("layer = self.layers[e]", "layer = self.layers[e]; part = x"),
+        ("                part =", "                print(e)\n                part ="),
+    ],
+    ids=["rebound", "elsewhere", "in_place", "read", "more", "and_more", "from_before", "prints"],
+)
+def test_what_may_do_something_all_the_same_keeps_its_question(old: str, new: str) -> None:
+    text = HEAD + BLOCK.replace(old, new)
+    assert text != HEAD + BLOCK
+    assert "empty_guard" not in rewrites(text)
+
+
+def test_a_question_that_leaves_the_function_stays() -> None:
+    text = HEAD + ONCE.replace("if len(rows) != 0:", "if len(rows) == 0:\n            return x\n        if x.shape[0]:")
+    assert "empty_guard" not in rewrites(text)
