@@ -44,7 +44,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(files.read(path).text)
     except files.FileProblem as problem:
-        raise UsageError(f"{path}: the baseline {problem}") from None
+        raise UsageError(f"{path}: the baseline cannot be read: {problem}") from None
     except json.JSONDecodeError as error:
         raise UsageError(f"{path}: the baseline is not JSON (line {error.lineno}): {error.msg}") from None
     version = document.get("graphmend-baseline") if isinstance(document, dict) else None

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphmend.analysis import suppress
 from graphmend.analysis.check import Result, check
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
     from graphmend.transforms.mend import Mended
 
 
+class _Place(NamedTuple):
+    """What a file's folder is imported from, what its analysis may depend on, and the project that it belongs to."""
+
+    root: Path
+    near: Path
+    project: Path
+
+
 class Checker:
     """Checks files one after the other; modules that neighbours import are read once."""
 
@@ -42,6 +50,7 @@ class Checker:
         self.configurations = plan.configurations()
         self._projects: dict[Path, Project] = {}
         self._interpreters: dict[Path, Interpreter] = {}
+        self._places: dict[Path, _Place] = {}
 
     def check(self, path: Path) -> FileReport:
         """The report of a file on disk; a failure of ours is part of the report."""
@@ -158,14 +167,20 @@ class Checker:
         return mended.source
 
     def _project(self, path: Path, configuration: Configuration) -> Project:
-        root = package_root(path)
+        root, _, folder = self._place(path, configuration)
         if root not in self._projects:
-            folders = (_project_folder(root, configuration),)
-            self._projects[root] = Project(Environment(root, folders, self._interpreter(root), self.texts))
+            self._projects[root] = Project(Environment(root, (folder,), self._interpreter(root), self.texts))
         return self._projects[root]
 
+    def _place(self, path: Path, configuration: Configuration) -> _Place:
+        """Where a file belongs; asked once for each folder."""
+        if (known := self._places.get(path.parent)) is None:
+            root = package_root(path)
+            known = self._places[path.parent] = _Place(root, surroundings(path), _project_folder(root, configuration))
+        return known
+
     def _settings(self, path: Path, configuration: Configuration) -> Settings:
-        return configuration.settings(self._interpreter(package_root(path)).torch_version)
+        return configuration.settings(self._interpreter(self._place(path, configuration).root).torch_version)
 
     def _interpreter(self, root: Path) -> Interpreter:
         if root not in self._interpreters:
@@ -184,8 +199,7 @@ class Checker:
         """(name, stamp) of this check in the cache; None where it may not be used."""
         if not self.plan.cache or self.plan.mode != "check":
             return None
-        root = package_root(path)
-        near, project = surroundings(path), _project_folder(root, configuration)
+        root, near, project = self._place(path, configuration)
         # an installed package stands alone; what else is installed is in the interpreter's stamp
         around = self._cache.stamp((near,) if near != root else (root, project), self._interpreter(root))
         if around is None:

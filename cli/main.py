@@ -6,8 +6,10 @@ Each subcommand is a module with `add_arguments(parser)` and `run(args) -> statu
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -26,12 +28,23 @@ COMMANDS = {
 INTERRUPTED = 130
 CLOSED_PIPE = 141
 
+#: what the operating system says where a disk is full
+NO_ROOM = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
+
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, as every other failure does."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: {message}{self._nearest(message)} (see {self.prog} --help)\n")
+
+    def _nearest(self, message: str) -> str:
+        wrong = re.match(r"unrecognized arguments: (--[\w-]+)|argument COMMAND: invalid choice: '([^']*)'", message)
+        if wrong is None:
+            return ""
+        from graphmend.workspace.options import did_you_mean
+
+        return did_you_mean(wrong[1] or wrong[2], self._option_string_actions if wrong[1] else COMMANDS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,6 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return closed_pipe()
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            complain(f"the output cannot be written: {str(error.strerror).lower()}")
+            return 2
         if os.environ.get("GRAPHMEND_DEBUG"):
             raise
         complain(internal_error(error))

@@ -26,7 +26,8 @@ def importers(checked: Sequence[Path]) -> list[Path]:
     wanted = {_stem(path) for path in checked}
     known = {str(path) for path in checked}
     found: list[Path] = []
-    for folder in dict.fromkeys(map(surroundings, checked)):
+    one_each = {path.parent: path for path in checked}.values()
+    for folder in dict.fromkeys(map(surroundings, one_each)):
         files = list(_python_files(folder))
         if len(files) <= _MOST_FILES:
             found += (Path(path) for path in files if path not in known and _imports(path, str(folder), wanted))
@@ -52,6 +53,8 @@ def _python_files(folder: Path) -> Iterator[str]:
 
 def _imports(path: str, folder: str, wanted: set[str]) -> bool:
     try:
+        if not os.path.isfile(path):
+            return False  # reading a pipe may never end
         with open(path, "rb") as file:
             data = file.read()
     except OSError:

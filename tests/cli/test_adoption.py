@@ -98,7 +98,7 @@ def test_writing_a_part_of_a_baseline_keeps_the_rest(run: Run, found: Found, fol
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (None, "the baseline no such file or directory"),
+        (None, "the baseline cannot be read: no such file or directory"),
         ("{", "the baseline is not JSON (line 1)"),
         ("[]", "is not a baseline of graphmend"),
         ('{"graphmend-baseline": 99}', "written by a newer graphmend (format 99, known 1)"),

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -167,6 +168,52 @@ def test_paths_given_twice_and_links_in_circles(run: Run, folder: Path, fake: li
     outcome = run("check", "a", "a/m.py", ".", "--output-format", "json")
     assert items(outcome.out) == [("GM101", 1)]
     assert fake == [str(folder / "a" / "m.py")]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX's")
+def test_pipe_in_a_folder_is_not_read(run: Run, folder: Path) -> None:
+    (folder / "m.py").write_text("BREAK\n")
+    os.mkfifo(folder / "pipe.py")
+    assert run("check", "--output-format", "concise").status == 1
+
+
+def test_file_that_vanishes_during_the_run(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from graphmend.cli import check
+
+    for name in ("a.py", "b.py"):
+        (folder / name).write_text("BREAK\n")
+
+    def found_before(*arguments: Any, **options: Any) -> Any:
+        found = discover(*arguments, **options)
+        (folder / "a.py").unlink()
+        return found
+
+    discover = check.discover
+    monkeypatch.setattr(check, "discover", found_before)
+    outcome = run("check", "--output-format", "concise")
+    assert outcome.status == 2
+    assert outcome.out.startswith("b.py:1:1: GM101")
+    assert outcome.err == f"graphmend: {folder / 'a.py'}: no such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [(["chekc"], "did you mean `check`?"), (["check", "--slect", "GM1"], "did you mean `--select`?")],
+)
+def test_mistyped_words(run: Run, folder: Path, words: list[str], question: str) -> None:
+    outcome = run(*words)
+    assert outcome.status == 2
+    assert question in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_output_without_room_is_one_line(folder: Path) -> None:
+    command = [sys.executable, "-m", "graphmend", "rule", "--all"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, cwd=folder, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "graphmend: the output cannot be written: no space left on device\n"
 
 
 def test_folder_without_python_is_said(run: Run, folder: Path) -> None:
