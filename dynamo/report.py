@@ -139,6 +139,8 @@ class TargetReport:
     breaks: tuple[Break, ...] = ()
     known: int = 0
     """How many more breaks there are that a baseline knows."""
+    cuts: tuple[Break | None, ...] = ()
+    """For each graph the break that ended it; None where its function ended."""
     executed: Lines = field(default_factory=Lines)
     traced: Lines = field(default_factory=Lines)
     recompiles: tuple[Recompile, ...] = ()
@@ -201,6 +203,8 @@ def _lines(data: Mapping[str, Any]) -> Lines:
 
 def _target(data: Mapping[str, Any]) -> TargetReport:
     comparison, times = data.get("comparison"), data.get("times")
+    breaks = tuple(break_(b) for b in data.get("breaks", ()))
+    places = {(b.path, b.span.line, b.gb_type): b for b in reversed(breaks)}
     return TargetReport(
         name=data["name"],
         status=data["status"],
@@ -213,7 +217,8 @@ def _target(data: Mapping[str, Any]) -> TargetReport:
         device=data.get("device", ""),
         graphs=data.get("graphs", 0),
         ops=tuple(data.get("ops", ())),
-        breaks=tuple(break_(b) for b in data.get("breaks", ())),
+        breaks=breaks,
+        cuts=tuple(None if cut is None else places.get(tuple(cut)) for cut in data.get("cuts", ())),
         executed=_lines(data.get("executed", {})),
         traced=_lines(data.get("traced", {})),
         recompiles=tuple(

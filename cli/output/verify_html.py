@@ -33,7 +33,8 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 .graph { background: var(--graph); color: #fff; border-radius: 4px; min-width: 1.6rem; padding: 0 .3rem; text-align:
 center;
   line-height: 2rem; font-size: 12px; overflow: hidden; }
-.cut { flex: 0 0 3px; margin: -.2rem .3rem; background: var(--cut); border-radius: 2px; }
+.cut { flex: 0 0 1.3rem; margin: -.2rem .2rem; color: var(--cut); text-align: center; line-height: 2.4rem;
+  font-size: 12px; font-weight: bold; border-left: 3px solid; }
 .none { border: 1px dashed var(--line); flex: 1; text-align: center; line-height: 2rem; color: var(--soft); }
 .break { border-left: 3px solid var(--cut); padding: .1rem 0 .1rem .8rem; margin: .7rem 0; }
 mark { background: none; color: inherit; text-decoration: underline wavy var(--cut); text-underline-offset: 3px; }
@@ -119,11 +120,11 @@ def _outcome(target: TargetReport) -> Iterator[str]:
         yield f'<p class="bad">breaks in {places} place{"s" * (places != 1)}{known}, {graphs}</p>'
     else:
         yield f'<p class="good">no graph break{known}, {graphs}</p>'
-    yield from _strip(target.ops)
+    yield from _strip(target)
     for note in target.notes:
         yield f"<p class=soft>{escape(note)}</p>"
-    for item in target.breaks:
-        yield from _break(item)
+    for number, item in enumerate(target.breaks, 1):
+        yield from _break(item, number)
     yield from _recompiles(target.recompiles)
 
 
@@ -138,24 +139,40 @@ def _recompiles(recompiles: Sequence[Recompile]) -> Iterator[str]:
     yield "</ul>"
 
 
-def _strip(ops: Sequence[int]) -> Iterator[str]:
-    """The graphs side by side, as wide as they have operations."""
-    if not ops:
+def _strip(target: TargetReport) -> Iterator[str]:
+    """The graphs side by side, as wide as they have operations; the break that cuts them is named by its number."""
+    if not target.ops:
         yield '<div class="strip"><div class="none">no graph: everything ran eagerly</div></div>'
         return
-    cells = (
-        f'<div class="graph" style="flex: {max(count, 1)} 1 0" title="graph {number}: {count} operations">{count}</div>'
-        for number, count in enumerate(ops, 1)
-    )
-    yield '<div class="strip">' + '<div class="cut"></div>'.join(cells) + "</div>"
+    cells = []
+    for number, count in enumerate(target.ops, 1):
+        title = f"graph {number}: {count} operations"
+        cells.append(f'<div class="graph" style="flex: {max(count, 1)} 1 0" title="{title}">{count}</div>')
+        if number < len(target.ops):
+            cells.append(_cut(target, number - 1))
+    yield '<div class="strip">' + "".join(cells) + "</div>"
 
 
-def _break(item: Break) -> Iterator[str]:
-    place = f"{relative(item.path)}:{item.span.line}:{item.span.column + 1}"
+def _cut(target: TargetReport, graph: int) -> str:
+    item = target.cuts[graph] if graph < len(target.cuts) else None
+    if item is None:
+        return '<div class="cut"></div>'
+    number = target.breaks.index(item) + 1 if item in target.breaks else ""  # a baseline takes known ones away
+    title = f"{_place(item)}: {item.source.strip()}: {item.reason}"
+    return f'<div class="cut" title="{escape(title)}">{number}</div>'
+
+
+def _place(item: Break) -> str:
+    return f"{relative(item.path)}:{item.span.line}:{item.span.column + 1}"
+
+
+def _break(item: Break, number: int | None = None) -> Iterator[str]:
     name = f"{item.gb_id} {item.gb_type}" if item.gb_id else item.gb_type
     times = f", {item.count} times" if item.count > 1 else ""
+    which = f"{number} " if number is not None else ""
     yield '<div class="break">'
-    yield f"<div><code>{escape(place)}</code> <b>{escape(name)}</b>: {EFFECTS[item.kind]}{times}</div>"
+    yield f"<div><b class=bad>{which}</b><code>{escape(_place(item))}</code> <b>{escape(name)}</b>:"
+    yield f"{EFFECTS[item.kind]}{times}</div>"
     yield f"<pre>{_source(item)}</pre>"
     yield f"<div>{escape(item.reason)}</div>"
     if item.hints:

@@ -80,6 +80,7 @@ def target_item(target: TargetReport) -> dict[str, Any]:
         "graphs": target.graphs,
         "graph_breaks": target.graph_breaks,
         "ops": list(target.ops),
+        "cuts": [target.breaks.index(item) if item in target.breaks else None for item in target.cuts],
         "breaks": [break_item(item) for item in target.breaks],
         "known_breaks": target.known,
         "recompiles": [_recompile(item) for item in target.recompiles],

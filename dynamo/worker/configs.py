@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -77,6 +78,16 @@ def text_for(parameter: inspect.Parameter, use: Use, target: Target, module: Mod
     name, value = found
     arguments = _arguments(value, module, level, DEEPEST)
     return None if arguments is None else f"{name}({', '.join(f'{n}={v}' for n, v in arguments.items())})"
+
+
+def others(parameter: inspect.Parameter, use: Use, target: Target, module: ModuleType) -> Iterator[str]:
+    """Every other configuration of the file, small: an annotation may name the one of the whole model."""
+    found = _config_class(parameter, use, target, module)
+    for name, value in list(vars(module).items()) if found is not None else ():
+        if is_config(value) and found is not None and value is not found[1] and not issubclass(value, torch.nn.Module):
+            arguments = _arguments(value, module, LEVELS[0], DEEPEST) if name == value.__name__ else None
+            if arguments:
+                yield f"{name}({', '.join(f'{n}={v}' for n, v in arguments.items())})"
 
 
 def _arguments(value: type, module: ModuleType, level: str, deepest: int) -> dict[str, str] | None:

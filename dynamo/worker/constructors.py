@@ -20,25 +20,49 @@ from .usage import Use
 _WAYS: tuple[dict[str, int], ...] = ({}, {"dim": 8, "heads": 1}, {"dim": 64, "heads": 4})
 
 
+_VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
 def texts(target: Target, module: ModuleType) -> Iterator[str]:
     """Source texts that make the object to call."""
     name = target.name.partition(".")[0]
     if target.kind != "class":
         yield name
         return
-    constructor = target.value.__init__
+    constructor = _constructor(target.value)
     try:
         parameters = list(inspect.signature(constructor).parameters.values())[1:]
     except (TypeError, ValueError):
         parameters = []
     found = reading.uses(constructor, target.value, (), of_tensors=False)
     seen = set()
-    for level in configs.LEVELS:
-        for small in _WAYS if level == configs.LEVELS[0] else _WAYS[:1]:
-            text = _call(name, parameters, found, target, module, small, level)
-            if text not in seen:
-                seen.add(text)
-                yield text
+    for text in _each(name, parameters, found, target, module):
+        if text not in seen:
+            seen.add(text)
+            yield text
+
+
+def _constructor(value: type) -> Any:
+    """The constructor that tells its parameters: one that hands on whatever it gets stands for its base's."""
+    for base in value.__mro__:
+        found = vars(base).get("__init__")
+        code = getattr(found, "__code__", None)
+        if code is not None and (code.co_argcount + code.co_kwonlyargcount > 1 or not code.co_flags & _VARIADIC):
+            return found
+    return value.__init__  # type: ignore[misc]
+
+
+def _each(
+    name: str, parameters: list[inspect.Parameter], found: dict[str, Use], target: Target, module: ModuleType
+) -> Iterator[str]:
+    small, *levels = configs.LEVELS
+    for sizes in _WAYS:
+        yield _call(name, parameters, found, target, module, sizes, small, {})
+    for parameter in parameters:
+        for other in configs.others(parameter, found.get(parameter.name, Use()), target, module):
+            yield _call(name, parameters, found, target, module, {}, small, {parameter.name: other})
+    for level in levels:
+        yield _call(name, parameters, found, target, module, {}, level, {})
 
 
 def _call(
@@ -49,12 +73,13 @@ def _call(
     module: ModuleType,
     small: dict[str, int],
     level: str,
+    given: dict[str, str],
 ) -> str:
     arguments: list[str] = []
     by_position = True
     for parameter in parameters:
         use = found.get(parameter.name, Use())
-        text = _argument(parameter, use, target, module, small, level)
+        text = given.get(parameter.name) or _argument(parameter, use, target, module, small, level)
         by_position = by_position and text is not None and parameter.kind is not parameter.KEYWORD_ONLY
         if text is not None:
             bare = by_position or parameter.kind is parameter.VAR_POSITIONAL

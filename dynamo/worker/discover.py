@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -131,7 +131,7 @@ def has_forward(value: type) -> bool:
 
 
 def _used_in_constructors(module: ModuleType, names: set[str]) -> set[str]:
-    """Classes that another class of the file calls."""
+    """Classes that another class of the file makes or hands on."""
     try:
         tree = ast.parse("".join(linecache.getlines(module.__file__ or "")))
     except (SyntaxError, ValueError):
@@ -139,7 +139,22 @@ def _used_in_constructors(module: ModuleType, names: set[str]) -> set[str]:
     used = set()
     for definition in ast.walk(tree):
         if isinstance(definition, ast.ClassDef):
-            for node in ast.walk(definition):
-                if isinstance(node, ast.Name) and node.id in names and node.id != definition.name:
-                    used.add(node.id)
+            used |= {name for name in _names(definition.body) if name in names and name != definition.name}
     return used
+
+
+def _names(node: Any) -> Iterator[str]:
+    """The names that code uses; those in annotations, and in questions what an object is, make nothing."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _names(item)
+    elif isinstance(node, ast.Name):
+        yield node.id
+    elif (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass")
+    ):
+        yield from _names(node.args[:1])
+    elif isinstance(node, ast.AST):
+        for field, value in ast.iter_fields(node):
+            if field not in ("annotation", "returns"):
+                yield from _names(value)

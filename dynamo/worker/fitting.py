@@ -149,7 +149,8 @@ class Finder:
                 if self.again or any(self._fits(example, run) for run in runs):
                     return fit, runs
                 raised = next(r.raised for r in runs if r.raised is not None)
-            tried.append(f"{example.text}: {describe(raised, self.contains)}")
+            said = describe(raised, self.contains)
+            tried.append(said if isinstance(raised, Unusable) else f"{_shortened(example.text)}: {said}")
             if example.declared:
                 name, origin = self.target.name, example.origin
                 raise Unusable(f"{name} does not run on its declared inputs ({origin}): {tried[-1]}")
@@ -174,6 +175,10 @@ class Finder:
             return False
         path = trace.tb_frame.f_code.co_filename
         return self.contains(path) and positions.raises(path, trace.tb_lineno)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 160 else f"{text[:80]}...{text[-77:]}"
 
 
 def nothing_fits(target: Target, tried: list[str]) -> str:

@@ -63,6 +63,9 @@ class Recorder:
         self.events: list[Event] = []
         self.traced: dict[str, set[int]] = {}
         self.graphs: list[int] = []
+        self.cuts: list[Any] = []
+        """For each graph the break that ended it, as [file, line, type]; None where the frame ended."""
+        self._cut: Any = None
         self.recompiles: list[dict[str, Any]] = []
         self.missing: list[str] = []
         self._ids = _ids()
@@ -70,6 +73,8 @@ class Recorder:
 
     def backend(self, graph: Any, inputs: Any, **_: Any) -> Any:
         """Counts a graph's operations and runs it as it is."""
+        self.cuts.append(self._cut)
+        self._cut = None
         self.graphs.append(sum(n.op in ("call_function", "call_method", "call_module") for n in graph.graph.nodes))
         return graph.forward
 
@@ -166,6 +171,8 @@ class Recorder:
         message = str(getattr(inner, "msg", None) or inner)
         explanation = _EXPLANATION.search(message)
         place = next((f for f in reversed(stack) if self.in_project(f["file"])), stack[-1])
+        if kind == "break":
+            self._cut = [place["file"], place["span"][0], kind_of_break]
         self.events.append(
             {
                 "kind": kind,

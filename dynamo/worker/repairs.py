@@ -128,6 +128,20 @@ def _scalar(combination: Combination, found: re.Match[str]) -> Iterator[Combinat
             yield {**combination, name: value.like(())}
 
 
+def _one_example(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """Cannot handle batch sizes > 1 if no padding token is defined"""
+    return _each(combination, lambda t: t.like((1, *t.shape[1:])) if t.shape and t.shape[0] != 1 else None)
+
+
+def _one_number(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """All examples must have the same number of <eos> tokens: 1 and 2 are what most tokenizers call it"""
+    for number in (1, 2):
+        yield from _each(
+            combination,
+            lambda t, number=number: Tensor("int", t.shape, number + 1, number) if t.kind == "int" else None,  # type: ignore[misc]
+        )
+
+
 def _floats(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """expected scalar type Float but found Long"""
     return _each(combination, lambda t: Tensor("float", t.shape) if t.kind != "float" else None)
@@ -147,6 +161,8 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
 )
 
 _GUESSES: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combination]]], ...] = (
+    (r"batch sizes? ?(?:>|larger|greater|other than 1)", _one_example),
+    (r"<eos>|index -1 is out of bounds for dimension \d+ with size 0", _one_number),
     (r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", _broadcast),
     (r"Dimension out of range|too many indices for tensor", _more_rank),
     (r"cannot be converted to Scalar|Boolean value of Tensor with more than one|only one element tensors", _scalar),

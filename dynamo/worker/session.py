@@ -158,6 +158,7 @@ class Session:
         self.answer.update(
             graphs=len(graphs),
             ops=graphs,
+            cuts=recorder.cuts[: len(graphs)],
             breaks=once_each(recorder.events),
             traced={path: lines.ranges(found) for path, found in traced.items()},
             recompiles=recorder.recompiles,
