@@ -3,8 +3,8 @@
 `torch._dynamo.config.capture_scalar_outputs` and `capture_dynamic_output_shape_ops` keep `x.item()`, `x.nonzero()` and
 the like in the graph. Switched on for everything they turn some breaks into errors (`GuardOnDataDependentSymNode`, a
 backend that cannot go on). Here each frame is compiled with them; one that does not compile so is compiled with one of
-them, and in the end without, as if nothing had been switched. Nothing of a frame has run when it is compiled, so
-nothing runs twice.
+them, and in the end without, as if nothing had been switched. What small inputs decide is taken as known (`known`).
+Nothing of a frame has run when it is compiled, so nothing runs twice.
 
 Measured on torch 2.13.0. Elsewhere, or where a part of Dynamo is missing, `install` does nothing and says so.
 """
@@ -16,8 +16,6 @@ from types import CodeType
 from typing import Any
 
 import torch
-
-from . import known
 
 _NEEDED = (2, 13)
 _SCALARS, _SHAPES = "capture_scalar_outputs", "capture_dynamic_output_shape_ops"
@@ -33,27 +31,31 @@ failed: dict[CodeType, tuple[int, str]] = {}
 
 def install() -> bool:
     """From now on frames are compiled with the switches where that holds. False where this torch is not known."""
+    if tuple(map(int, torch.__version__.split(".")[:2])) < _NEEDED:
+        return False
     try:
         from torch._dynamo import config
         from torch._dynamo.convert_frame import ConvertFrame
+
+        from . import known
     except ImportError:
         return False
-    if tuple(map(int, torch.__version__.split(".")[:2])) < _NEEDED or not all(hasattr(config, s) for s in _RUNGS[0]):
+    if not all(hasattr(config, s) for s in _RUNGS[0]):
         return False
     original = ConvertFrame.__call__
     known.install()
     if not hasattr(original, "__wrapped__"):
-        ConvertFrame.__call__ = _with_switches(original, config)  # type: ignore[method-assign]
+        ConvertFrame.__call__ = _with_switches(original, config, known.known)  # type: ignore[method-assign]
     return True
 
 
-def _with_switches(original: Any, config: Any) -> Any:
+def _with_switches(original: Any, config: Any, known: Any) -> Any:
     @functools.wraps(original)
     def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         rung, _ = failed.get(frame.f_code, (0, ""))
         while _RUNGS[rung]:
             try:
-                with config.patch(dict.fromkeys(_RUNGS[rung], True)), known.known(frame.f_code) as attempt:
+                with config.patch(dict.fromkeys(_RUNGS[rung], True)), known(frame.f_code) as attempt:
                     result = original(self, frame, *args, **kwargs)
             except Exception as error:  # where the switches are not its cause it comes again, from below
                 rung += 1
