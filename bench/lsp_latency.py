@@ -4,7 +4,11 @@ Statements are typed, a character at a time, into the middle of a long model fil
 pulls diagnostics, or (second mode) waits for those that are published for that version. Servers take turns in one run,
 so that what else the machine does meets all of them.
 
-    python bench/lsp_latency.py [--file FILE] [--characters N] [--server NAME ...] [--json]
+    python bench/lsp_latency.py [--file FILE] [--characters N] [--server NAME ...] [--peers BIN] [--long] [--json]
+
+`ruff`, `pylsp` and `jedi-language-server` are measured where they are found: in BIN, beside this interpreter or on the
+path. They are peers to compare with and no dependencies; `pip install python-lsp-server jedi-language-server` in an
+environment of their own is enough.
 """
 
 from __future__ import annotations
@@ -61,17 +65,19 @@ TYPED = """
 """
 
 
-def servers() -> dict[str, list[str]]:
-    """The command of each server that is installed."""
-    bin_ = Path(sys.executable).parent
+def servers(peers: Path | None = None) -> dict[str, list[str]]:
+    """The command of each server that is installed; the others are named."""
+    folders = [*([str(peers)] if peers else []), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     found = {
         "graphmend": [sys.executable, "-m", "graphmend", "server"],
         "nothing (pygls)": [sys.executable, "-c", NOTHING],
     }
     for name, program, *arguments in (("ruff", "ruff", "server"), ("pylsp", "pylsp"), ("jedi", "jedi-language-server")):
-        path = shutil.which(program, path=f"{bin_}{os.pathsep}{os.environ.get('PATH', '')}")
+        path = shutil.which(program, path=os.pathsep.join(folders))
         if path:
             found[name] = [path, *arguments]
+        else:
+            print(f"{name} is left out: there is no {program}", file=sys.stderr)
     return found
 
 
@@ -82,6 +88,8 @@ class Times:
     initialize: float = 0.0
     first: float = 0.0
     keys: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+    """What the server's process had used after each key."""
     memory: float = 0.0
     timeouts: int = 0
 
@@ -158,6 +166,14 @@ class Client:
         except (OSError, StopIteration):
             return 0.0
 
+    def processor(self) -> float:
+        """Processor time that the server's process has used; 0 where the system does not say."""
+        try:
+            threads = Path(f"/proc/{self.process.pid}/task").iterdir()
+            return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+        except (OSError, ValueError, IndexError):
+            return 0.0
+
     def end(self) -> None:
         try:
             self.ask("shutdown", None)
@@ -211,6 +227,7 @@ class Run:
         self._client.notify("textDocument/didChange", {"textDocument": identifier, "contentChanges": [change]})
         self._wait()
         self.times.keys.append(time.perf_counter() - begin)
+        self.times.processor.append(self._client.processor())
 
     def end(self) -> Times:
         self.times.memory = self._client.memory()
@@ -232,10 +249,12 @@ def middle(text: str) -> int:
     return next(n for n in range(begin + 1, len(lines)) if lines[n].startswith("        return "))
 
 
-def measure(chosen: dict[str, list[str]], path: Path, text: str, characters: int, pull: bool) -> dict[str, Times]:
-    """Every server types the same keys, each key in turn."""
+def measure(
+    chosen: dict[str, list[str]], path: Path, text: str, line: int, characters: int, pull: bool
+) -> dict[str, Times]:
+    """Every server types the same keys before the same line, each key in turn."""
     runs = {name: Run(command, path, text, pull) for name, command in chosen.items()}
-    line, column = middle(text), 0
+    column = 0
     for run in runs.values():
         run.type(line, 0, "\n")
     for key in (TYPED * (characters // len(TYPED) + 1))[:characters]:
@@ -258,6 +277,7 @@ def row(times: Times) -> dict[str, float]:
         "p50": statistics.median(keys) * 1e3,
         "p95": quantile(keys, 0.95) * 1e3,
         "max": max(keys) * 1e3,
+        "processor": (times.processor[-1] - times.processor[0]) / len(keys) * 1e3,
         "MiB": times.memory,
     }
 
@@ -270,22 +290,25 @@ def main() -> int:
     parser.add_argument("--characters", type=int, default=len(TYPED))
     parser.add_argument("--server", action="append", help="only this one; may be repeated")
     parser.add_argument("--long", action="store_true", help="also in a file ten times as long")
+    parser.add_argument("--peers", type=Path, help="a folder with the programs of other servers")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     file = args.file or _longformer()
     if file is None:
         print("needs --file, or transformers installed", file=sys.stderr)
         return 2
-    chosen = {name: command for name, command in servers().items() if not args.server or name in args.server}
+    chosen = {name: command for name, command in servers(args.peers).items() if not args.server or name in args.server}
     results = []
     text = file.read_text("utf-8")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / file.name
-        texts = [("", text), (" x10", text + "\n\n".join(["", *[_renamed(text, n) for n in range(9)]]))]
-        for times_longer, content in texts[: 1 + args.long]:
+        before = "".join(f"{_renamed(text, n)}\n\n" for n in range(4))
+        after = "".join(f"\n\n{_renamed(text, n)}" for n in range(4, 9))
+        texts = [("", text, 0), (" x10", before + text + after, before.count("\n"))]  # typed into the same function
+        for times_longer, content, above in texts[: 1 + args.long]:
             path.write_text(content, encoding="utf-8")
             for mode in ("pull", "publish"):
-                measured = measure(chosen, path, content, args.characters, mode == "pull")
+                measured = measure(chosen, path, content, above + middle(text), args.characters, mode == "pull")
                 results += [{"server": name, "mode": mode + times_longer, **row(t)} for name, t in measured.items()]
     if args.json:
         print(json.dumps(results, indent=1))
@@ -307,7 +330,7 @@ def _longformer() -> Path | None:
 
 
 def _print(results: list[dict[str, Any]]) -> None:
-    columns = ("initialize", "first", "p50", "p95", "max", "MiB")
+    columns = ("initialize", "first", "p50", "p95", "max", "processor", "MiB")
     print(f"{'server':<18}{'mode':<12}" + "".join(f"{c:>12}" for c in columns) + "   (ms)")
     for result in results:
         print(f"{result['server']:<18}{result['mode']:<12}" + "".join(f"{result[c]:>12.1f}" for c in columns))

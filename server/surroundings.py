@@ -9,8 +9,9 @@ import contextlib
 import json
 import logging
 import os
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,14 @@ Findings = dict[str, list[dict[str, Any]]]
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); from graphmend.cli.main import main; sys.exit(main())"
 )
+
+_KEPT = ("code", "filename", "message", "severity", "location", "end_location")
+
+#: What stands around the items of an array.
+_BETWEEN = re.compile(r"[\s,\[\]]*")
+
+#: Items that are read before anything else gets its turn.
+_AT_A_TIME = 50
 
 #: Changes come in bursts (a checkout, a "save all"); one check answers them all.
 _SETTLE = 0.5
@@ -114,17 +123,31 @@ async def _check(folder: Path, options: tuple[str, ...]) -> list[dict[str, Any]]
     )
     try:
         output, errors = await process.communicate()
-        items = json.loads(output) if process.returncode == 0 else None
-    except ValueError:
-        items = None
+        if process.returncode == 0:
+            return [item async for item in _items(output.decode("utf-8", "replace"))]
+    except ValueError as error:
+        errors = str(error).encode()
     finally:
         if process.returncode is None:
             process.kill()
-    if not isinstance(items, list):
-        last = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no reason given"]
-        log.warning("the files below %s could not be checked: %s", folder, last[0])
-        return []
-    return items
+    last = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no reason given"]
+    log.warning("the files below %s could not be checked: %s", folder, last[0])
+    return []
+
+
+async def _items(text: str) -> AsyncIterator[dict[str, Any]]:
+    """The items of an array, read one by one: of a large folder they are many megabytes, and somebody types meanwhile.
+    Of each only what a diagnostic needs is kept."""
+    decoder, end = json.JSONDecoder(), len(text)
+    place = _BETWEEN.match(text).end()  # type: ignore[union-attr]
+    number = 0
+    while place < end:
+        item, place = decoder.raw_decode(text, place)
+        yield {name: item[name] for name in _KEPT}
+        place = _BETWEEN.match(text, place).end()  # type: ignore[union-attr]
+        number += 1
+        if number % _AT_A_TIME == 0:
+            await asyncio.sleep(0)
 
 
 def _nicely() -> dict[str, Any]:
