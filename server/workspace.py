@@ -5,8 +5,10 @@ https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/spe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -14,14 +16,11 @@ from pygls.lsp.server import LanguageServer
 from graphmend.analysis.finding import Span
 from graphmend.server import convert, diagnostics
 from graphmend.server.protocol import Json
+from graphmend.server.publish import NOTHING
 from graphmend.server.session import Session
 from graphmend.server.surroundings import Surroundings
 
-T = TypeVar("T")
-
 _BATCH = 100
-
-Report = types.WorkspaceFullDocumentDiagnosticReport | types.WorkspaceUnchangedDocumentDiagnosticReport
 
 
 class Workspace:
@@ -30,7 +29,8 @@ class Workspace:
     def __init__(self, server: LanguageServer, session: Session) -> None:
         self._server = server
         self._session = session
-        self._made: dict[str, tuple[list[dict[str, Any]], list[types.Diagnostic], str]] = {}
+        self._made: dict[str, tuple[list[dict[str, Any]], Json, str]] = {}
+        self._publishing: asyncio.Task[None] | None = None
         self._published: set[str] = set()
         self.surroundings = Surroundings(self._changed)
 
@@ -47,50 +47,55 @@ class Workspace:
 
     def register(self) -> None:
         @self._server.feature(types.WORKSPACE_DIAGNOSTIC)
-        async def pull(params: types.WorkspaceDiagnosticParams) -> types.WorkspaceDiagnosticReport:
+        async def pull(params: types.WorkspaceDiagnosticParams) -> Json:
             await self.surroundings.ready()
-            reports = list(self._reports({p.uri: p.value for p in params.previous_result_ids}))
-            if params.partial_result_token is None:
-                return types.WorkspaceDiagnosticReport(items=reports)
-            for batch in _batches(reports, _BATCH):
-                partial = types.WorkspaceDiagnosticReportPartialResult(items=batch)
-                self._server.protocol.notify(
-                    types.PROGRESS, types.ProgressParams(token=params.partial_result_token, value=partial)
-                )
-            return types.WorkspaceDiagnosticReport(items=[])
+            known = {previous.uri: previous.value for previous in params.previous_result_ids}
+            reports: list[str] = []
+            async for report in self._reports(known):
+                reports.append(report)
+                if params.partial_result_token is not None and len(reports) == _BATCH:
+                    self._send_part(params.partial_result_token, reports)
+            if params.partial_result_token is not None and reports:
+                self._send_part(params.partial_result_token, reports)
+            return _report(reports)
 
     def of(self, path: str) -> Json:
         """The diagnostics of a file that is not open."""
-        return self._session.client.encode(self._of(path)[0])
+        return self._of(path)[0]
 
-    def _reports(self, known: dict[str, str]) -> Iterable[Report]:
+    def _send_part(self, token: types.ProgressToken, reports: list[str]) -> None:
+        part = Json(f'{{"token": {json.dumps(token)}, "value": {_report(reports)}}}')
+        self._server.protocol.notify(types.PROGRESS, part)
+        reports.clear()
+
+    async def _reports(self, known: dict[str, str]) -> AsyncIterator[str]:
         """A report for each file with findings that is not open, and for each that has none any more."""
         left = dict(known)
-        for path in self.surroundings.findings:
+        for path in list(self.surroundings.findings):
             uri = convert.uri_of(path)
             if self._session.documents.by_path(path) is not None:
                 left.pop(uri, None)
                 continue
             found, result_id = self._of(path)
+            about = f'"uri": {json.dumps(uri)}, "version": null, "resultId": "{result_id}"'
             if left.pop(uri, None) == result_id:
-                yield types.WorkspaceUnchangedDocumentDiagnosticReport(uri=uri, result_id=result_id)
+                yield f'{{"kind": "unchanged", {about}}}'
             else:
-                yield types.WorkspaceFullDocumentDiagnosticReport(uri=uri, items=found, result_id=result_id)
-        nothing = self._result_id([])
+                yield f'{{"kind": "full", {about}, "items": {found}}}'
+            await asyncio.sleep(0)  # thousands of files are read here, and somebody types meanwhile
+        nothing = convert.result_id(NOTHING)
         for uri, result_id in left.items():
             if result_id != nothing and self._session.documents.get(uri) is None:
-                yield types.WorkspaceFullDocumentDiagnosticReport(uri=uri, items=[], result_id=nothing)
+                about = f'"uri": {json.dumps(uri)}, "version": null, "resultId": "{nothing}"'
+                yield f'{{"kind": "full", {about}, "items": []}}'
 
-    def _of(self, path: str) -> tuple[list[types.Diagnostic], str]:
+    def _of(self, path: str) -> tuple[Json, str]:
         items = self.surroundings.findings.get(path, [])
         made = self._made.get(path)
         if made is None or made[0] is not items:
-            found = self._diagnostics(path, items)
-            made = self._made[path] = items, found, self._result_id(found)
+            found = self._session.client.encode(self._diagnostics(path, items))
+            made = self._made[path] = items, found, convert.result_id(found)
         return made[1], made[2]
-
-    def _result_id(self, found: list[types.Diagnostic]) -> str:
-        return convert.result_id(self._session.client.encode(found))
 
     def _diagnostics(self, path: str, items: list[dict[str, Any]]) -> list[types.Diagnostic]:
         lines = self._session.lines_of(path)
@@ -118,12 +123,23 @@ class Workspace:
         if self._session.client.capabilities.pull_diagnostics:
             self._session.client.refresh()
             return
-        now = set(self.surroundings.findings)
-        for path in self._published | now:
-            if self._session.documents.by_path(path) is None:
-                self._session.client.publish(convert.uri_of(path), None, self.of(path))
-        self._published = now
+        if self._publishing is None:
+            self._publishing = self._session.spawn(self._publish())
+
+    async def _publish(self) -> None:
+        """Sends what was found, to clients that do not pull; begins again where files were checked meanwhile."""
+        try:
+            sent: object = None
+            while sent is not self.surroundings.findings:
+                sent = now = self.surroundings.findings
+                for path in self._published | now.keys():
+                    if self._session.documents.by_path(path) is None:
+                        self._session.client.publish(convert.uri_of(path), None, self.of(path))
+                    await asyncio.sleep(0)
+                self._published = set(now)
+        finally:
+            self._publishing = None
 
 
-def _batches(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
-    return (items[begin : begin + size] for begin in range(0, len(items), size))
+def _report(reports: Sequence[str]) -> Json:
+    return Json(f'{{"items": [{", ".join(reports)}]}}')
