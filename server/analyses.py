@@ -122,7 +122,7 @@ class Analyses:
         self._results: dict[Document, tuple[Analysis, Result]] = {}
         self._running: dict[Document, asyncio.Task[None]] = {}
         self._noticed: set[str] = set()
-        """Paths of the documents that are of a newer Python, and of which that was said."""
+        """Paths of the documents that are too long or of a newer Python, and of which that was said."""
 
     async def current(self, document: Document) -> Analysis:
         """The analysis of the document as it is when this returns: edits made meanwhile are taken in."""
@@ -252,7 +252,7 @@ class Analyses:
     def _fresh(self, document: Document, text: str, scope: Scope) -> _Outcome | None:
         """In the lane: the analysis of a text; None for one that is too long."""
         if len(text) > LONGEST:
-            log.warning("%s has %d characters, more than %d: it is not analysed", document.path, len(text), LONGEST)
+            self._notice(document, f" has {len(text)} characters, more than {LONGEST}: it is not analysed")
             return None
         from graphmend.analysis import suppress
 
@@ -262,11 +262,16 @@ class Analyses:
             findings = suppress.apply(result.source, result.findings, scope.settings)
             return _Outcome(findings, broken, None if broken else result)
         update = self._incremental_of(document, scope).update(text)
-        if update.notice is not None and document.path not in self._noticed:
-            self._noticed.add(document.path)
-            log.warning("%s, %s", document.path, update.notice)
+        if update.notice is not None:
+            self._notice(document, f", {update.notice}")
         findings = suppress.take_back(update.comments, document.path, update.findings, scope.settings)
         return _Outcome(findings, update.broken)
+
+    def _notice(self, document: Document, says: str) -> None:
+        """Why nothing is known of a document; once, for the next keystroke changes nothing about it."""
+        if document.path not in self._noticed:
+            self._noticed.add(document.path)
+            log.warning("%s%s", document.path, says)
 
     def _incremental_of(self, document: Document, scope: Scope) -> Incremental:
         """In the lane: the analysis that follows a document's edits."""

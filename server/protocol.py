@@ -73,14 +73,18 @@ class Protocol(LanguageServerProtocol):
         """As pygls 2.1 has it; what holds `Json` is put together here, without a look into it."""
         name = "params" if isinstance(getattr(data, "params", None), Json) else "result"
         value = getattr(data, name, None)
-        if not isinstance(value, Json) or self.writer is None:
+        if not isinstance(value, Json):
             super()._send_data(data)
             return
         head = {"jsonrpc": self.VERSION, "id": data.id} if name == "result" else {"jsonrpc": self.VERSION}
         if name == "params":
             head["method"] = data.method
-        body = f'{json.dumps(head)[:-1]}, "{name}": {value}}}'.encode()
-        self.writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self._write(f'{json.dumps(head)[:-1]}, "{name}": {value}}}')
+
+    def _write(self, message: str) -> None:
+        body = message.encode()
+        if self.writer is not None:
+            self.writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
     def connection_lost(self) -> None:
         """The client is gone without saying `exit`."""
@@ -147,8 +151,8 @@ class Protocol(LanguageServerProtocol):
     def _refuse(self, number: Any, code: types.ErrorCodes, reason: str) -> None:
         log.warning("refused a message: %s", reason)
         if number is not None or code in (types.ErrorCodes.ParseError, types.ErrorCodes.InvalidRequest):
-            error = types.ResponseError(code=code, message=reason)
-            self._send_response(number, error=error)
+            error = {"code": code.value, "message": reason}
+            self._write(json.dumps({"jsonrpc": self.VERSION, "id": number, "error": error}))  # null where it is unknown
 
 
 def _first(error: BaseException) -> str:
