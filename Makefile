@@ -8,8 +8,11 @@ STAMP := $(VENV)/.installed
 # The compilers and thread pools of parallel tests would otherwise fight for the cores.
 export OMP_NUM_THREADS ?= 1
 
+# Edits that `make fuzz` makes.
+FUZZ ?= 100000
+
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast lint format bench docs editors clean
+.PHONY: help venv demo test test-fast fuzz lint format bench docs editors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +43,9 @@ lint: $(STAMP)  ## ruff and mypy --strict
 format: $(STAMP)  ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+fuzz: $(STAMP)  ## random edits and messages, for an hour or two; FUZZ=N sets how many edits
+	GRAPHMEND_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n auto $(wildcard tests/*/test_fuzz*.py)
 
 bench: $(STAMP)  ## measure speed and memory
 	$(BIN)/python -m bench

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,21 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip("needs ../shared, which is not here")
     return path
+
+
+@pytest.fixture(scope="session")
+def real_files() -> list[Path]:
+    """Files that people wrote for torch: those of the model libraries at hand, and of the folders in
+    GRAPHMEND_FUZZ_FILES."""
+    folders = [Path(name) for name in os.environ.get("GRAPHMEND_FUZZ_FILES", "").split(os.pathsep) if name]
+    for package in ("transformers", "diffusers", "timm"):
+        spec = importlib.util.find_spec(package)
+        folders += [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    found = sorted(path for folder in folders for path in folder.rglob("*.py") if 2000 < path.stat().st_size < 80_000)
+    found = [path for path in found if "import torch" in path.read_text("utf-8", "replace")]
+    if not found:
+        pytest.skip("needs transformers, diffusers or timm")
+    return found
 
 
 @pytest.fixture(autouse=True)
