@@ -30,7 +30,7 @@ from graphmend.analysis.units import (
     header,
     is_seen_outside,
     leaves_unit,
-    reaches_out,
+    may_go_on,
     units,
 )
 from graphmend.analysis.values import Value
@@ -160,7 +160,7 @@ class Document:
         if isinstance(node, ast.AST):
             if unit.seen_outside or header(node) != unit.header or is_seen_outside(node, unit.info, new):
                 return self._from_scratch(text)
-        elif node is ANOTHER or (reaches_out(new, unit.indent) and Source(text).tree is not None):
+        elif node is ANOTHER or (may_go_on(new, unit.indent, text) and Source(text).tree is not None):
             return self._from_scratch(text)
         self._text, self._last = text, unit
         moved = lines - unit.lines

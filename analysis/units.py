@@ -16,6 +16,7 @@ from graphmend.analysis.source import Source
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _IS_EMPTY = re.compile(r"[ \t\f]*(?:#.*)?\Z", re.DOTALL)
+_QUOTES = ('"""', "'''")
 #: calls by which a function adds members to an object
 _REGISTERS = frozenset({"register_buffer", "register_parameter", "add_module", "register_module", "setattr", "delattr"})
 
@@ -68,11 +69,20 @@ def units(module: ModuleInfo, source: Source) -> Iterator[Unit]:
             yield Unit(info, begin, end, first, last - first + 1, text)
 
 
-def reaches_out(text: str, indent: str) -> bool:
-    """Whether a text that does not parse may be the beginning of what stands behind it: it has a line that is no deeper
-    than the function itself, as a decorator or the head of a class would be."""
-    lines = _LINE_END.split(text)
-    return any(len(indent_of(line)) <= len(indent) for line in lines[1:] if not _IS_EMPTY.match(line))
+def may_go_on(own: str, indent: str, text: str) -> bool:
+    """Whether a function that does not parse by itself may do so with what stands around it in `text`.
+
+    It has a line that is no deeper than the function itself, as a decorator or the head of a class would be; or it
+    opens a string that an odd quote elsewhere closes.
+    """
+    lines = _LINE_END.split(own)
+    if any(len(indent_of(line)) <= len(indent) for line in lines[1:] if not _IS_EMPTY.match(line)):
+        return True
+    return not all(_are_even(own, quote) for quote in _QUOTES) and all(_are_even(text, quote) for quote in _QUOTES)
+
+
+def _are_even(text: str, quote: str) -> bool:
+    return text.count(quote) % 2 == 0
 
 
 def is_seen_outside(node: ast.AST, info: FunctionInfo, text: str) -> bool:

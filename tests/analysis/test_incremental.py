@@ -135,6 +135,28 @@ def test_a_function_that_does_not_parse_leaves_the_others_alone() -> None:
     assert [f for f in before if not first <= f.span.line <= last] == list(broken.findings)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("    return x.shape[0]\n", "    return x.shape[0]\n\n\n@torch.compile", id="a-decorator"),
+        pytest.param(
+            "        return (x > 0).sum()\n", "        return (x > 0).sum()\n\nclass Other(nn.Module):", id="a-class"
+        ),
+        pytest.param("    return x.shape[0]\n", '    return x.shape[0]\n    """\n', id="a-quote"),
+    ],
+)
+def test_what_does_not_parse_by_itself_may_do_so_with_what_is_around(before: str, after: str) -> None:
+    text = MODEL.replace("        # Größe\n", '        # """ Größe\n')
+    document = Document("net.py")
+    document.update(text)
+    edited = text.replace(before, after)
+    expected = from_scratch(edited)
+    update = document.update(edited)
+    assert bool(update.broken) == (expected is None)
+    if expected is not None:
+        assert facts(update.findings) == expected
+
+
 def test_lines_above_move_what_stands_below() -> None:
     document = Document("net.py")
     before = document.update(MODEL).findings

@@ -64,7 +64,7 @@ class Wire:
                 return message
 
     def answer(self, number: int | None) -> dict[str, Any]:
-        return self.until(lambda m: "method" not in m and m.get("id") == number)
+        return self.until(lambda m: "method" not in m and m["id"] == number)
 
     def ask(self, method: str, params: Any = None) -> Any:
         return self.answer(self.request(method, params))
