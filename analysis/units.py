@@ -72,11 +72,13 @@ def units(module: ModuleInfo, source: Source) -> Iterator[Unit]:
 def may_go_on(own: str, indent: str, text: str) -> bool:
     """Whether a function that does not parse by itself may do so with what stands around it in `text`.
 
-    It has a line that is no deeper than the function itself, as a decorator or the head of a class would be; or it
-    opens a string that an odd quote elsewhere closes.
+    Only its decorators are left; or it has a line that is no deeper than the function itself, as a decorator or the
+    head of a class would be; or it opens a string that an odd quote elsewhere closes.
     """
     lines = _LINE_END.split(own)
-    if any(len(indent_of(line)) <= len(indent) for line in lines[1:] if not _IS_EMPTY.match(line)):
+    if not any(line.lstrip().startswith(("def ", "async ")) for line in lines) or any(
+        len(indent_of(line)) <= len(indent) for line in lines[1:] if not _IS_EMPTY.match(line)
+    ):
         return True
     return not all(_are_even(own, quote) for quote in _QUOTES) and all(_are_even(text, quote) for quote in _QUOTES)
 

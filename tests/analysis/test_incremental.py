@@ -143,6 +143,7 @@ def test_a_function_that_does_not_parse_leaves_the_others_alone() -> None:
             "        return (x > 0).sum()\n", "        return (x > 0).sum()\n\nclass Other(nn.Module):", id="a-class"
         ),
         pytest.param("    return x.shape[0]\n", '    return x.shape[0]\n    """\n', id="a-quote"),
+        pytest.param("    def count(self, x):\n        return (x > 0).sum()\n", "", id="a-decorator-alone"),
     ],
 )
 def test_what_does_not_parse_by_itself_may_do_so_with_what_is_around(before: str, after: str) -> None:
