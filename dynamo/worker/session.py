@@ -146,7 +146,7 @@ class Session:
                 for number, run in enumerate(runs):
                     first_event, recompiles = len(recorder.events), len(recorder.recompiles)
                     self._one_compiled(fit, run, call)
-                    if run.variant[0] == "eval":  # that another mode is another graph is no news
+                    if run.variant[0] in ("eval", "half"):  # that another mode or type is another graph is no news
                         del recorder.recompiles[recompiles:]
                     for event in recorder.events[first_event:]:
                         event["run"] = number

@@ -23,6 +23,7 @@ GIVEN: Variant = ("given", 0)
 TRIED: tuple[Variant, ...] = (
     ("draw", 1),
     ("eval", 0),
+    ("half", 0),
     ("negate", 0),
     ("scale", 100),
     ("zeros", 0),
@@ -53,6 +54,7 @@ def label(variant: Variant) -> str:
         "nan": "inputs with a NaN",
         "weights": f"weights times {amount:g}",
         "eval": "the module in eval mode",
+        "half": "module and inputs in float16",
     }[kind]
 
 
@@ -96,6 +98,7 @@ def _change(variant: Variant) -> Callable[[torch.Tensor], torch.Tensor]:
         "zeros": torch.zeros_like,
         "ones": torch.ones_like,
         "nan": _with_nan,
+        "half": lambda t: t.half() if t.is_floating_point() else t,
     }
     on_masks: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
         "masks": lambda t: torch.full_like(t, amount),
@@ -133,45 +136,60 @@ def part_of_batch(given: Arguments, parts: int) -> Arguments:
 
 def worth_trying(given: Arguments, instance: Any) -> Iterator[Variant]:
     """The variants that change anything in these arguments or in the module that is called."""
-    training = isinstance(instance, torch.nn.Module) and instance.training
-    has_weights = isinstance(instance, torch.nn.Module) and any(True for _ in instance.parameters())
+    module = instance if isinstance(instance, torch.nn.Module) else None
+    weights = [] if module is None else list(module.parameters())
     tensors: list[torch.Tensor] = []
     tree_map_only(torch.Tensor, tensors.append, given)
     floats = any(t.is_floating_point() or t.is_complex() for t in tensors)
     masks = any(is_mask(t) for t in tensors)
+    wanted = {
+        "draw": bool(tensors),
+        "weights": bool(weights),
+        "masks": masks,
+        "some masked": masks,
+        "eval": module is not None and module.training,
+        "half": any(w.dtype == torch.float32 for w in weights),
+    }
     for variant in TRIED:
-        wanted = {"draw": bool(tensors), "weights": has_weights, "masks": masks, "some masked": masks, "eval": training}
         if wanted.get(variant[0], floats):
             yield variant
 
 
 @contextmanager
 def applied(instance: Any, variant: Variant) -> Iterator[None]:
-    """What a variant does to the module itself (its mode, its weights), and undoes."""
-    if not isinstance(instance, torch.nn.Module) or variant[0] not in ("weights", "eval"):
-        yield
-    elif variant[0] == "eval":
-        modes = [(module, module.training) for module in instance.modules()]
-        instance.eval()
-        try:
+    """What a variant does to the module itself (its mode, its weights, their type), and undoes."""
+    if isinstance(instance, torch.nn.Module) and variant[0] == "eval":
+        with _evaluated(instance):
             yield
-        finally:
-            for module, mode in modes:
-                module.training = mode
+    elif isinstance(instance, torch.nn.Module) and variant[0] in ("weights", "half"):
+        with _changed(instance, variant):
+            yield
     else:
-        with _scaled(instance, variant[1]):
-            yield
+        yield
 
 
 @contextmanager
-def _scaled(instance: torch.nn.Module, amount: float) -> Iterator[None]:
-    kept = [(p, p.detach().clone()) for p in instance.parameters() if p.is_floating_point()]
-    with torch.no_grad():
-        for parameter, _ in kept:
-            parameter.mul_(amount)
+def _evaluated(instance: torch.nn.Module) -> Iterator[None]:
+    modes = [(module, module.training) for module in instance.modules()]
+    instance.eval()
     try:
         yield
     finally:
-        with torch.no_grad():
-            for parameter, value in kept:
-                parameter.copy_(value)
+        for module, mode in modes:
+            module.training = mode
+
+
+@contextmanager
+def _changed(instance: torch.nn.Module, variant: Variant) -> Iterator[None]:
+    """Other values of the floating-point parameters, or another type of those and of the buffers."""
+    tensors: list[torch.Tensor] = [t for t in instance.parameters() if t.is_floating_point()]
+    if variant[0] == "half":
+        tensors += [t for t in instance.buffers() if t.is_floating_point()]
+    kept = [(t, t.data) for t in tensors]
+    for tensor, data in kept:
+        tensor.data = data.half() if variant[0] == "half" else data * variant[1]
+    try:
+        yield
+    finally:
+        for tensor, data in kept:
+            tensor.data = data

@@ -76,6 +76,25 @@ def test_both_modes_of_a_module_are_run(check: Check) -> None:
     assert found.recompiles == ()
 
 
+def test_a_branch_for_another_type_is_run(check: Check) -> None:
+    found = check(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+            def forward(self, x):
+                x = self.layer(x)
+                if x.dtype == torch.float16 and torch.isinf(x).any():
+                    x = x.clamp(-6e4, 6e4)
+                return x
+        """
+    )
+    assert [b.span.line for b in found.breaks] == [10]
+    assert "module and inputs in float16" in [run.inputs for run in found.runs]
+    assert found.recompiles == ()
+
+
 def test_columns_are_code_points(check: Check) -> None:
     text = """\
 @torch.compile
