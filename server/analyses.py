@@ -261,7 +261,11 @@ class Analyses:
             broken = ((1, text.count("\n") + 1),) if result.source.problem is not None else ()
             findings = suppress.apply(result.source, result.findings, scope.settings)
             return _Outcome(findings, broken, None if broken else result)
-        update = self._incremental_of(document, scope).update(text)
+        try:
+            update = self._incremental_of(document, scope).update(text)
+        except Exception:
+            self._let_go(document)  # what it knows may be half of an edit: the next text starts anew
+            raise
         if update.notice is not None:
             self._notice(document, f", {update.notice}")
         findings = suppress.take_back(update.comments, document.path, update.findings, scope.settings)
@@ -277,10 +281,12 @@ class Analyses:
         """In the lane: the analysis that follows a document's edits."""
         from graphmend.analysis.incremental import Document as Incremental
 
-        known, project = self._incremental.pop(document, None), scope.project
+        known, project = self._incremental.get(document), scope.project
         if known is None or known.settings != scope.settings or (project is not None and known.project is not project):
+            self._let_go(document)
             known = Incremental(document.path, project, scope.settings)
-        self._incremental[document] = known
+        self._incremental.pop(document, None)
+        self._incremental[document] = known  # the one that was used last is let go of last
         while len(self._incremental) > _FOLLOWED:
             self._let_go(next(iter(self._incremental)))
         return known

@@ -46,3 +46,37 @@ async def test_one_documents_failure_stays_its_own(tmp_path: Path, module: Path)
     assert kept.read_text() == "import torch  # FAIL\n"
     kept.unlink()
     await editor.leave()
+
+
+FAILING_WALK = """
+import ast, sys
+from graphmend.analysis.session import Session
+from graphmend.server import main
+
+walk = Session.walk
+
+def failing(self, activation):
+    if "FAIL" in ast.unparse(activation.info.node):
+        raise RuntimeError("in the midst of an edit")
+    walk(self, activation)
+
+Session.walk = failing
+sys.exit(main.serve_stdio())
+"""
+
+
+async def test_after_a_failure_in_the_midst_of_an_edit_the_next_text_is_seen_anew(tmp_path: Path, module: Path) -> None:
+    client = LanguageClient()
+    await client.start_io(sys.executable, "-c", FAILING_WALK)
+    editor = Editor(client, tmp_path)
+    await editor.initialize()
+    uri = editor.open(module)
+    before = await editor.diagnostics(uri)
+    assert len(before) == 2
+    editor.replace(uri, "y = self.linear(x)\n", "y = self.linear(x)\n        FAIL = 1\n")
+    assert await editor.diagnostics(uri) == []
+    editor.replace(uri, "        FAIL = 1\n", "")
+    assert await editor.diagnostics(uri) == before
+    (logged,) = (line for line in editor.logged if "in the midst of an edit" in line)
+    Path(logged.partition("its text is in ")[2].splitlines()[0]).unlink()
+    await editor.leave()
