@@ -37,6 +37,7 @@ from graphmend.transforms import (
     select_buffer,
     skip_value,
     stop_mask,
+    text_form,
     torch_form,
     where,
     where_expression,
@@ -95,7 +96,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             *_SWITCHES,
         ),
     ),
-    ("GM302", (keep_tensor.rewrite,)),
+    ("GM302", (keep_tensor.rewrite, text_form.rewrite)),
     ("GM303", (computed_index.rewrite,)),
     (
         "GM401",

@@ -34,6 +34,13 @@ def before(source: Source, statement: ast.stmt, new: str) -> TextEdit:
     return Place(source, statement, statement).insertion(new)
 
 
+def behind(source: Source, statement: ast.stmt, new: str) -> TextEdit:
+    """Put `new`, written flush left, on the lines behind a statement that begins its own line."""
+    from graphmend.transforms.splice import Place
+
+    return Place(source, statement, statement).addition(new)
+
+
 def swap(source: Source, node: ast.expr, text: str) -> TextEdit:
     """Put `text` in the place of an expression."""
     return TextEdit(source.span(node), text)

@@ -241,7 +241,7 @@ def _on_some_paths(value: Value) -> bool:
     numbers = ("bool", "int", "float")
     return isinstance(value, Choice) and all(
         (isinstance(o, Tensor) and not o.ndarray)
-        or (isinstance(o, Static) and o.type in numbers)
+        or (isinstance(o, Static) and o.type in (*numbers, None))
         or (isinstance(o, Const) and type(o.value).__name__ in numbers)
         for o in value.options
     )

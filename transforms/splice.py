@@ -60,6 +60,12 @@ class Place:
         start = Span(self.span.line, self.span.column, self.span.line, self.span.column)
         return TextEdit(start, f"{self.generate(_fill(new, [], self))}{self.newline}{self.indent}")
 
+    def addition(self, new: str) -> TextEdit:
+        """The edit that puts `new` on the lines behind what is here."""
+        end, column = self.span.end_line, len(self.source.lines.line(self.span.end_line - 1).rstrip("\r\n"))
+        text = f"{self.newline}{self.indent}{self.generate(_fill(new, [], self))}"
+        return TextEdit(Span(end, column, end, column), text)
+
     @property
     def depth(self) -> str:
         return self.indent + (self.unit if self.lead else "")

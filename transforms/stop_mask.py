@@ -14,8 +14,8 @@ After:
 
 Legal when:
     the loop runs over something known while tracing and has no `else`; its body only assigns names, besides `if
-    test: break` and `if test: continue`; each name that lives on is a tensor that keeps its shape and dtype;
-    the loop's own variable is not read behind it.
+    test:` and `break`, `continue` or one `return`, which moves behind the loop; each name that lives on is a
+    tensor that keeps its shape and dtype; the loop's own variable is not read behind it.
 
 Differs in:
     the loop does all its iterations; what the skipped ones compute may raise, and its NaN derivatives may reach
@@ -31,7 +31,7 @@ from graphmend.analysis.values import Tensor
 from graphmend.transforms.alike import Metas, compare
 from graphmend.transforms.bindings import alive, fresh, reads, writes
 from graphmend.transforms.code import Code
-from graphmend.transforms.edits import before, begins_line, replace, replaceable, swap
+from graphmend.transforms.edits import before, begins_line, behind, replace, replaceable, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.legality import speculate
@@ -69,9 +69,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 
 def _leaves(statement: ast.stmt) -> bool:
-    """`if test: break` or `if test: continue`."""
-    only = isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse
-    return only and isinstance(statement, ast.If) and isinstance(statement.body[0], (ast.Break, ast.Continue))
+    """`if test: break`, `if test: continue`, or `if test: return value`."""
+    match statement:
+        case ast.If(body=[ast.Break() | ast.Continue() | ast.Return(value=ast.expr())], orelse=[]):
+            return True
+    return False
 
 
 class _Masked:
@@ -85,7 +87,13 @@ class _Masked:
         self.stopped = fresh(facts, "stopped")
         self.skipped = fresh(facts, "skipped")
         self._device = ""
-        self._breaks = any(isinstance(s, ast.If) and isinstance(s.body[0], ast.Break) for s in loop.body)
+        ends = [
+            s.body[0] for s in loop.body if isinstance(s, ast.If) and isinstance(s.body[0], (ast.Break, ast.Return))
+        ]
+        self._breaks = bool(ends)
+        self._returned = next((s.value for s in ends if isinstance(s, ast.Return)), None)
+        if self._returned is not None and len(ends) > 1:
+            raise NotSelectableError("the loop is left in several ways")
         if loop.orelse:
             raise NotSelectableError("the loop has an `else`")
         if any(alive(facts, n, loop) for n in writes(loop.target)):
@@ -105,6 +113,8 @@ class _Masked:
             *gradient_differences(facts, loop, [evaluated]),
         ]
         self.differences.append("all iterations run, the skipped ones in vain")
+        if facts.gradients(loop) != "off":
+            self.differences.append("inputs that only skipped iterations use get zeros for gradients instead of None")
 
     def _take(self, statement: ast.stmt, mask: str, evaluated: list[ast.expr]) -> str:
         """One statement of the body; returns the mask that holds behind it."""
@@ -117,6 +127,10 @@ class _Masked:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 evaluated.append(value)
                 self._assign(name, value, mask)
+                return mask
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                evaluated.append(value)
+                self._change(name, statement, mask)
                 return mask
         raise NotSelectableError(f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name")
 
@@ -132,14 +146,15 @@ class _Masked:
             if not names and self._breaks:
                 raise NotATensorError("no tensor in the test exists before the loop")
             self._device = f"{names[0]}.device" if names else ""
-        ends = isinstance(statement.body[0], ast.Break)
+        ends = not isinstance(statement.body[0], ast.Continue)
         name = self.stopped if ends else self.skipped
         self.changes.append((statement, f"{name} = {mask + ' | ' if mask else ''}{test}\n"))
         return name
 
     def _assign(self, name: str, value: ast.expr, mask: str) -> None:
         known = name in self.facts.before(self.loop)
-        if not mask or not (known or alive(self.facts, name, self.loop)):
+        read = self._returned is not None and name in reads(self._returned)
+        if not mask or not (known or read or alive(self.facts, name, self.loop)):
             return
         old = incoming(self.facts, self.loop, name)
         likeness = compare(name, old.meta, self.code.text(value), Metas(self.facts).of(value))
@@ -147,6 +162,16 @@ class _Masked:
             raise NotSelectableError(likeness.blocker)
         self.predicates.differences += likeness.differences
         self.values.append((value, f"{self.where}({mask}, {name}, {self.code.argument(value)})"))
+
+    def _change(self, name: str, statement: ast.AugAssign, mask: str) -> None:
+        """`x += v`: the tensor itself is changed, to what it is where the loop was left."""
+        if not isinstance(self.facts.before(statement).get(name), Tensor):
+            raise NotSelectableError(f"`{name}` is not known to be a tensor that is changed in place")
+        if not mask:
+            return
+        sign = self.code.text(statement)[len(name) :].strip().partition("=")[0]
+        value = f"{name} {sign} {self.code.operand(statement.value)}"
+        self.changes.append((statement, f"{name}.copy_({self.where}({mask}, {name}, {value}))\n"))
 
     def edits(self) -> list[TextEdit]:
         source = self.facts.source
@@ -157,4 +182,8 @@ class _Masked:
             zeros, dtype = self.imports.name("torch.zeros"), self.imports.name("torch.bool")
             made = f"{zeros}((), dtype={dtype}, device={self._device})"
             edits.append(before(source, self.loop, f"{self.stopped} = {made}\n"))
+        if self._returned is not None:  # what it returns is what the names were when it was left
+            edits.append(
+                behind(source, self.loop, f"if {self.stopped}:\n    return {self.code.line(self._returned)}\n")
+            )
         return edits

@@ -269,6 +269,25 @@ def _sample(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     return whole, text, ["the number comes from torch's generator instead of Python's", *uses.differences]
 
 
+def _along_axis(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+    """`np.apply_along_axis(lambda row: row.sum(), 0, a)` is `a.sum(axis=0)`."""
+    call = called(facts, _call(facts), "numpy.apply_along_axis")
+    if call is None:
+        return None
+    match call.args:
+        case [
+            ast.Lambda(
+                args=ast.arguments(args=[ast.arg(arg=name)]),
+                body=ast.Call(func=ast.Attribute(value=ast.Name(id=row), attr=attr), args=[], keywords=[]),
+            ),
+            axis,
+            array,
+        ] if name == row and attr in ("sum", "mean", "max", "min", "prod", "std", "var", "any", "all"):
+            text = f"{code.operand(array)}.{attr}(axis={code.argument(axis)})"
+            return call, text, ["sums may round differently, as they are made in another order"]
+    return "only a reduction by a method of the array has another form"
+
+
 def _call(facts: FunctionFacts) -> ast.expr:
     node = facts.node
     if isinstance(node, ast.Expr):
@@ -286,4 +305,5 @@ _FORMS: tuple[Callable[[FunctionFacts, Code, Imports], _Form | str | None], ...]
     _copied,
     _uniform,
     _sample,
+    _along_axis,
 )

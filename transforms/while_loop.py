@@ -17,7 +17,7 @@ After:
 Legal when:
     the body only assigns names; each name that it carries from one iteration to the next is a tensor that keeps
     its shape and dtype; what else it reads does not change. The same for `for _ in range(n)` with a tensor `n`,
-    whose variable is not used.
+    whose variable is not used, and for `while True` with `if test: break` at its end, after a first time.
 
 Differs in:
     plain Python goes through torch's own loop operator too, which is slower there. Where gradients flow through the
@@ -37,7 +37,7 @@ from graphmend.transforms.edits import HOLE, replace, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.legality import speculate
-from graphmend.transforms.names import called, is_tensor
+from graphmend.transforms.names import called, constant, is_tensor
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.scalars import Kept, conversion, tensor_text
@@ -51,18 +51,20 @@ NAME = "while_loop"
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    loop = facts.statement
-    if not isinstance(loop, (ast.While, ast.For)) or facts.node not in (loop, *ast.walk(_head(loop))):
+    found = _loop_of(facts)
+    if found is None:
         return None
+    loop, body = found
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
     try:
-        carried, temporaries = _carried(facts, loop, predicates)
-        text = (
-            _while(facts, loop, predicates, carried)
-            if isinstance(loop, ast.While)
-            else _count(facts, loop, predicates, carried)
-        )
+        carried, temporaries = _carried(facts, loop, body, predicates)
+        if isinstance(loop, ast.For):
+            text = _count(facts, loop, predicates, carried)
+        elif body is loop.body:
+            text = _while(facts, loop.test, predicates, carried)
+        else:
+            text = _until(facts, predicates, carried)
     except (NotSelectableError, NotATensorError) as error:
         return refuse(NAME, str(error))
     if text is None:
@@ -73,7 +75,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the loop shares its lines with other statements")
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace(facts.source, [loop], text, loop.body)]
+        return [*imports.edits(), replace(facts.source, [loop], text, body)]
 
     differences = [
         *predicates.differences,
@@ -82,17 +84,33 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(NAME, "loop inside the graph with torch.while_loop", facts, make, differences)
 
 
+def _loop_of(facts: FunctionFacts) -> tuple[ast.While | ast.For, list[ast.stmt]] | None:
+    """The loop that the finding is about, and what it does each time: a `while True:` may end in `if test: break`."""
+    loop = facts.statement
+    if isinstance(loop, (ast.While, ast.For)):
+        return (loop, loop.body) if facts.node in (loop, *ast.walk(_head(loop))) else None
+    around = facts.parent(loop)
+    match loop:
+        case ast.If(body=[ast.Break()], orelse=[]) if (
+            isinstance(around, ast.While) and constant(around.test) is True and around.body[-1] is loop
+        ):
+            return around, around.body[:-1]
+    return None
+
+
 def _head(loop: ast.While | ast.For) -> ast.expr:
     return loop.test if isinstance(loop, ast.While) else loop.iter
 
 
-def _carried(facts: FunctionFacts, loop: ast.While | ast.For, predicates: Predicates) -> tuple[list[str], list[str]]:
+def _carried(
+    facts: FunctionFacts, loop: ast.While | ast.For, body: list[ast.stmt], predicates: Predicates
+) -> tuple[list[str], list[str]]:
     """The names that go from one iteration to the next, and those that would only leave the last one."""
     if loop.orelse:
         raise NotSelectableError("the loop has an `else`")
     evaluated: list[ast.expr] = []
     metas = Metas(facts)
-    for statement in loop.body:
+    for statement in body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 evaluated.append(value)
@@ -111,20 +129,31 @@ def _carried(facts: FunctionFacts, loop: ast.While | ast.For, predicates: Predic
     found = speculate(facts, *evaluated)
     if found.blockers:
         raise NotSelectableError(found.blockers[0])
-    bound = list(dict.fromkeys(n for s in loop.body for n in sorted(writes(s))))
+    bound = list(dict.fromkeys(n for s in body for n in sorted(writes(s))))
     return [n for n in bound if n in facts.before(loop)], [
         n for n in bound if n not in facts.before(loop) and alive(facts, n, loop)
     ]
 
 
-def _while(facts: FunctionFacts, loop: ast.While, predicates: Predicates, carried: list[str]) -> str:
-    static, tests = split(facts, loop.test)
+def _while(facts: FunctionFacts, asked: ast.expr, predicates: Predicates, carried: list[str]) -> str:
+    static, tests = split(facts, asked)
     if static or not tests:
         raise NotATensorError("the test is not about tensors alone")
     if not carried:
         raise NotSelectableError("nothing changes from one iteration to the next")
     test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
     return _loop(facts, predicates, carried, [], f"return {test}", [])
+
+
+def _until(facts: FunctionFacts, predicates: Predicates, carried: list[str]) -> str:
+    """`while True:` with `if test: break` at its end: once, and then while the test does not hold."""
+    assert isinstance(facts.statement, ast.If)
+    if not carried:
+        raise NotSelectableError("nothing changes from one iteration to the next")
+    static, tests = split(facts, facts.statement.test)
+    if static or len(tests) != 1:
+        raise NotATensorError("the test is not about one tensor alone")
+    return _loop(facts, predicates, carried, [], f"return {predicates.negated(tests[0])}", [HOLE.format(0)])
 
 
 def _count(facts: FunctionFacts, loop: ast.For, predicates: Predicates, carried: list[str]) -> str | None:

@@ -1,0 +1,133 @@
+"""Guards, loops and texts in further forms, judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from bodies import bodies, function  # noqa: E402
+from judge import judge, mend_text  # noqa: E402
+
+_X = "[(torch.ones(4, 4),)]"
+
+
+def signs() -> list[tuple[Any, ...]]:
+    one = torch.rand(4, 4) + 0.1
+    return [(one,), (-one,)]
+
+
+GUARDS = bodies("""
+# other_side_raises
+if x.sum() > 0:
+    y = x + 1
+else:
+    raise ValueError("negative")
+return y
+
+# message_in_a_name
+if (x < 0).any():
+    message = "negative"
+    raise ValueError(message)
+return x + 1
+
+# check_of_torch
+torch._assert((x > 0).all(), "negative")
+return x + 1
+
+# check_with_a_lambda
+torch._check((x > 0).all().item(), lambda: f"{x.shape} is negative")
+return x + 1
+
+# known_behind
+assert (x > 0).all() and x.ndim == 2
+return x + 1
+""")
+
+LOOPS = bodies("""
+# return_inside
+for i in range(3):
+    x = x * 2
+    if x.sum() > 5:
+        return x
+return x - 1
+
+# in_place
+y = x * 1
+for i in range(4):
+    y += 1
+    if y.mean() > 2:
+        break
+return y * 2
+
+# once_and_until
+while True:
+    x = x.abs() * 2
+    if x.sum() > 10:
+        break
+return x + 1
+""")
+
+OUTPUT = bodies("""
+# chain
+if x.sum() > 0:
+    print("positive", x.shape)
+elif x.sum() < -2:
+    print("negative")
+    print(x.mean().item())
+else:
+    print("small")
+return x + 1
+
+# logger_made_inside
+logging.getLogger("judged").warning("seen %s", x.shape)
+return x + 1
+
+# array
+print(x[0].numpy())
+return x + 1
+""")
+
+TEXTS = bodies("""
+# list
+return x + 1, str([x, x])
+
+# representation
+return x + 1, repr(x)
+
+# percent
+return x + 1, "value %s of %s" % (x, x)
+""")
+
+REFUSED = bodies("""
+# text_of_a_number
+return x + 1, str(x.sum())
+
+# heap
+h = [3, 1, 2]
+import heapq
+heapq.heapify(h)
+return x + h[0]
+
+# two_ways_out
+for i in range(3):
+    x = x * 2
+    if x.sum() > 5:
+        return x
+    if x.sum() < -5:
+        break
+return x
+""")
+
+
+@pytest.mark.parametrize("body", [*GUARDS.values(), *LOOPS.values(), *OUTPUT.values(), *TEXTS.values()])
+def test_form(body: str) -> None:
+    judge(function(body, inputs=_X), signs)
+
+
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+def test_refusal(body: str) -> None:
+    text = function(body, inputs=_X)
+    assert mend_text(text).source.text == text
