@@ -20,7 +20,7 @@ from typing import NamedTuple
 FOLDER = Path(__file__).resolve().parent
 
 #: what makes a measurement short; the others are short by themselves
-SHORT = {"analysis": ("--rounds", "1"), "lsp_latency": ("--characters", "40")}
+SHORT = {"analysis": ("--rounds", "1"), "lsp_latency": ("--characters", "40"), "speed": ("--models", "t5")}
 
 #: the lines of a measurement's output that go into the table; of others the last line does
 HEADLINES = {
@@ -28,6 +28,7 @@ HEADLINES = {
     "keystroke": r".*(lines|file):.*",
     "lsp_latency": r"graphmend .*",
     "quiet": r"\d+ findings .*",
+    "speed": r"\| t5 .*",
 }
 
 

@@ -10,6 +10,7 @@ from by_hand import PREDICATE, facts_at, scalar_tensor, tensor
 from graphmend.analysis.facts import FunctionFacts
 from graphmend.transforms.alike import alike
 from graphmend.transforms.bindings import alive, fresh, reads, writes
+from graphmend.transforms.double_where import singular
 from graphmend.transforms.legality import changed_in_place, escapes, leak, observed, speculate
 
 VALUES = {"x": tensor(2), "y": tensor(2), "z": tensor(2, shape="other"), "i": scalar_tensor("int64"), "c": PREDICATE}
@@ -142,3 +143,40 @@ def test_names() -> None:
     facts = within("condition = x\n    return condition", "condition = x")
     assert fresh(facts, "condition") == "condition_2"
     assert fresh(facts, "other") == "other"
+
+
+@pytest.mark.parametrize(
+    ("expression", "operands"),
+    [
+        ("x / y", ["y"]),
+        ("x.sqrt()", ["x"]),
+        ("torch.log(x + 1)", ["x + 1"]),
+        ("x ** -0.5", ["x"]),
+        ("2 ** x", ["x"]),
+        ("x / y.sqrt()", ["y", "y.sqrt()"]),
+        ("torch.div(x, y)", ["y"]),
+        ("x * y", []),
+        ("x / 2", []),
+        ("x ** 2", []),
+        ("torch.div(x, y, rounding_mode='floor')", []),
+    ],
+)
+def test_operands_that_decide_whether_a_derivative_is_finite(expression: str, operands: list[str]) -> None:
+    assert [ast.unparse(operand) for _, operand, _ in singular(*at(expression))] == operands
+
+
+@pytest.mark.parametrize(
+    ("expression", "before", "after"), [("x.sqrt()", "anywhere", "never"), ("x / y", "anywhere", "at infinity")]
+)
+def test_a_protected_operation_leaks_less(expression: str, before: str, after: str) -> None:
+    facts, node = at(expression)
+    protected = {n for n, _, _ in singular(facts, node)}
+    assert leak(facts, node) == before
+    assert leak(facts, node, protected) == after
+
+
+def test_reads_in_loops_and_inner_functions_keep_a_name_alive() -> None:
+    facts = within("a = x\n    def g():\n        return a\n    return g", "a = x")
+    assert alive(facts, "a", facts.statement)
+    facts = within("for _ in x:\n        b = x\n    return 1", "b = x")
+    assert not alive(facts, "b", facts.statement)
