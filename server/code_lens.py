@@ -1,10 +1,12 @@
-"""Code lenses over modules and compiled functions: how many graph breaks are found, and the check that confirms them.
+"""Code lenses over modules and compiled functions: how many graph breaks are found, the check that confirms them, and
+how much faster a whole graph is.
 
 https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/#textDocument_codeLens
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
@@ -30,15 +32,24 @@ def register(server: LanguageServer, session: Session) -> None:
             return []
         shown = await session.current(document)
         return [
-            _lens(session, document, definition, title)
+            lens
             for definition in outline.definitions(document.text.text)
-            if (title := _title(session, document, definition, shown)) is not None
+            for lens in _lenses(session, document, definition, shown)
         ]
 
 
-def _title(session: Session, document: Document, definition: Definition, shown: list[Shown]) -> str | None:
-    """What the lens over a definition says; None where nothing is compiled, as far as anybody knows."""
+def _lenses(
+    session: Session, document: Document, definition: Definition, shown: list[Shown]
+) -> Iterator[types.CodeLens]:
     target = session.verification.checked(document).target(document, definition.name)
+    if (title := _title(target, definition, shown)) is not None:
+        yield _lens(session, document, definition, title)
+    if target is not None and target.status == "checked" and not target.breaks and target.times is None:
+        yield _lens(session, document, definition, "Measure speed", times=True)
+
+
+def _title(target: TargetReport | None, definition: Definition, shown: list[Shown]) -> str | None:
+    """What the lens over a definition says; None where nothing is compiled, as far as anybody knows."""
     if target is not None and target.status == "checked":
         return _measured(target)
     if target is not None and target.status == "no-inputs":
@@ -57,13 +68,15 @@ def _measured(target: TargetReport) -> str:
     return f"{count}{breaks}, verified on {target.device}{faster}: {target.inputs}"
 
 
-def _lens(session: Session, document: Document, definition: Definition, title: str) -> types.CodeLens:
+def _lens(
+    session: Session, document: Document, definition: Definition, title: str, *, times: bool = False
+) -> types.CodeLens:
     lines = document.text
     line, column = lines.position(definition.at)
     start = types.Position(line, lines.to_units(line, column, session.encoding))
     end = types.Position(line, lines.to_units(line, len(lines.line(line)), session.encoding))
-    position = {"line": start.line, "character": start.character}
+    arguments = [document.uri, {"line": start.line, "character": start.character}, *([True] if times else ())]
     return types.CodeLens(
         range=types.Range(start, end),
-        command=types.Command(title=title, command=VERIFY, arguments=[document.uri, position]),
+        command=types.Command(title=title, command=VERIFY, arguments=arguments),
     )

@@ -32,8 +32,8 @@ MEND = "graphmend.mend"
 def register(server: LanguageServer, session: Session, verify: Verify) -> None:
     @server.command(VERIFY)
     async def run_check(*arguments: Any) -> dict[str, Any]:
-        uri, position = _arguments(VERIFY, arguments, 1, 2)
-        return await verify.command(_string(VERIFY, uri), _position(VERIFY, position))
+        uri, position, times = _arguments(VERIFY, arguments, 1, 3)
+        return await verify.command(_string(VERIFY, uri), _position(VERIFY, position), times=times is True)
 
     @server.command(MEND_FILE)
     async def mend_file(*arguments: Any) -> bool:
@@ -74,7 +74,7 @@ def register(server: LanguageServer, session: Session, verify: Verify) -> None:
 def _arguments(command: str, given: tuple[Any, ...], least: int, most: int) -> list[Any]:
     """The arguments, filled up with None; raises where there are too few or too many."""
     if not least <= len(given) <= most:
-        raise _wrong(command, f"takes {least if least == most else f'{least} or {most}'} arguments, not {len(given)}")
+        raise _wrong(command, f"takes {least if least == most else f'{least} to {most}'} arguments, not {len(given)}")
     return [*given, *[None] * (most - len(given))]
 
 

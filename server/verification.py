@@ -61,12 +61,14 @@ class Verification:
         names: tuple[str, ...],
         tell: Callable[[str], None],
         mended: str | None = None,
+        *,
+        times: bool = False,
     ) -> Report | None:
         """The report of a check, with that of the mended text beside it where one is given; None where it was
         cancelled. A newer check of a document ends the one before it.
         """
         self.cancel(document)
-        request = self._request(document, names)
+        request = replace(self._request(document, names), bench=times)
         if mended is not None:
             request = replace(request, mended={document.path: mended})
         task = asyncio.ensure_future(self._in_turn(request, tell))

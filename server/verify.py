@@ -5,7 +5,8 @@ declares `experimental: {"graphmend": {"checked": true}}` is also told of each c
 
     {"uri", "status": "running" | "checked" | "cancelled" | "refused" | "failed", "message": one line,
      "torch": "2.13.0", "device": "cpu", "seconds": 1.4,
-     "targets": [{"name", "status", "problem", "line", "graphs", "breaks", "device", "inputs"}],
+     "targets": [{"name", "status", "problem", "line", "graphs", "breaks", "device", "inputs",
+                  "times": null | {"eager": milliseconds, "compiled": milliseconds}}],
      "breaks": [{"path", "line", "column", "kind", "gbId", "reason"}], "memory": bytes of the warm processes}
 """
 
@@ -39,15 +40,15 @@ class Verify:
         self._server = server
         self._session = session
 
-    async def command(self, uri: str, position: types.Position | None) -> dict[str, Any]:
-        """A check that the user asked for; whatever stands in its way is said."""
+    async def command(self, uri: str, position: types.Position | None, *, times: bool = False) -> dict[str, Any]:
+        """A check that the user asked for, on request with times; whatever stands in its way is said."""
         document = self._session.documents.get(uri)
         if document is None:
             return self._refused(uri, "only an open file can be checked")
         refusal = self._session.verification.refusal(document, trusted=self._session.trusted)
         if refusal is not None:
             return self._refused(uri, refusal)
-        outcome = await self.check(document, _names(self._session, document, position))
+        outcome = await self.check(document, _names(self._session, document, position), times=times)
         if outcome["status"] == "failed":
             self._session.client.show(types.MessageType.Warning, f"GraphMend: {outcome['message']}")
         return outcome
@@ -74,9 +75,9 @@ class Verify:
                 self._session.verification.keep(document, analysis, report, text)
             self._session.changed(document)
 
-    async def check(self, document: Document, names: tuple[str, ...]) -> dict[str, Any]:
+    async def check(self, document: Document, names: tuple[str, ...], *, times: bool = False) -> dict[str, Any]:
         """Runs a check of the document as it is now, and shows what it found."""
-        return self._tell(self._outcome(document, await self._run(document, names)))
+        return self._tell(self._outcome(document, await self._run(document, names, times=times)))
 
     async def mend(self, document: Document, data: Mapping[str, Any]) -> dict[str, Any]:
         """Checks a mend beside the original and makes the edit, if nothing differs. Says so where it does not."""
@@ -104,7 +105,9 @@ class Verify:
             self._session.client.show(types.MessageType.Warning, f"GraphMend: not mended: {outcome['message']}")
         return self._tell(outcome)
 
-    async def _run(self, document: Document, names: tuple[str, ...], mended: str | None = None) -> Report | None:
+    async def _run(
+        self, document: Document, names: tuple[str, ...], mended: str | None = None, *, times: bool = False
+    ) -> Report | None:
         """The report of a check, of which the findings tell from now on."""
         session, verification = self._session, self._session.verification
         analysis, text = await session.analyses.current(document), document.text.text
@@ -113,7 +116,7 @@ class Verify:
         shown = session.client.capabilities.progress
         cancel = lambda: verification.cancel(document)  # noqa: E731
         async with Progress(self._server, title, cancel, shown=shown) as progress:
-            report = await verification.run(document, names, progress.tell, mended)
+            report = await verification.run(document, names, progress.tell, mended, times=times)
         if report is not None and report.problem is None and session.documents.is_open(document):
             verification.keep(document, analysis, report, text)
             session.changed(document)
@@ -157,6 +160,7 @@ def _outcome(uri: str, report: Report | None) -> dict[str, Any]:
             "breaks": len(target.breaks),
             "device": target.device,
             "inputs": target.inputs,
+            "times": {"eager": t.eager, "compiled": t.compiled} if (t := target.times) else None,
         }
         for target in report.targets
     ]

@@ -50,6 +50,25 @@ async def test_findings_are_confirmed_and_breaks_that_only_dynamo_sees_are_added
     assert {editor.marked(uri, d) for d in await editor.diagnostics(uri)} == set(by_text)
 
 
+async def test_a_whole_graph_is_timed_on_request(start: Start, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "whole.py"
+    path.write_text("import torch\n\n\n@torch.compile\ndef f(x: torch.Tensor):\n    return x + 1\n")
+    editor = await start(options=TRUSTED)
+    uri = editor.open(path)
+    outcome = await editor.execute("graphmend.verify", uri, patience=PATIENCE)
+    assert [target["times"] for target in outcome["targets"]] == [None]
+    params = types.CodeLensParams(types.TextDocumentIdentifier(uri))
+    says, measure = await editor.client.text_document_code_lens_async(params)
+    assert says.command.title.startswith("1 graph, verified on cpu: ")
+    assert measure.command.title == "Measure speed"
+    outcome = await editor.execute(measure.command.command, *measure.command.arguments, patience=PATIENCE)
+    (times,) = [target["times"] for target in outcome["targets"]]
+    assert times["eager"] > 0
+    (says,) = await editor.lenses(uri)
+    assert f"1 graph, verified on cpu, {times['eager'] / times['compiled']:.1f}x: " in says
+
+
 async def test_saving_checks_where_that_is_switched_on(start: Start, module: Path) -> None:
     pytest.importorskip("torch")
     editor = await start(options=ON_SAVE)
