@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 import time
@@ -19,6 +20,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: An interpreter with torch and graphmend.
 PYTHON = os.environ.get("GRAPHMEND_PYTHON", str(ROOT / ".venv/bin/python"))
+
+NVIM = ROOT / "editors/nvim"
+
+#: The configurations that the documentation shows: the whole one, and the one without the Lua file for older Neovims.
+DOCUMENTED = re.findall(r"```lua\n(.*?)```", (ROOT / "docs/editors.md").read_text("utf-8"), re.DOTALL)
 
 #: Two, three and four bytes before a finding: columns in bytes, UTF-16 and code points all differ.
 NET = """\
@@ -64,15 +70,19 @@ class Editor:
         self.nvim = nvim
 
     def setup(self, trusted: Path | None = None, **settings: Any) -> None:
-        self.nvim.command(f"set runtimepath^={ROOT / 'editors/nvim'}")
-        self.nvim.command("filetype on")
         options = {
             "cmd": [PYTHON, "-m", "graphmend", "server"],
             "trusted": [str(trusted)] if trusted else [],
             "settings": {"interpreter": PYTHON, **settings},
         }
+        self.nvim.command(f"set runtimepath^={NVIM}")
+        self.run_lua("require('graphmend').setup(...)", options)
+
+    def run_lua(self, text: str, *arguments: Any) -> None:
+        """Runs what stands in a user's configuration."""
+        self.nvim.command("filetype on")
         self.nvim.exec_lua("messages = {}; vim.notify = function(m) table.insert(messages, m) end")
-        self.nvim.exec_lua("require('graphmend').setup(...)", options)
+        self.nvim.exec_lua(text, *arguments)
 
     def edit(self, file: Path) -> None:
         self.nvim.command(f"edit {file}")
@@ -194,3 +204,73 @@ def test_the_server_comes_back(editor: Editor, net: Path) -> None:
     editor.nvim.command("GraphMend restart")
     until("the end of the first", lambda: editor.nvim.exec_lua(clients) == 0)
     until("a finding", lambda: editor.nvim.exec_lua(clients) == 1 and editor.findings)
+
+
+def test_the_file_is_checked_by_command(editor: Editor, net: Path) -> None:
+    editor.setup(trusted=net.parent)
+    editor.edit(net)
+    until("a finding", lambda: editor.findings)
+    editor.nvim.command("GraphMend verify file")
+    until(
+        "the outcome", lambda: any(re.search(r"[Nn]et: 1 graph break on", message) for message in editor.messages), 90
+    )
+
+
+def test_the_lens_of_a_line_is_run_once_the_project_is_trusted(editor: Editor, net: Path) -> None:
+    editor.setup()
+    editor.edit(net)
+    until("the lens", lambda: "1 graph break - Verify" in editor.lenses)
+    editor.nvim.funcs.cursor(NET.splitlines().index("class Net(nn.Module):") + 1, 1)
+    editor.nvim.command("GraphMend lens")
+    until("a refusal", lambda: "nothing of this workspace is run" in editor.nvim.funcs.execute("messages"))
+    assert editor.lenses == ["1 graph break - Verify"]
+    editor.nvim.command("GraphMend trust")
+    until("the trust", lambda: any(f"{net.parent} may be run" in message for message in editor.messages))
+    editor.nvim.command("GraphMend lens")
+    until("the check", lambda: any("verified on" in title for title in editor.lenses), 90)
+
+
+def test_commands_are_completed(editor: Editor) -> None:
+    editor.setup()
+    names = editor.nvim.funcs.getcompletion("GraphMend ", "cmdline")
+    assert names == ["explain", "lens", "mend", "restart", "trust", "verify"]
+    assert editor.nvim.funcs.getcompletion("GraphMend verify ", "cmdline") == ["file"]
+
+
+def test_a_server_that_cannot_be_run_is_told_of_once_with_what_to_do(editor: Editor, net: Path) -> None:
+    editor.nvim.command(f"set runtimepath^={NVIM}")
+    editor.run_lua("require('graphmend').setup({ cmd = { '/no/such/graphmend', 'server' } })")
+    editor.edit(net)
+    editor.nvim.command("edit!")
+    (message,) = editor.messages
+    assert "/no/such/graphmend cannot be run: pip install graphmend" in message
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command `graphmend` on the path, as `pip install graphmend` puts it there."""
+    command = tmp_path / "bin/graphmend"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {PYTHON} -m graphmend "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_the_documented_configuration_works(installed: None, editor: Editor, net: Path) -> None:
+    text = DOCUMENTED[0].replace("/path/to/graphmend/editors/nvim", str(NVIM))
+    editor.run_lua(text.replace("/path/to/venv/bin/python", PYTHON).replace("~/src/models", str(net.parent)))
+    editor.edit(net)
+    until("a finding", lambda: editor.findings)
+    editor.nvim.command("write")
+    until("the check on save", lambda: any("verified on" in title for title in editor.lenses), 90)
+
+
+def test_the_documented_configuration_without_commands_works(installed: None, editor: Editor, net: Path) -> None:
+    if editor.nvim.funcs.has("nvim-0.11"):
+        editor.nvim.command(f"set runtimepath^={NVIM}")
+        editor.run_lua('vim.lsp.enable("graphmend")')
+    else:
+        editor.run_lua(DOCUMENTED[1])
+    editor.edit(net)
+    ((line, _, code),) = until("a finding", lambda: editor.findings)
+    assert (line, code) == (LINE, "GM201")

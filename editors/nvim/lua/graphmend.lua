@@ -229,6 +229,10 @@ end
 function M.setup(given)
   options = vim.tbl_extend("force", options, given or {})
   define_command()
+  if vim.fn.executable(options.cmd[1]) ~= 1 then
+    local advice = "pip install graphmend, or name it in setup({ cmd = { \"/path/to/graphmend\", \"server\" } })"
+    return notify(options.cmd[1] .. " cannot be run: " .. advice, vim.log.levels.WARN)
+  end
   if has_config then
     vim.lsp.config(NAME, configuration())
     vim.lsp.enable(NAME)
