@@ -17,6 +17,14 @@
 (defun let-a-while-pass ()
   (let ((end (+ (float-time) 4))) (while (< (float-time) end) (accept-process-output nil 0.05))))
 
+;; what fails leaves the conversation in the output
+(defvar passed nil)
+(defun show-conversation ()
+  (dolist (buffer (unless passed (buffer-list)))
+    (when (string-match-p "EGLOT\\|eglot" (buffer-name buffer))
+      (message "== %s\n%s" (buffer-name buffer) (with-current-buffer buffer (buffer-string))))))
+(add-hook 'kill-emacs-hook #'show-conversation)
+
 (defun findings () (flymake-start) (flymake-diagnostics))
 
 (setq eglot-sync-connect 30
@@ -74,4 +82,5 @@
   (wait-for "the check" (lambda () (file-exists-p ran)))
   (eglot-shutdown (eglot-current-server))
   (delete-directory folder t)
+  (setq passed t)
   (message "PASS: Emacs %s" emacs-version))

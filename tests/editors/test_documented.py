@@ -1,4 +1,4 @@
-"""The configurations in docs/editors.md for editors that are not run by the tests: they parse, and the server knows what
+"""The configurations in docs/editors.md for editors that the tests cannot run: they parse, and the server knows what
 they set. Those for Neovim and Emacs are run."""
 
 from __future__ import annotations
