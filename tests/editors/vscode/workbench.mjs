@@ -132,7 +132,7 @@ export async function inExtensionHost(options, suite) {
       ["extensionTestsPath", vs.uri(path.join(import.meta.dirname, suite))],
       ["skipWelcome", "true"],
     ]);
-    const timer = setTimeout(() => finish("no end within 240 s"), 240_000);
+    const timer = setTimeout(() => finish("no end within 480 s"), 480_000);
     const status = await finished;
     clearTimeout(timer);
     if (status !== 0) throw new Error(`the suite ended with ${status}`);
