@@ -169,8 +169,7 @@ class _Round:
             if fix is None:
                 self.left.append((finding, reason))
                 continue
-            if any(fix == one.fix for one in self.chosen):  # it answers several findings at once
-                permitted.tried(finding, fix, facts)
+            if any(fix == one.fix for one in self.chosen):  # one for several findings; some of them may live on in it
                 self.chosen.append(Applied(finding, fix))
                 continue
             try:

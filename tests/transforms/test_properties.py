@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hypothesis import HealthCheck, given, settings  # noqa: E402
+from hypothesis import HealthCheck, example, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from judge import close, mend_text  # noqa: E402
 
@@ -84,6 +84,7 @@ def answers(text: str) -> list[Any]:
 
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(_BODIES)
+@example("y = y * 2\nif x.ndim == 2 and y.sum() > 1:\n    y = y * 2\nelif x.sum() > 0:\n    y = y * 2\n")
 def test_composed(body: str) -> None:
     text = f"{HEAD}{_indented(body)}{TAIL}"
     mended = mend_text(text)
