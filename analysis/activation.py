@@ -114,10 +114,14 @@ def reached(roots: Iterable[tuple[Activation, Region]]) -> list[Reached]:
     """The activations that tracing gets to from the roots.
 
     One that two roots reach belongs to the first; that a later one reaches it on every run is told by a second entry.
+    A function that a compile site leads to is known by the calls there: as a root that is only assumed it adds nothing.
     """
     found: list[Reached] = []
     seen: dict[Activation, bool] = {}
+    compiled: set[FunctionInfo] = set()
     for root, region in roots:
+        if region.kind == "assumed" and root.info in compiled:
+            continue
         stack = [(root, True)]
         while stack:
             activation, always = stack.pop()
@@ -126,6 +130,8 @@ def reached(roots: Iterable[tuple[Activation, Region]]) -> list[Reached]:
                 continue
             seen[activation] = always
             found.append(Reached(activation, region, always))
+            if region.kind == "compiled":
+                compiled.add(activation.info)
             for called, on_every_run in activation.calls.items():
                 stack.append((called, always and on_every_run))
     return found

@@ -15,6 +15,7 @@ from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo, 
 from graphmend.analysis.entities import Class, Function, Instance, Object, Ref
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.tensor_ops import result
+from graphmend.analysis.usage import is_telling
 from graphmend.analysis.values import (
     FALSE,
     INT,
@@ -208,6 +209,9 @@ def attribute(w: Walker, value: Value, name: str, node: ast.AST) -> Value:
         )
     if isinstance(value, Scalar):
         return Method(value, name)
+    if value is UNKNOWN and is_telling(w.session, name):
+        origin = Origin(f"is used as a Tensor: .{name}", node.value if isinstance(node, ast.Attribute) else node)
+        return _tensor_attribute(w, Tensor(origin, likely=True), name, node)
     return UNKNOWN
 
 

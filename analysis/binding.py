@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.definitions import FunctionInfo
-from graphmend.analysis.entities import Function, Instance, Object
+from graphmend.analysis.entities import Class, Function, Instance, Object
 from graphmend.analysis.environment import Environment
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.usage import inferred
-from graphmend.analysis.values import NONE, UNKNOWN, Const, Container, Static, Tensor, Value, join
+from graphmend.analysis.values import NONE, UNKNOWN, Const, Container, Static, Tensor, Value, join, join_all
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
@@ -68,7 +68,7 @@ def _read(session: Session, info: FunctionInfo, parameter: ast.arg) -> Value:
         known = session.evaluate(info.module, default)
         if isinstance(known, Const) and known.value is not None:
             return Static(known.type)
-        if isinstance(known, Static) and not isinstance(known, Const):
+        if isinstance(known, (Function, Class)) or (isinstance(known, Static) and not isinstance(known, Const)):
             return known
     guess = inferred(session, info, parameter.arg)
     if guess is not None and isinstance(default, ast.Constant) and default.value is None:
@@ -130,6 +130,28 @@ def _passed(value: Value, name: str, info: FunctionInfo) -> Value:
 
 def _same_link(origin: Origin, name: str) -> bool:
     return origin.node == name
+
+
+def given(session: Session, info: FunctionInfo, made: Value) -> tuple[Value, ...] | None:
+    """The arguments of a function as a list of example tuples shows them; None where it does not fit.
+
+    A tuple may leave out parameters at the end that have a default.
+    """
+    rows = made.items or (made.element,) if isinstance(made, Container) else ()
+    known = [row.items for row in rows if isinstance(row, Container) and row.items is not None]
+    width = max(map(len, known), default=0)
+    if not known or len(known) < len(rows) or width > len(info.parameters):
+        return None
+    arguments = []
+    for i, parameter in enumerate(info.parameters[:width]):
+        shown = [example(row[i], parameter.arg) for row in known if len(row) > i]
+        if len(shown) < len(known):
+            default = info.defaults.get(parameter.arg)
+            if default is None:
+                return None
+            shown.append(example(session.evaluate(info.module, default), parameter.arg))
+        arguments.append(join_all(shown))
+    return tuple(arguments)
 
 
 def example(value: Value, name: str) -> Value:

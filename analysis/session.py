@@ -15,7 +15,7 @@ from typing import Any
 
 from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
-from graphmend.analysis.binding import bind, example, made_here, parameters
+from graphmend.analysis.binding import bind, given, made_here, parameters
 from graphmend.analysis.classes import is_module_class
 from graphmend.analysis.decorators import DISABLED, MODULE_SCOPE, OPAQUE, wrapped
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
@@ -466,10 +466,7 @@ class Session:
             made = self._walk(maker, parameters(self, maker, None), None, 1, None)
         finally:
             self.within_region = within
-        given = made.element if isinstance(made, Container) else UNKNOWN
-        if not isinstance(given, Container) or given.items is None or len(given.items) > len(function.info.parameters):
-            return None
-        return tuple(example(v, p.arg) for v, p in zip(given.items, function.info.parameters, strict=False))
+        return given(self, function.info, made)
 
     def resolve(self, qualified: str) -> Value:
         """What a qualified name stands for: a definition in reach, else a Ref."""
@@ -485,7 +482,8 @@ class Session:
 
     def _resolve(self, qualified: str) -> Value:
         owner, _, name = qualified.rpartition(".")
-        if not owner or qualified.partition(".")[0] in NEVER_READ:
+        package = qualified.partition(".")[0]
+        if not owner or package in NEVER_READ or self.torch.skips(package):
             return Ref(qualified)
         if self.module is not None and owner == self.module.name:
             return global_name(self, self.module, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.definitions import FunctionInfo
@@ -52,16 +53,23 @@ def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
     found: dict[str, str] = {}
     computed: list[ast.Assign] = []
     for node in ast.walk(info.node):
-        if isinstance(node, ast.Assign):
-            if isinstance(node.value, (ast.BinOp, ast.UnaryOp)):
-                computed.append(node)
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.attr in _TELLING or (node.attr not in _SHARED and _is_tensor_member(session, node.attr)):
-                found.setdefault(node.value.id, f"{node.value.id}.{node.attr}")
-        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name):
-            callee = info.module.qualified(node.func)
-            if callee is not None and callee.startswith("torch.") and _takes_tensor(session, callee):
-                found.setdefault(node.args[0].id, f"{callee}({node.args[0].id})")
+        if isinstance(node, ast.Attribute):
+            name = _operand(node.value)
+            if name is not None and is_telling(session, node.attr):
+                found.setdefault(name, f"{ast.unparse(node.value)}.{node.attr}")
+        elif isinstance(node, ast.Call):
+            for name in _passed_as_tensor(session, info, node):
+                found.setdefault(name, f"{ast.unparse(node.func)}({name})")
+        elif isinstance(node, ast.Subscript):
+            if isinstance(node.value, ast.Name) and _selects_dimensions(node.slice):
+                found.setdefault(node.value.id, f"{node.value.id}[{ast.unparse(node.slice)}]")
+        elif isinstance(node, ast.BinOp):
+            if isinstance(node.op, ast.MatMult):
+                for side in (node.left, node.right):
+                    if isinstance(side, ast.Name):
+                        found.setdefault(side.id, ast.unparse(node))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.BinOp, ast.UnaryOp)):
+            computed.append(node)
     for statement in computed:
         operands = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
         target = statement.targets[0]
@@ -70,12 +78,52 @@ def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
     return found
 
 
+def is_telling(session: Session, attr: str) -> bool:
+    """Whether only tensors, of what a model computes with, have an attribute of that name."""
+    return attr in _TELLING or (attr not in _SHARED and _is_tensor_member(session, attr))
+
+
+def _operand(node: ast.expr) -> str | None:
+    """The one name that `x`, `(x > 0)`, `(2 * x - 1)` compute with: what they give is a tensor only if it is one."""
+    if isinstance(node, ast.Name):
+        return node.id
+    parts: tuple[ast.expr, ...]
+    if isinstance(node, ast.UnaryOp):
+        parts = (node.operand,)
+    elif isinstance(node, ast.BinOp):
+        parts = (node.left, node.right)
+    elif isinstance(node, ast.Compare):
+        parts = (node.left, *node.comparators)
+    else:
+        return None
+    names = [_operand(part) for part in parts if not isinstance(part, ast.Constant)]
+    return names[0] if len(names) == 1 else None
+
+
+def _passed_as_tensor(session: Session, info: FunctionInfo, call: ast.Call) -> Iterator[str]:
+    """The names that a call of torch takes where it takes nothing but tensors."""
+    if not any(isinstance(argument, ast.Name) for argument in call.args):
+        return
+    callee = info.module.qualified(call.func)
+    if callee is None or not callee.startswith("torch."):
+        return
+    overloads = session.torch.overloads(callee)
+    for i, argument in enumerate(call.args):
+        if isinstance(argument, ast.Starred):
+            return
+        takes_tensors = all(len(o.positional) > i and o.positional[i] in o.tensors_only for o in overloads)
+        if isinstance(argument, ast.Name) and overloads and takes_tensors:
+            yield argument.id
+
+
+def _selects_dimensions(index: ast.expr) -> bool:
+    """`[:, 0]`, `[..., None]`: no list and no dict takes such an index."""
+    return isinstance(index, ast.Tuple) and any(
+        isinstance(e, ast.Slice) or (isinstance(e, ast.Constant) and e.value in (..., None)) for e in index.elts
+    )
+
+
 def _is_tensor_member(session: Session, attr: str) -> bool:
     return session.torch.knows(f"torch.Tensor.{attr}") or (
         attr.startswith("is_") and session.torch.attribute(attr) is not None
     )
-
-
-def _takes_tensor(session: Session, callee: str) -> bool:
-    overloads = session.torch.overloads(callee)
-    return bool(overloads) and all(o.positional and o.positional[0] in o.tensors_only for o in overloads)

@@ -196,6 +196,10 @@ class TorchFacts:
         """Why calling an external function ends the graph, in half a sentence."""
         return self._refusals.of(_measured_name(name), argument)[1]
 
+    def skips(self, package: str) -> bool:
+        """Whether Dynamo traces into nothing of a top-level package, by its trace rules: `tqdm`, `pandas`."""
+        return self._refusals.skips(package)
+
     def default_only(self, name: str) -> bool:
         """Whether the break of a call is gone under `fullgraph=True`, which switches the capture flags on."""
         return _measured_name(name) in _words(DEFAULT_ONLY)

@@ -68,6 +68,10 @@ class Refusals:
             return by_module
         return _SKIPPED if self._is_skipped(name, owner, last) else _NOTHING
 
+    def skips(self, package: str) -> bool:
+        """Whether Dynamo traces into nothing of a top-level package: what it defines need not be read."""
+        return package in self._skipped
+
     def has_numpy(self, name: str) -> bool:
         """Whether torch._numpy has a counterpart of a NumPy function."""
         owner, _, last = name.rpartition(".")
