@@ -11,6 +11,7 @@ import ast
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from graphmend.analysis.activation import Activation, Verdict
@@ -33,7 +34,7 @@ from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.switches import decorated_mode
-from graphmend.analysis.torch_facts import Returns, load
+from graphmend.analysis.torch_facts import Returns, TorchFacts, load
 from graphmend.analysis.tracing import WHILE_TRACING
 from graphmend.analysis.values import FALSE, NONE, UNKNOWN, Const, Container, Scalar, Static, Tensor, Value, as_input
 
@@ -44,6 +45,17 @@ _RECURSION = 2
 _MOST_VARIANTS = 16
 
 _GRADIENTS_OFF = ("torch.no_grad", "torch.inference_mode")
+
+
+_Signature = tuple[Returns | None, bool]
+
+
+@lru_cache(maxsize=4)
+def _memory(
+    torch: TorchFacts, rules: tuple[Rule, ...], ignored: tuple[str, ...]
+) -> tuple[dict[str, tuple[Rule, ...]], dict[Hashable, _Signature]]:
+    """Which rules care for a callee, and what calls of torch give: asked once, for the next file calls the same."""
+    return {}, {}
 
 
 class Session:
@@ -68,7 +80,7 @@ class Session:
         self.recording: Recording | None = None
         self._rules = tuple(r for r in rules if not r.preview or settings.tries(r.code))
         self._by_event: dict[type[Event], tuple[Rule, ...]] = {}
-        self._by_callee: dict[str, tuple[Rule, ...]] = {}
+        self._by_callee, self._signatures = _memory(self.torch, self._rules, settings.ignore_calls)
         self._context = Context(self.torch, DEFAULT, self._is_module)
         self.consulted: set[FunctionInfo] = set()
         """Functions whose results went into attributes and globals, which are evaluated once."""
@@ -79,7 +91,6 @@ class Session:
         self._active: list[FunctionInfo] = []
         self._inner: dict[FunctionNode, FunctionInfo] = {}
         self._readers: dict[FunctionInfo, dict[Hashable, Walker]] = {}
-        self._signatures: dict[Hashable, tuple[Returns | None, bool]] = {}
         self.known_parameters: dict[tuple[FunctionInfo, str], Value] = {}
         self._decorated: dict[FunctionInfo, Function | None] = {}
 
