@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.events import Call, Event, Subscript
-from graphmend.analysis.rules.rule import Break, Context, Rule
+from graphmend.analysis.origin import Origin
+from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
-from graphmend.analysis.values import Container, Tensor, Value, tensor_in, without_none
+from graphmend.analysis.values import Container, Value, tensor_in
 
 #: where a tensor that the graph computes stands for a size; one that comes from outside is read by a guard (torch 2.13)
 _SIZES: dict[str, int] = {
@@ -96,24 +97,21 @@ def example_inputs():
             *event.arguments[_SIZES[event.callee] :],
             *(v for k, v in event.keywords.items() if k in ("size", "end", "pad")),
         ):
-            tensor = _computed(value)
-            if tensor is not None:
-                return Break("GB0033", tensor.origin, tensor.likely)
+            why = _computed(value)
+            if why is not None:
+                return Break("GB0033", *why)
         return None
 
 
-def _computed(value: Value) -> Tensor | None:
-    """A tensor made inside the graph, in a value or a list of sizes."""
+def _computed(value: Value) -> tuple[Origin | None, bool] | None:
+    """The evidence for a tensor made inside the graph, in a value or a list of sizes."""
     if isinstance(value, Container):
-        return next(
-            (t for t in map(_computed, value.items or ((value.of,) if value.of is not None else ())) if t is not None),
-            None,
-        )
-    sized = without_none(value)  # a list of sizes begins as a list of None, often
-    tensor = sized if isinstance(sized, Tensor) else None
-    if tensor is None or tensor.graph_input or tensor.constant:
+        parts = value.items or ((value.of,) if value.of is not None else ())
+        return next((why for why in map(_computed, parts) if why is not None), None)
+    tensor = tensor_in(value)
+    if tensor is None or tensor.graph_input or tensor.constant or tensor.rank not in (0, None):
         return None
-    return tensor if tensor.rank in (0, None) else None
+    return evidence(value)
 
 
 def _bounds(event: Subscript) -> Break | None:
