@@ -374,13 +374,13 @@ def as_input(value: Value) -> Value:
     """The value behind a graph break: a tensor that was computed before it enters the next graph as an input."""
     if isinstance(value, Tensor):
         return value if value.graph_input else value.entering()
+    if isinstance(value, Choice):
+        return Choice(tuple(map(as_input, value.options))) if tensor_in(value) is not None else value
     if isinstance(value, Container) and (value.items or isinstance(value.of, Tensor)):
         items = None if value.items is None else tuple(map(as_input, value.items))
         of = None if value.of is None else as_input(value.of)
-        same_items = (
-            items is None or value.items is None or all(a is b for a, b in zip(items, value.items, strict=True))
-        )
-        return value if same_items and of is value.of else Container(value.kind, items, of, value.fields)
+        changed = of is not value.of or any(a is not b for a, b in zip(items or (), value.items or (), strict=True))
+        return Container(value.kind, items, of, value.fields) if changed else value
     return value
 
 
