@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.facts import FunctionFacts, Recording
@@ -46,30 +45,25 @@ class Result:
             raise LookupError(f"{finding.code} is no finding of this result")
         project, settings, module = self._again
         if self._recording is None:
-            self._recording = Recording(set(self._definitions.values()))
+            around = (_definition(info) for _, info in self._places.values())
+            self._recording = Recording({definition for definition in around if definition is not None})
             session = Session(module, project, settings)
             session.recording = self._recording
             _walk(session)
         node, info = place
+        definition = _definition(info)
+        if definition is None:
+            raise LookupError(f"{finding.code} stands in no definition")
         version = load(settings.torch_version).minor
-        return self._recording.facts(
-            info.module.source, self._definitions[node], node, dict(info.module.imports), version
-        )
+        return self._recording.facts(info.module.source, definition, node, dict(info.module.imports), version)
 
-    @cached_property
-    def _definitions(self) -> dict[ast.AST, Definition]:
-        """The innermost `def` around each node that has a finding."""
-        wanted = {node for node, _ in self._places.values()}
-        found: dict[ast.AST, Definition] = {}
-        trees = {info.module.source.tree for _, info in self._places.values()}
-        stack: list[tuple[ast.AST, Definition | None]] = [(tree, None) for tree in trees if tree is not None]
-        while stack:
-            node, around = stack.pop()
-            inner = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else around
-            if node in wanted and inner is not None:
-                found[node] = inner
-            stack.extend((child, inner) for child in ast.iter_child_nodes(node))
-        return found
+
+def _definition(info: FunctionInfo) -> Definition | None:
+    """The innermost `def` that a finding of a function stands in: of a lambda's, the one around it."""
+    around: FunctionInfo | None = info
+    while around is not None and isinstance(around.node, ast.Lambda):
+        around = around.outer
+    return around.node if around is not None and not isinstance(around.node, ast.Lambda) else None
 
 
 def check(source: Source, project: Project | None = None, settings: Settings | None = None) -> Result:

@@ -165,7 +165,7 @@ class Mender:
         from graphmend.workspace.environment import Environment
 
         first, *others = [*self._own, *(Path(folder or ".") for folder in sys.path)]
-        return Project(Environment(first, others, self._interpreter, self._overlay))
+        return Project(Environment(first, others, self._interpreter, self._overlay), lean=True)
 
     @cached_property
     def _settings(self) -> Settings:
