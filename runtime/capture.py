@@ -33,7 +33,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from . import sites
 from .calls import Frame
 from .dress import Look, look
-from .output import Later
+from .later import Later
 from .surroundings import Uncapturable, check, check_function, check_unchanged
 from .template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
 

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from . import calls, mechanism
-
-
-class Later(NamedTuple):
-    """A call whose result is a part of some output only. Exists while Dynamo traces, and behind a graph break."""
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-    def __str__(self) -> str:
-        return str(_now(self))
-
-    def __format__(self, spec: str) -> str:
-        return format(_now(self), spec)
+from .later import Later, now
 
 
 def emit(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
@@ -30,7 +17,7 @@ def emit(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
     The node runs each time the graph does, in the order of the program, with the values that the tensors have here.
     """
     if not torch.compiler.is_dynamo_compiling():
-        calls.call(function, _now(args), _now(kwargs))
+        calls.call(function, now(args), now(kwargs))
         return
     site = tensors = numbers = None
     if mechanism.available:
@@ -42,7 +29,7 @@ def emit(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
         mechanism.operator(site, tensors or (torch.empty(0, device="cpu"),), numbers)
     else:
         function(
-            *_now(args), **_now(kwargs)
+            *now(args), **now(kwargs)
         )  # Dynamo breaks the graph here; the caller calls `emit` in plain Python then
 
 
@@ -50,7 +37,7 @@ def emit_if(condition: Any, function: Callable[..., Any], /, *args: Any, **kwarg
     """`emit` where `condition`, a tensor of one element, holds; while compiled that is asked when the node runs."""
     if not torch.compiler.is_dynamo_compiling():
         if condition:
-            calls.call(function, _now(args), _now(kwargs))
+            calls.call(function, now(args), now(kwargs))
         return
     site = tensors = numbers = None
     if mechanism.available:
@@ -60,27 +47,14 @@ def emit_if(condition: Any, function: Callable[..., Any], /, *args: Any, **kwarg
     if site is not None:
         mechanism.operator(site, tensors or (torch.empty(0, device="cpu"),), numbers)
     elif condition:
-        function(*_now(args), **_now(kwargs))
+        function(*now(args), **now(kwargs))
 
 
 def later(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Calls `function`: at once in plain Python; while `torch.compile` traces, when the `emit` around it happens."""
     if torch.compiler.is_dynamo_compiling():
         return Later(function, args, kwargs)
-    return function(*_now(args), **_now(kwargs))
+    return function(*now(args), **now(kwargs))
 
 
-def _now(value: Any) -> Any:
-    """`value` with every `Later` in it called; the same object where there is none."""
-    if type(value) is Later:
-        return value.function(*_now(value.args), **_now(value.kwargs))
-    if type(value) is tuple or type(value) is list:
-        items = [_now(item) for item in value]
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else type(value)(items)
-    if type(value) is dict:
-        entries = {key: _now(item) for key, item in value.items()}
-        return value if all(entries[key] is value[key] for key in value) else entries
-    return value
-
-
-mechanism.hide(emit, emit_if, later, _now, calls.call)
+mechanism.hide(emit, emit_if, later, now, calls.call)
