@@ -20,7 +20,7 @@ _WORDS = (*_FLAGS, "set_stance")
 def program_mode(module: ModuleInfo, scope: FunctionInfo | None) -> Mode | None:
     """The mode in which a compile site traces, by what the program says at its top level and in the function around the
     site; None where it forces everything to run eagerly."""
-    mode = DEFAULT
+    mode, eager = DEFAULT, False
     if not any(word in module.source.text for word in _WORDS):
         return mode
     for statement in _said(module, scope):
@@ -31,9 +31,9 @@ def program_mode(module: ModuleInfo, scope: FunctionInfo | None) -> Mode | None:
                     mode = _with_flag(mode, name.removeprefix(_CONFIG), statement.value)
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             call = statement.value
-            if module.qualified(call.func) in _STANCE and _argument(call, "stance") == "force_eager":
-                return None
-    return mode
+            if module.qualified(call.func) in _STANCE and statement in _unconditional(module, scope):
+                eager = _argument(call, "stance") == "force_eager"
+    return None if eager else mode
 
 
 def site_mode(program: Mode, site: ast.Call | None) -> Mode:
@@ -59,6 +59,13 @@ def decorated_mode(mode: Mode, module: ModuleInfo, decorators: Iterable[ast.expr
         elif name == _ERROR and mode != FULLGRAPH:
             mode = mode._replace(raises=_argument(decorator, "error_on_graph_break") is True)
     return mode
+
+
+def _unconditional(module: ModuleInfo, scope: FunctionInfo | None) -> list[ast.stmt]:
+    """The statements that run whatever the program is given."""
+    assert module.source.tree is not None
+    inner = scope.node.body if scope is not None and not isinstance(scope.node, ast.Lambda) else []
+    return [*module.source.tree.body, *inner]
 
 
 def _said(module: ModuleInfo, scope: FunctionInfo | None) -> Iterator[ast.stmt]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _SHARED = frozenset({*dir(list), *dir(dict), *dir(str), *dir(set), *dir(int)}) | frozenset({
     "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "apply", "share_memory", "requires_grad_",
     "train", "eval", "name", "data", "grad", "names", "T", "H", "real", "imag", "copy", "device", "dtype", "layout",
-    "is_cuda", "register_hook", "parameters", "mode", "values", "indices", "size", "map_", "record_stream",
+    "is_cuda", "is_leaf", "select", "where", "put", "take",
+    "register_hook", "parameters", "mode", "values", "indices", "size", "map_", "record_stream",
 })  # fmt: skip
 _TELLING = frozenset({"shape", "ndim"})
 
