@@ -1,7 +1,8 @@
 """Reports that outlive the process: kept by what was asked, good while every file that took part still has the same
 text.
 
-Reads and writes the user's cache folder. A report of another torch or device is another entry.
+Reads and writes the user's cache folder. A report on another device is another entry; one of another torch, of other
+packages or of another GraphMend is out of date.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from graphmend.dynamo.targets import Request
-from graphmend.workspace import files
-from graphmend.workspace.cache import Cache, cache_folder, digest
+from graphmend.workspace import files, interpreter
+from graphmend.workspace.cache import Cache, cache_folder, digest, own_stamp, packages_stamp
 
 
 class Store:
@@ -27,11 +28,11 @@ class Store:
         for target in answer["result"].get("targets", ()):
             paths.update(target.get("executed", ()), target.get("traced", ()))
         texts = {path: _text_digest(path, request.texts) for path in sorted(paths)}
-        self._cache.store(_name(request), _stamp(torch), {"texts": texts, "answer": dict(answer)})
+        self._cache.store(_name(request), _stamp(request, torch), {"texts": texts, "answer": dict(answer)})
 
     def find(self, request: Request, torch: object) -> Mapping[str, Any] | None:
         """The answer to the same request on the same texts; None where there is none."""
-        entry = self._cache.load(_name(request), _stamp(torch))
+        entry = self._cache.load(_name(request), _stamp(request, torch))
         if not isinstance(entry, dict):
             return None
         same = all(_text_digest(path, request.texts) == known for path, known in entry["texts"].items())
@@ -43,8 +44,10 @@ def _name(request: Request) -> str:
     return digest(request.path, request.interpreter, request.device, *request.names, "declared", *declared)
 
 
-def _stamp(torch: object) -> str:
-    return digest("1", str(torch))
+def _stamp(request: Request, torch: object) -> str:
+    """What a report depends on besides the texts: what made it, and what the checked code may import."""
+    asked = interpreter.at(Path(request.interpreter))
+    return digest(own_stamp(), str(torch), packages_stamp(asked) if asked is not None else "")
 
 
 def _text_digest(path: str, texts: Mapping[str, str]) -> str:

@@ -3,43 +3,67 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
-    from graphmend.dynamo.report import Comparison, Report
+    from graphmend.dynamo.report import Report, TargetReport
 
 
-def comparisons(report: Report) -> Iterator[tuple[str, Comparison]]:
-    """What was compared, by target."""
-    for target in report.after.targets if report.after is not None else ():
-        if target.comparison is not None:
-            yield target.name, target.comparison
-
-
-def compared(report: Report) -> bool:
-    """Whether a target could be run before and after."""
-    return any(True for _ in comparisons(report))
+def compared(report: Report, finding: Finding) -> bool:
+    """Whether a target that leads to the finding could be run before and after."""
+    return any(target.name in _after(report) for target in _covering(report, finding))
 
 
 def of(report: Report, finding: Finding) -> str:
     """Why a mend is not verified, in one line; "" where it is."""
-    after = report.after
-    if after is not None and after.problem is not None:
-        return f"the mended text: {after.problem}"
-    if not compared(report):
-        problems = [target.problem for part in (report, after) if part for target in part.targets if target.problem]
-        return next(iter(problems), "nothing could be compared")
-    traced, executed = report.covered(finding.path)
-    if finding.span.line not in traced | executed:
+    if report.after is not None and report.after.problem is not None:
+        return f"the mended text: {report.after.problem}"
+    covering, after = _covering(report, finding), _after(report)
+    if not covering:
+        return _uncovered(report)
+    for target in covering:
+        if target.name not in after:
+            return _problem(report.after, target.name) or f"{target.name} could not be compared"
+    for name, target in after.items():
+        assert target.comparison is not None
+        if target.comparison.differences:
+            return f"{name} differs: {target.comparison.differences[0]}"
+        if target.comparison.silenced:
+            return f"{name} prints less when compiled: {target.comparison.silenced[0]!r}"
+    before = _breaks((target for target in report.targets if target.name in after), finding.path)
+    left = _breaks(after.values(), finding.path)
+    if left < before or left == before == 0:
+        return ""
+    return "TorchDynamo breaks the graph " + ("as often as before" if left == before else "more often than before")
+
+
+def _covering(report: Report, finding: Finding) -> list[TargetReport]:
+    """The targets that were checked and lead to the line of a finding."""
+    path, line = finding.path, finding.span.line
+    checked = (target for target in report.targets if target.status == "checked")
+    return [target for target in checked if line in target.traced[path] | target.executed[path]]
+
+
+def _after(report: Report) -> dict[str, TargetReport]:
+    """What was compared, by target."""
+    targets = report.after.targets if report.after is not None else ()
+    return {target.name: target for target in targets if target.comparison is not None}
+
+
+def _uncovered(report: Report) -> str:
+    if any(target.status == "checked" for target in report.targets):
         return "no input that was tried leads to this line"
-    for name, comparison in comparisons(report):
-        if comparison.differences:
-            return f"{name} differs: {comparison.differences[0]}"
-        if comparison.silenced:
-            return f"{name} prints less when compiled: {comparison.silenced[0]!r}"
-    assert after is not None
-    place = os.path.realpath(finding.path)
-    before, left = (sum(os.path.realpath(b.path) == place for b in part.breaks) for part in (report, after))
-    return "" if left < before or not before else "TorchDynamo breaks the graph as often as before"
+    return next((target.problem for target in report.targets if target.problem), "nothing could be compared")
+
+
+def _problem(report: Report | None, name: str) -> str | None:
+    targets = report.targets if report is not None else ()
+    return next((target.problem for target in targets if target.name == name), None)
+
+
+def _breaks(targets: Iterable[TargetReport], path: str) -> int:
+    """In how many places of a file the graphs of targets break."""
+    place = os.path.realpath(path)
+    return sum(os.path.realpath(item.path) == place for target in targets for item in target.breaks)

@@ -6,6 +6,7 @@ All of the user's code runs in the worker's processes (`dynamo.service`). Knows 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -92,11 +93,9 @@ class Verification:
         """Reports of earlier sessions on this very text, oldest kind first. Runs nothing of the user's."""
         requests = [self._request(document, names) for names in [(), *_names(document)]]
         # reading the cache, and importing what reads it, must not hold up what the user types
-        return await asyncio.to_thread(self._recalled, requests)
-
-    def _recalled(self, requests: Sequence[Request]) -> list[Report]:
-        found = (self._service.recall(request) for request in requests)
-        return [report for report in found if report is not None]
+        await asyncio.to_thread(importlib.import_module, "graphmend.dynamo.service")
+        service = self._service  # made on the loop: two threads would each make one, and one of the two is never closed
+        return await asyncio.to_thread(_recalled, service, requests)
 
     @property
     def memory(self) -> int:
@@ -131,6 +130,7 @@ class Verification:
 
     @property
     def _service(self) -> Service:
+        """The one service of the session. Ask on the event loop only."""
         from graphmend.dynamo.service import Service
         from graphmend.dynamo.store import Store
 
@@ -154,6 +154,11 @@ class Verification:
             roots=tuple(map(str, self._folders.roots)),
             cwd=None if folder is None else str(folder),
         )
+
+
+def _recalled(service: Service, requests: Sequence[Request]) -> list[Report]:
+    found = (service.recall(request) for request in requests)
+    return [report for report in found if report is not None]
 
 
 def _executable(interpreter: Interpreter) -> str:

@@ -91,7 +91,7 @@ class Verify:
         stamp, report = document.stamp, None
         for names in dict.fromkeys(((finding.function.partition(".")[0],), ())):
             report = await self._run(document, names, mended)
-            if report is None or verdict.compared(report):
+            if report is None or verdict.compared(report, finding):
                 break
         outcome = self._outcome(document, report)
         if outcome["status"] == "checked":

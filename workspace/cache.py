@@ -73,7 +73,7 @@ class Cache:
 
     def stamp(self, folders: Iterable[Path], interpreter: Interpreter) -> str | None:
         """A stamp of what surrounds a file; None where there is too much of it."""
-        parts = [_own_stamp(), sys.version, str(interpreter.torch_version)]
+        parts = [own_stamp(), sys.version, str(interpreter.torch_version)]
         for folder in dict.fromkeys(folders):
             stamp = _stamp_of(folder)
             if stamp is None:
@@ -112,8 +112,12 @@ def _files(folder: Path, endings: tuple[str, ...]) -> Iterator[str]:
                     yield f"{path}\0{status.st_size}\0{status.st_mtime_ns}"
 
 
-@lru_cache(maxsize=256)
-def _entries(folder: Path) -> str:
+def packages_stamp(interpreter: Interpreter) -> str:
+    """Changes when a package is installed, replaced or removed; looked up anew, as a server outlives that."""
+    return digest(*map(_now_in, interpreter.packages))
+
+
+def _now_in(folder: Path) -> str:
     """The names and time of a folder of packages: an installation changes both."""
     try:
         return digest(str(folder), str(os.stat(folder).st_mtime_ns), *sorted(os.listdir(folder)))
@@ -121,8 +125,11 @@ def _entries(folder: Path) -> str:
         return str(folder)
 
 
+_entries = lru_cache(maxsize=256)(_now_in)
+
+
 @lru_cache(maxsize=1)
-def _own_stamp() -> str:
+def own_stamp() -> str:
     """GraphMend's version and files: a changed rule makes every entry old, in a checkout too."""
     folder = Path(graphmend.__file__).parent
     rooms = (room for room in sorted(folder.iterdir()) if room.is_dir())

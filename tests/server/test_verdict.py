@@ -32,12 +32,38 @@ def test_nothing_differs() -> None:
         (report(after=replace(AFTER, comparison=Comparison(3, ("value 0 differs",)))), "Net differs: value 0 differs"),
         (report(after=replace(AFTER, comparison=Comparison(3, (), ("size 2",)))), "prints less when compiled"),
         (report(after=replace(AFTER, comparison=None, problem="no inputs found")), "no inputs found"),
-        (report(after=replace(AFTER, comparison=None)), "nothing could be compared"),
+        (report(after=replace(AFTER, comparison=None)), "Net could not be compared"),
         (report(after=replace(AFTER, breaks=(BREAK,))), "as often as before"),
         (report(before=replace(BEFORE, executed=Lines({PATH: frozenset({1})}))), "no input that was tried"),
+        (report(before=replace(BEFORE, breaks=()), after=replace(AFTER, breaks=(BREAK,))), "more often than before"),
+        (report(before=TargetReport("Net", "failed", "Net: no inputs found")), "no inputs found"),
         (report(problem="SyntaxError"), "the mended text: SyntaxError"),
     ],
 )
 def test_one_line_says_why_it_is_not_verified(found: Report, says: str) -> None:
     assert says in verdict.of(found, FINDING)
     assert "\n" not in verdict.of(found, FINDING)
+
+
+def test_no_breaks_before_and_none_after() -> None:
+    assert verdict.of(report(before=replace(BEFORE, breaks=())), FINDING) == ""
+
+
+def test_each_target_that_leads_to_the_line_must_be_compared() -> None:
+    """That another one compared equal says nothing about a target that fails with the mended text."""
+    other = replace(BEFORE, name="Other", breaks=(), executed=Lines({PATH: frozenset({20})}))
+    failed = TargetReport("Net", "failed", "Net: the check took too long")
+    equal = replace(other, comparison=Comparison(3))
+    found = Report(PATH, (BEFORE, other), after=Report(PATH, (failed, equal)))
+    assert verdict.of(found, FINDING) == "Net: the check took too long"
+    assert not verdict.compared(found, FINDING)
+    beside = Report(PATH, (BEFORE, other), after=Report(PATH, (AFTER, replace(failed, name="Other"))))
+    assert verdict.of(beside, FINDING) == ""
+    assert verdict.compared(beside, FINDING)
+
+
+def test_breaks_of_a_target_that_fails_afterwards_are_not_fewer_breaks() -> None:
+    other = replace(BEFORE, name="Other", executed=Lines({PATH: frozenset({20})}))
+    failed = TargetReport("Other", "failed", "Other: the check took too long")
+    found = Report(PATH, (BEFORE, other), after=Report(PATH, (replace(AFTER, breaks=(BREAK,)), failed)))
+    assert "as often as before" in verdict.of(found, FINDING)
