@@ -185,11 +185,14 @@ def _changed(instance: torch.nn.Module, variant: Variant) -> Iterator[None]:
     tensors: list[torch.Tensor] = [t for t in instance.parameters() if t.is_floating_point()]
     if variant[0] == "half":
         tensors += [t for t in instance.buffers() if t.is_floating_point()]
-    kept = [(t, t.data) for t in tensors]
-    for tensor, data in kept:
+    kept = [(t, t.data, t.grad) for t in tensors]
+    for tensor, data, _ in kept:
+        tensor.grad = None  # one of another type than its parameter's is refused by Dynamo (torch 2.13.0)
         tensor.data = data.half() if variant[0] == "half" else data * variant[1]
     try:
         yield
     finally:
-        for tensor, data in kept:
+        for tensor, data, gradient in kept:
+            tensor.grad = None
             tensor.data = data
+            tensor.grad = gradient

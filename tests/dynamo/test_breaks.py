@@ -285,3 +285,24 @@ def test_a_report_is_recalled_by_a_later_session(
     assert later.recall(request) == report
     path.write_text(path.read_text().replace("print", "repr"))
     assert later.recall(request) is None
+
+
+def test_gradients_that_are_already_there_break_nothing(check: Callable[..., TargetReport]) -> None:
+    """A parameter of another type does not go with the gradient that an import left behind."""
+    found = check(
+        """
+        class Net(nn.Linear):
+            def forward(self, x):
+                x = super().forward(x)
+                if x.dtype == torch.float16:
+                    x = x.float()
+                return x
+
+        net = Net(4, 4)
+        net(torch.ones(2, 4)).sum().backward()
+        compiled = torch.compile(net)
+        """,
+        names=("compiled",),
+    )
+    assert found.breaks == ()
+    assert "module and inputs in float16" in [run.inputs for run in found.runs]
