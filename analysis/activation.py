@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.mode import Mode
+from graphmend.analysis.origin import Origin
 from graphmend.analysis.values import Value
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Activation:
     """The walk of one function for one combination of arguments."""
 
     __slots__ = (
+        "asked",
         "breaks",
         "calls",
         "closure",
@@ -81,6 +83,8 @@ class Activation:
         self.value: Value | None = None
         """The result; None while the walk is under way."""
         self.verdicts: dict[tuple[str, int, int, str], Verdict] = {}
+        self.asked: dict[Origin | None, ast.AST] = {}
+        """Values that cost the frame wherever it is entered, and where they did so first."""
         self.breaks = False
         """Whether the graph breaks in this walk or in one that it entered."""
         self.calls: dict[Activation, bool] = {}
@@ -92,6 +96,11 @@ class Activation:
         old = self.verdicts.get(place)
         if old is None or (_doubt(verdict) < _doubt(old)):
             self.verdicts[place] = verdict
+
+    def lost_before(self, verdict: Verdict) -> bool:
+        """Whether Dynamo has given the frame up already for the same value: it never gets to this place."""
+        origin = verdict.breaks.origin
+        return origin is not None and self.asked.get(origin, verdict.node) is not verdict.node
 
     def entered(self, activation: Activation, conditional: bool) -> None:
         self.calls[activation] = self.calls.get(activation, False) or not conditional

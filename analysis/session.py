@@ -22,7 +22,7 @@ from graphmend.analysis.decorators import DISABLED, MODULE_SCOPE, OPAQUE, wrappe
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
 from graphmend.analysis.entities import Class, Function, Instance, Ref
 from graphmend.analysis.environment import Environment
-from graphmend.analysis.events import Call, Event, Generator
+from graphmend.analysis.events import Call, Event, Generator, Situation
 from graphmend.analysis.facts import Recording
 from graphmend.analysis.flow import Walker
 from graphmend.analysis.mode import DEFAULT, Mode
@@ -160,8 +160,13 @@ class Session:
         verdict = Verdict(
             rule, breaks, node, info, bool(situation.conditional), loses_frame(situation), callee, self.mode.raises
         )
+        activation = self._stack[-1]
+        if activation.lost_before(verdict):
+            return
+        if verdict.loses_frame and not _only_some_rounds(situation):
+            activation.asked.setdefault(breaks.origin, node)
         place = (info.module.source.path, node.lineno, node.col_offset, rule.code)
-        self._stack[-1].add(place, verdict)
+        activation.add(place, verdict)
 
     def signature(
         self, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value]
@@ -204,6 +209,7 @@ class Session:
         """Walk an activation (again), from nothing."""
         activation.verdicts.clear()
         activation.calls.clear()
+        activation.asked.clear()
         activation.breaks = False
         self._context = self._context._replace(mode=activation.mode)
         self.within_region = activation.within_region
@@ -507,6 +513,11 @@ class Session:
 
 
 _NO_TENSORS = (Static, Scalar, Container)
+
+
+def _only_some_rounds(situation: Situation) -> bool:
+    """Whether a place within loops is not reached in each of their rounds."""
+    return situation.conditional > sum(block in ("for", "while") for block in situation.blocks)
 
 
 def _without_constants(value: Value) -> Value:
