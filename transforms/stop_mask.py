@@ -25,7 +25,7 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from graphmend.analysis.values import Tensor
 from graphmend.transforms.alike import Metas, compare
@@ -50,12 +50,15 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     leaving = facts.statement
     if not _leaves(leaving):
         return None
-    loop = facts.parent(leaving)
+    loop = next(
+        (node for node in facts.ancestors(leaving) if isinstance(node, (ast.For, ast.AsyncFor, ast.While))), None
+    )
+    if loop is None:
+        return None
     if not isinstance(loop, ast.For):
-        return refuse(
-            NAME,
-            "the loop has no fixed number of iterations" if isinstance(loop, ast.While) else "the `break` is nested",
-        )
+        return refuse(NAME, "the loop has no fixed number of iterations")
+    if facts.parent(leaving) is not loop:
+        return refuse(NAME, f"the `{ast.unparse(leaving.body[0]).split()[0]}` is nested")
     imports = Imports(facts)
     try:
         masked = _Masked(facts, loop, imports)
@@ -68,7 +71,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     )
 
 
-def _leaves(statement: ast.stmt) -> bool:
+def _leaves(statement: ast.stmt) -> TypeGuard[ast.If]:
     """`if test: break`, `if test: continue`, or `if test: return value`."""
     match statement:
         case ast.If(body=[ast.Break() | ast.Continue() | ast.Return(value=ast.expr())], orelse=[]):

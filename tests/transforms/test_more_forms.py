@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import pytest
@@ -9,7 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from bodies import bodies, function  # noqa: E402
+from by_hand import facts_at, refused  # noqa: E402
 from judge import judge, mend_text  # noqa: E402
+
+from graphmend.analysis.values import Tensor  # noqa: E402
+from graphmend.transforms import stop_mask  # noqa: E402
 
 _X = "[(torch.ones(4, 4),)]"
 
@@ -131,3 +136,13 @@ def test_form(body: str) -> None:
 def test_refusal(body: str) -> None:
     text = function(body, inputs=_X)
     assert mend_text(text).source.text == text
+
+
+def test_a_return_is_not_called_a_break() -> None:
+    """Outside a loop nothing is said of loops; in one, the statement that is nested has its name."""
+    body = "    if x.sum() == 0:\n        return x\n    return x + 1\n"
+    values = {"x": Tensor("x")}
+    assert stop_mask.rewrite(*facts_at(f"def f(x):\n{body}", "x.sum() == 0", values)) is None
+    deeper = textwrap.indent(body, "        ").replace("return x + 1", "x = x + 1")
+    text = f"def f(x):\n    for i in range(3):\n        if i > 1:\n{deeper}"
+    assert refused(stop_mask.rewrite, text, "x.sum() == 0", values) == "the `return` is nested"
