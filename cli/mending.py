@@ -59,7 +59,7 @@ def _next(
             continue
         tried.add(mark)
         try:
-            return Applied(finding, fix), fix.edits()
+            return Applied(finding, fix, result.source.text), fix.edits()
         except Unmendable:
             continue
     return None

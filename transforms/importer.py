@@ -54,6 +54,9 @@ class Texts(Protocol):
     def now(self, path: str) -> str | None:
         """The text of a file with the mends made so far; None for one that is never mended."""
 
+    def original(self, path: str) -> str | None:
+        """The text of the file itself."""
+
 
 class Mender(Protocol):
     """Mends texts."""
@@ -254,7 +257,9 @@ class Importer(MetaPathFinder):
 
         try:
             disk, before = self._texts.get(path, (text, text))
-            before = before if disk == text else text  # the file has changed since
+            if disk != text:  # the file has changed since
+                del self._texts[path]
+                before = text
             with _collector_paused():
                 outcome = self._mender.mend(before, path, self)
                 now = before if outcome.text is None else outcome.text
@@ -274,6 +279,10 @@ class Importer(MetaPathFinder):
         if path in self.report.problems or not self.targets.hold("", path):
             return None
         return _decoded(path)
+
+    def original(self, path: str) -> str | None:
+        """The text of the file itself."""
+        return self._texts[path][0] if path in self._texts else _decoded(path)
 
     def _mend_loaded(self, path: str, mended: Elsewhere) -> None:
         """Mends a file because of what was found from another one. Where it is loaded its functions get new code."""

@@ -30,10 +30,12 @@ _IDLE = 2
 
 
 class Applied(NamedTuple):
-    """A mend that was applied, and the finding that it answers (positions are those of its round)."""
+    """A mend that was applied, and the finding that it answers."""
 
     finding: Finding
     fix: Fix
+    text: str
+    """The text in which the finding stands: that of its round."""
 
 
 class Others(Protocol):
@@ -56,6 +58,8 @@ class Mended:
     """In this file and in others; `finding.path` says where."""
     left: list[tuple[Finding, str]] = field(default_factory=list)
     """Findings of the last round in this file that no permitted mend answers, and why."""
+    looked_at: str = ""
+    """The text of the last round: those findings stand in it."""
 
     @property
     def changed(self) -> bool:
@@ -114,7 +118,7 @@ def mend_all(
             break
         elsewhere = [_Round(found, here, permitted) for here in _others(found, others)]
         own = _Round(found, result.source, permitted)
-        result.left = own.left
+        result.left, result.looked_at = own.left, result.source.text
         after = own.text()
         for round_ in elsewhere:
             if others is not None and (text := round_.text()) is not None:
@@ -170,7 +174,7 @@ class _Round:
                 self.left.append((finding, reason))
                 continue
             if any(fix == one.fix for one in self.chosen):  # one for several findings; some of them may live on in it
-                self.chosen.append(Applied(finding, fix))
+                self.chosen.append(Applied(finding, fix, self._source.text))
                 continue
             try:
                 new = fix.edits()
@@ -180,7 +184,7 @@ class _Round:
             if all(_apart(e, other) for e in new for other in self._edits):
                 permitted.tried(finding, fix, facts)
                 self._edits += [e for e in new if e not in self._edits]
-                self.chosen.append(Applied(finding, fix))
+                self.chosen.append(Applied(finding, fix, self._source.text))
 
     def text(self) -> Source | None:
         """The mended text; None where there is none."""

@@ -33,6 +33,40 @@ def line_map(original: list[str], mended: list[str]) -> list[Line]:
     return lines
 
 
+class Places:
+    """Where places in intermediate texts stand in the original one."""
+
+    def __init__(self, original: str) -> None:
+        self._original = original
+        self._lines = original.split("\n")
+        self._maps: dict[str, list[Line]] = {}
+
+    def original(self, text: str, row: int, column: int) -> tuple[int, int]:
+        """Row and column, counted from 1. Of a line that was rewritten only the beginning is known."""
+        if text == self._original:
+            return row, column
+        lines = text.split("\n")
+        if text not in self._maps:
+            self._maps[text] = line_map(self._lines, lines)
+        known = self._maps[text]
+        line = _line(known, row)
+        if line.same:
+            return line.number, column
+        number = self._likest(lines[row - 1], known, row)
+        before = self._lines[number - 1]
+        return number, len(before) - len(before.lstrip()) + 1
+
+    def _likest(self, text: str, known: list[Line], row: int) -> int:
+        """Of the original lines that the rewritten ones around a row stand for, the one most like its text."""
+        first = next((line.number for line in reversed(known[: row - 1]) if line.same), 0) + 1
+        last = next((line.number for line in known[row:] if line.same), len(self._lines) + 1)
+        return max(
+            range(first, last),
+            key=lambda number: SequenceMatcher(None, self._lines[number - 1].strip(), text.strip()).ratio(),
+            default=known[row - 1].number,
+        )
+
+
 def parse(original: str, mended: str) -> ast.Module:
     """The tree of `mended`, its nodes placed where their lines stand in `original`. Both end their lines in LF."""
     tree = ast.parse(mended)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphmend.transforms.importer import Elsewhere, Importer, Note, Outcome, Report, Targets, Texts
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.project import Project
     from graphmend.analysis.settings import Settings
     from graphmend.analysis.source import Source
+    from graphmend.transforms.relocate import Places
     from graphmend.workspace.cache import Cache
     from graphmend.workspace.interpreter import Interpreter
 
@@ -81,13 +82,14 @@ class Mender:
         if mended.source is not source:
             self._overlay[path] = mended.source.text
         self._project.forget(path)
-        left = [_note(finding) | {"reason": reason} for finding, reason in mended.left]
+        notes = _Notes(texts)
+        left = [notes.note(finding, mended.looked_at) | {"reason": reason} for finding, reason in mended.left]
         mends: dict[str, list[Note]] = {}
-        for finding, fix in mended.applied:
+        for finding, fix, seen in mended.applied:
             what = {"rewrite": fix.rewrite, "title": fix.title, "applicability": fix.applicability}
-            mends.setdefault(finding.path, []).append(_note(finding) | what | {"reason": fix.reason})
+            mends.setdefault(finding.path, []).append(notes.note(finding, seen) | what | {"reason": fix.reason})
         own = mends.pop(path, [])
-        elsewhere = {other: Elsewhere(self._overlay[other], notes) for other, notes in mends.items()}
+        elsewhere = {other: Elsewhere(self._overlay[other], made) for other, made in mends.items()}
         return Outcome(mended.source.text if mended.source is not source else None, own, left, elsewhere)
 
     def load(self, text: str, path: str, texts: Texts) -> tuple[CodeType | None, Outcome] | None:
@@ -198,12 +200,26 @@ class _Others:
         self._project.forget(source.path)
 
 
+class _Notes:
+    """Findings as JSON, in the lines of the files: each round of mends sees a text of its own."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._places: dict[str, Places] = {}
+
+    def note(self, finding: Finding, text: str) -> Note:
+        """A finding that was made in `text`."""
+        from graphmend.transforms.relocate import Places
+
+        row, column = finding.span.line, finding.span.column + 1
+        if finding.path not in self._places:
+            original = self._texts.original(finding.path)
+            self._places[finding.path] = Places(text if original is None else original)
+        row, column = self._places[finding.path].original(text, row, column)
+        return {"code": finding.code, "name": finding.name, "message": finding.message, "row": row, "column": column}
+
+
 def _digest(*parts: str) -> str:
     from graphmend.workspace.cache import digest
 
     return digest(*parts)
-
-
-def _note(finding: Finding) -> Note:
-    place: dict[str, Any] = {"row": finding.span.line, "column": finding.span.column + 1}
-    return {"code": finding.code, "name": finding.name, "message": finding.message, **place}

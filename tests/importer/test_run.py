@@ -23,6 +23,27 @@ class Net(torch.nn.Module):
             y = x - 1
         return y
 """
+ROUNDS = """import torch
+from torch import Tensor, nn
+
+
+class Net(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if x.sum() > 0:  # mended
+            print("positive", x.sum().item())
+            y = x + 1
+        else:
+            y = x - 1
+        print("done")  # mended
+        if y.mean() > 1:  # mended
+            y = y * 2
+        with open("file", "w") as f:  # left
+            f.write("a")
+        return y
+
+
+torch.compile(Net(), backend="eager")
+"""
 PROGRAM = """import sys
 import torch
 from model import Net
@@ -191,6 +212,20 @@ def test_named_packages_replace_the_programs_own_folder(run: Run, tmp_path: Path
             (6, "GM201", "safe"),
             (7, "GM101", "safe"),
         }
+
+
+def test_rows_are_those_of_the_file(run: Run, tmp_path: Path) -> None:
+    """A branch whose sides print is mended in several rounds, each of which sees a text of its own."""
+    pytest.importorskip("torch", minversion="2.13")
+    run("--unsafe", "--report", "report.json", "program.py", program=ROUNDS)
+    report = json.loads((tmp_path / "report.json").read_text())
+    rows = ROUNDS.splitlines()
+    marked = {number for number, row in enumerate(rows, 1) if "# mended" in row}
+    (entry,) = report["mended"]
+    assert {note["row"] for note in entry["mends"]} == marked
+    for note in entry["mends"]:
+        assert rows[note["row"] - 1][note["column"] - 1] != " "
+    assert [rows[note["row"] - 1].strip() for note in report["left"]] == ['with open("file", "w") as f:  # left']
 
 
 def test_a_script_is_mended_with_its_folder(run: Run, tmp_path: Path) -> None:
