@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any
 
 from lsprotocol import types
@@ -40,7 +41,10 @@ class Server(LanguageServer):
     protocol: Protocol
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        if isinstance(error, JsonRpcException) and not isinstance(error, JsonRpcInternalError):
+        if source is JsonRpcInternalError and isinstance(error, OSError | ValueError):
+            # a write failed: pygls 2.1 has this source for it; telling the client would be another write, without end
+            print(f"graphmend: the client cannot be written to: {error}", file=sys.stderr)
+        elif isinstance(error, JsonRpcException) and not isinstance(error, JsonRpcInternalError):
             log.warning("%s", error)  # the client's mistake, and its answer says so
         else:
             log.error("%s", error, exc_info=error)

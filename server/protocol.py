@@ -13,10 +13,12 @@ from typing import Any
 
 from cattrs.errors import BaseValidationError
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInternalError
 from pygls.protocol import LanguageServerProtocol, lsp_method
 from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
 
 log = logging.getLogger(__name__)
+pygls_log = logging.getLogger("pygls.protocol.json_rpc")
 
 _OURS = (
     types.TEXT_DOCUMENT_DID_OPEN,
@@ -82,9 +84,20 @@ class Protocol(LanguageServerProtocol):
         self._write(f'{json.dumps(head)[:-1]}, "{name}": {value}}}')
 
     def _write(self, message: str) -> None:
+        """Writes what is JSON already; what goes wrong is handled as in pygls 2.1, and goes to its log: ours is written
+        to the client."""
         body = message.encode()
-        if self.writer is not None:
+        if self.writer is None:
+            pygls_log.error("Unable to send data, no available transport!")
+            return
+        try:
             self.writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        except BrokenPipeError:
+            pygls_log.exception("Error sending data. BrokenPipeError")
+            raise
+        except Exception as error:
+            pygls_log.exception("Error sending data")
+            self._server._report_server_error(error, JsonRpcInternalError)
 
     def connection_lost(self) -> None:
         """The client is gone without saying `exit`."""
