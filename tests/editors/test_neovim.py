@@ -246,6 +246,21 @@ def test_a_server_that_cannot_be_run_is_told_of_once_with_what_to_do(editor: Edi
     assert "/no/such/graphmend cannot be run: pip install graphmend" in message
 
 
+def test_a_function_may_connect_to_the_server(editor: Editor, net: Path) -> None:
+    if not editor.nvim.funcs.has("nvim-0.8"):
+        editor.run_lua("")
+        pytest.skip("cmd may be a function since Neovim 0.8")
+    editor.nvim.command(f"set runtimepath^={NVIM}")
+    if editor.nvim.funcs.has("nvim-0.11"):
+        connect = "function(dispatchers) return vim.lsp.rpc.start(COMMAND, dispatchers) end"
+    else:
+        connect = "function(dispatchers) return vim.lsp.rpc.start(COMMAND[1], { unpack(COMMAND, 2) }, dispatchers) end"
+    lua = f"COMMAND = ...; require('graphmend').setup({{ cmd = {connect} }})"
+    editor.run_lua(lua, [PYTHON, "-m", "graphmend", "server"])
+    editor.edit(net)
+    until("a finding", lambda: editor.findings)
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command `graphmend` on the path, as `pip install graphmend` puts it there."""

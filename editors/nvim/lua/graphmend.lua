@@ -229,7 +229,8 @@ end
 function M.setup(given)
   options = vim.tbl_extend("force", options, given or {})
   define_command()
-  if vim.fn.executable(options.cmd[1]) ~= 1 then
+  -- a function, which Neovim takes too, connects by itself
+  if type(options.cmd) == "table" and vim.fn.executable(options.cmd[1]) ~= 1 then
     local advice = "pip install graphmend, or name it in setup({ cmd = { \"/path/to/graphmend\", \"server\" } })"
     return notify(options.cmd[1] .. " cannot be run: " .. advice, vim.log.levels.WARN)
   end
