@@ -15,10 +15,12 @@ After:
         self.seen += x.sum()
 
 Legal when:
-    the module's own `__init__` gives the attribute its number, and nothing else in the file stores to it.
+    the class is a `torch.nn.Module`, whose own `__init__` gives the attribute its number; nothing else in the file
+    stores to it, and the class hands it on to no other name.
 
 Differs in:
-    the attribute is a 0-d tensor, which moves with the module; who reads it as a number has to ask for it.
+    the attribute is a 0-d tensor, which moves with the module; who reads it as a number has to ask for it, and
+    sees it go on counting.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.classes import MODULE_ROOTS
+from graphmend.analysis.facts import parents_in
 from graphmend.analysis.values import Tensor, dtype_kind
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
@@ -56,6 +60,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     first = _first_value(owner, name) if owner is not None else None
     if owner is None or first is None:
         return refuse(NAME, f"`self.{name}` is not known to get its first value in the module's own `__init__`")
+    if not _is_module(facts, owner):
+        return refuse(NAME, f"`{owner.name}` is not known to be a `torch.nn.Module`")
+    if _handed_on(owner, name):
+        return refuse(NAME, f"`self.{name}` is handed on, and what has it would go on counting")
     if _stores(facts, name) != 2:
         return refuse(NAME, f"`{name}` is stored to elsewhere too")
     number = constant(first.value)
@@ -78,7 +86,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         registered = f'self.register_buffer("{name}", {zero}, persistent=False)'
         return [*imports.edits(), TextEdit(span, registered), swap(facts.source, value, text)]
 
-    differences = [f"`self.{name}` is a 0-d tensor instead of a Python number", *kept.differences]
+    differences = [
+        f"`self.{name}` is a 0-d tensor instead of a Python number, which goes on counting where it is kept",
+        *kept.differences,
+    ]
     return offer(NAME, "count in a buffer of the module", facts, make, differences)
 
 
@@ -87,6 +98,42 @@ def _class(facts: FunctionFacts) -> ast.ClassDef | None:
     tree = facts.source.tree
     classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)] if tree is not None else []
     return next((c for c in classes if facts.function in c.body), None)
+
+
+def _is_module(facts: FunctionFacts, owner: ast.ClassDef, seen: frozenset[str] = frozenset()) -> bool:
+    """Does a class derive from `torch.nn.Module`, by itself or by a class of the same file?"""
+    tree = facts.source.tree
+    classes = {n.name: n for n in tree.body if isinstance(n, ast.ClassDef)} if tree is not None else {}
+    for base in owner.bases:
+        if _dotted(facts, base) in MODULE_ROOTS:
+            return True
+        inner = classes.get(base.id) if isinstance(base, ast.Name) else None
+        if inner is not None and inner.name not in seen and _is_module(facts, inner, seen | {inner.name}):
+            return True
+    return False
+
+
+def _dotted(facts: FunctionFacts, node: ast.expr) -> str | None:
+    if isinstance(node, ast.Attribute):
+        above = _dotted(facts, node.value)
+        return f"{above}.{node.attr}" if above else None
+    return facts.names.get(node.id) if isinstance(node, ast.Name) else None
+
+
+#: an attribute that stands in one of these gives its value to it, not itself to another name
+_READERS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.FormattedValue)
+
+
+def _handed_on(owner: ast.ClassDef, name: str) -> bool:
+    """Does the class give the attribute another name? `+=` of a tensor then changes what that name stands for."""
+    parents = parents_in(owner)
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == name
+        and isinstance(node.ctx, ast.Load)
+        and not isinstance(parents.get(node), _READERS)
+        for node in ast.walk(owner)
+    )
 
 
 def _first_value(owner: ast.ClassDef, name: str) -> ast.Assign | None:

@@ -12,7 +12,7 @@ After:
 
 Legal when:
     the size follows from the code: of what is not zero only the first is used; the classes are multiplied with a
-    matrix, which must have as many rows; the repeats are literals; `bincount` is told a `minlength`.
+    matrix, which must have as many rows; the repeats are two or more literals; `bincount` is told a `minlength`.
 
 Differs in:
     where the size does not fit, which raised before: nothing that is not zero gives -1, fewer classes than rows go
@@ -25,10 +25,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.values import Tensor
+from graphmend.transforms.bindings import parameters
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
+from graphmend.transforms.legality import repeatable
 from graphmend.transforms.names import called, constant, is_tensor, method, qualified
 from graphmend.transforms.offer import offer, refuse, show
 from graphmend.transforms.picked import nonzero_of
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 
 NAME = "known_size"
 _TITLE = "say how large the result is"
+
+#: methods of a tensor that keep its shape
+_CONVERSIONS = ("float", "double", "half", "bfloat16", "to", "type", "type_as")
 
 #: node to replace, new text, what differs
 _Form = tuple[ast.expr, str, list[str]]
@@ -91,15 +96,7 @@ def _classes(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None
         return None
     node: ast.expr = call
     while isinstance(above := facts.parent(node), ast.Attribute) and isinstance(outer := facts.parent(above), ast.Call):
-        if outer.func is not above or above.attr not in (
-            "float",
-            "double",
-            "half",
-            "bfloat16",
-            "to",
-            "type",
-            "type_as",
-        ):
+        if outer.func is not above or above.attr not in _CONVERSIONS:
             return None
         node = outer
     match facts.parent(node):
@@ -110,13 +107,12 @@ def _classes(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None
         case _:
             return None
     value = facts.value(matrix)
-    if not isinstance(value, Tensor) or value.rank not in (1, 2):
+    if not isinstance(value, Tensor) or value.rank not in (1, 2) or not repeatable(facts, matrix):
         return None
     text = f"{code.text(call)[:-1].rstrip().rstrip(',')}, num_classes={code.operand(matrix)}.shape[0])"
     return call, text, ["fewer classes than the matrix has rows raise no more"]
 
 
-_CONVERSIONS = ("float", "double", "half", "bfloat16", "to", "type", "type_as")
 _PRODUCTS = ("torch.matmul", "torch.mm")
 
 
@@ -138,12 +134,13 @@ def _repeats(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None
 def _total(facts: FunctionFacts, node: ast.expr) -> int | None:
     """The sum of a tensor that is written out, or of a name that is only bound to one."""
     if isinstance(node, ast.Name):
-        stores = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == node.id]
-        bindings = [n for n in stores if isinstance(n.ctx, ast.Store)]
+        uses = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == node.id]
+        bindings = [n for n in uses if isinstance(n.ctx, ast.Store)]
         statement = facts.parent(bindings[0]) if len(bindings) == 1 else None
         if not isinstance(statement, ast.Assign) or statement.targets != bindings:
             return None
-        if any(isinstance(facts.parent(n), ast.Attribute) for n in stores):  # a method may change it
+        others = [n for n in uses if n is not node and n not in bindings]
+        if others or node.id in parameters(facts.function):  # whoever else has the tensor may change it
             return None
         node = statement.value
     call = called(facts, node, "torch.tensor", "torch.as_tensor")
@@ -151,13 +148,16 @@ def _total(facts: FunctionFacts, node: ast.expr) -> int | None:
         return None
     numbers = [constant(e) for e in call.args[0].elts]
     counts = [n for n in numbers if isinstance(n, int)]
-    return sum(counts) if counts and len(counts) == len(numbers) else None
+    # a single number of repeats counts for every element
+    return sum(counts) if len(counts) > 1 and len(counts) == len(numbers) else None
 
 
 def _bins(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
     """`torch.bincount(n, minlength=k)`."""
     call = called(facts, _call(facts), "torch.bincount")
     if call is None or len(call.args) != 1 or [k.arg for k in call.keywords] != ["minlength"]:
+        return None
+    if not repeatable(facts, call.args[0]):
         return None
     numbers = code.operand(call.args[0])
     size = code.argument(call.keywords[0].value)
@@ -189,6 +189,8 @@ def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | Non
             return None
     if tensor is None or not is_tensor(facts, tensor) or not isinstance(whole, ast.expr):
         return None
+    if not repeatable(facts, tensor):
+        raise NotTolerantError(f"`{ast.unparse(tensor)}` would be evaluated more than once")
     uses = Uses(facts, "int64")
     uses.follow(whole)
     text = code.operand(tensor)

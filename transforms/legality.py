@@ -73,6 +73,12 @@ def speculate(
     return found
 
 
+def repeatable(facts: FunctionFacts, *expressions: ast.expr) -> bool:
+    """May expressions be evaluated more than once: no random numbers, no side effects, no layer with hooks?"""
+    found = speculate(facts, *expressions)
+    return not found.blockers and _ZEROS not in found.differences
+
+
 def _judge(facts: FunctionFacts, node: ast.AST, found: Speculation) -> None:
     if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
         found.blockers.append(f"`{_short(node)}` does more than compute")

@@ -13,7 +13,7 @@ Legal when:
     index then picks is mended next.
 
 Differs in:
-    nothing.
+    nothing, where what is indexed is known to have the mask's shape; a longer tensor raises.
 """
 
 from __future__ import annotations
@@ -47,12 +47,23 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     if not is_tensor(facts, found.mask):
         return refuse(NAME, f"`{ast.unparse(found.mask)}` is not known to be a tensor")
-    if not _only_indexes(facts, whole, found.mask):
+    indexed = _indexed(facts, whole, found.mask)
+    if indexed is None:
         return refuse(NAME, "the places are used for more than an index")
     code = Code(facts.source)
     text = code.argument(found.mask) if is_mask(facts, found.mask) else f"({code.operand(found.mask)} != 0)"
     changed = swap(facts.source, whole, text)
-    return offer(NAME, "index with the mask itself", facts, lambda: [changed])
+    differences = [
+        f"`{ast.unparse(tensor)}` is taken to be as long as the mask; where it is longer, an index by the mask raises"
+        for tensor in indexed
+        if not _same_shape(facts, tensor, found.mask)
+    ]
+    return offer(NAME, "index with the mask itself", facts, lambda: [changed], differences)
+
+
+def _same_shape(facts: FunctionFacts, tensor: ast.expr, mask: ast.expr) -> bool:
+    one, two = facts.value(tensor), facts.value(mask)
+    return isinstance(one, Tensor) and isinstance(two, Tensor) and one.shape is not None and one.shape == two.shape
 
 
 def _places(facts: FunctionFacts, found: Nonzero, node: ast.expr) -> ast.expr | None:
@@ -83,27 +94,33 @@ def _places(facts: FunctionFacts, found: Nonzero, node: ast.expr) -> ast.expr | 
     return None
 
 
-def _only_indexes(facts: FunctionFacts, node: ast.expr, mask: ast.expr) -> bool:
-    """Do places, or the name that they are bound to, only serve as an index while the mask stays as it is?"""
-    if _is_index(facts, node):
-        return True
+def _indexed(facts: FunctionFacts, node: ast.expr, mask: ast.expr) -> list[ast.expr] | None:
+    """What is indexed by places, or by the name that they are bound to; None where these serve for more, or the
+    mask changes in between.
+    """
+    if (only := _indexed_by(facts, node)) is not None:
+        return [only]
     match facts.parent(node):
         case ast.Assign(targets=[ast.Name(id=name)]) as statement:
             pass
         case _:
-            return False
+            return None
     names = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
     loads = [n for n in names if isinstance(n.ctx, ast.Load)]
-    if len(names) - len(loads) != 1 or not loads or not all(_is_index(facts, n) for n in loads):
-        return False
+    tensors = [t for n in loads if (t := _indexed_by(facts, n)) is not None]
+    if len(names) - len(loads) != 1 or not loads or len(tensors) != len(loads):
+        return None
     block = facts.body_of(statement)
     behind = block[block.index(statement) + 1 :]
     sources = reads(mask)
     if not isinstance(mask, ast.Name):  # a new tensor, which no later statement knows
-        return True
-    return not sources & stored(behind) and not any(changed_in_place(facts, n) for n in sources)
+        return tensors
+    changes = sources & stored(behind) or any(changed_in_place(facts, n) for n in sources)
+    return None if changes else tensors
 
 
-def _is_index(facts: FunctionFacts, node: ast.AST) -> bool:
+def _indexed_by(facts: FunctionFacts, node: ast.AST) -> ast.expr | None:
     parent = facts.parent(node)
-    return isinstance(parent, ast.Subscript) and parent.slice is node and is_tensor(facts, parent.value)
+    if isinstance(parent, ast.Subscript) and parent.slice is node and is_tensor(facts, parent.value):
+        return parent.value
+    return None

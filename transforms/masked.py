@@ -26,6 +26,7 @@ from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
+from graphmend.transforms.legality import repeatable
 from graphmend.transforms.names import called, constant, method
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.picked import is_mask, missing, picked
@@ -110,6 +111,8 @@ def _partitioned(facts: FunctionFacts) -> Fix | Refusal | None:
     opposite = _opposite(first[1], second[1])
     if opposite is None:
         return refuse(NAME, "the two masks are not known to be opposites")
+    if not repeatable(facts, *first, *second):
+        return refuse(NAME, "what is picked from, or the mask, is not the same each time it is evaluated")
     mask, tensor = facts.value(first[1]), facts.value(first[0])
     if not (isinstance(mask, Tensor) and mask.rank == 1):
         return refuse(NAME, "the mask is not known to have one dimension")

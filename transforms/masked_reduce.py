@@ -29,7 +29,7 @@ from graphmend.transforms.code import Code
 from graphmend.transforms.edits import replace, replaceable, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
-from graphmend.transforms.legality import changed_in_place, leak, speculate
+from graphmend.transforms.legality import changed_in_place, leak, repeatable, speculate
 from graphmend.transforms.names import constant, qualified
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.picked import Picked, aligned, missing, picked
@@ -120,6 +120,7 @@ class _Elements:
         facts, code = self.facts, Code(self.facts.source)
         where, mask = imports.name("torch.where"), aligned(facts, self.found)
         plain = reduction.body in self.nodes
+        self._check_again(reduction)
         picks = {
             n: p.tensor for n in ast.walk(reduction.body) if isinstance(n, ast.expr) and (p := _same(facts, self, n))
         }
@@ -138,6 +139,17 @@ class _Elements:
             return self._mean(f"{where}({mask}, {loss}, 0).sum()", self.found.tensor)
         text = code.argument(reduction.body, tensors)
         return self._text(reduction, imports, mask, text)
+
+    def _check_again(self, reduction: _Reduction) -> None:
+        """The new text evaluates the tensor and the mask at other places, and some more than once."""
+        for part in (self.found.tensor, self.found.mask):
+            if not repeatable(self.facts, part):
+                raise NotReducibleError(f"`{ast.unparse(part)}` would be evaluated more than once")
+        if reduction.how in ("any", "all"):
+            kept = self.found.tensor if reduction.body in self.nodes else reduction.body
+            value = self.facts.value(kept)
+            if not (isinstance(value, Tensor) and value.dtype == "bool"):
+                raise NotReducibleError(f"`{ast.unparse(kept)}` is not known to be of dtype bool")
 
     def _text(self, reduction: _Reduction, imports: Imports, mask: str, text: str) -> str:
         how, code = reduction.how, Code(self.facts.source)

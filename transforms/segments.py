@@ -6,13 +6,13 @@ Before:
 After:
     sums = list(
         x.new_zeros((lengths.shape[0], *x.shape[1:]))
-        .index_add(0, torch.repeat_interleave(lengths, output_size=x.shape[0]), x)
+        .index_add(0, torch.repeat_interleave(lengths.to(x.device), output_size=x.shape[0]), x)
         .unbind()
     )
 
 Legal when:
     the parts of a split by a tensor of lengths are only summed or averaged over the dimension that is split, the
-    first. The lengths add up to that dimension, as `split` itself asks.
+    first, of a floating dtype. The lengths add up to that dimension, as `split` itself asks.
 
 Differs in:
     sums may round differently; lengths that do not add up raise another exception.
@@ -23,11 +23,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor
+from graphmend.analysis.values import Tensor, dtype_kind
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
+from graphmend.transforms.legality import repeatable
 from graphmend.transforms.names import called, constant, is_tensor, method
 from graphmend.transforms.offer import offer, refuse
 
@@ -54,17 +55,24 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"`{ast.unparse(comprehension.elt)}` is no sum or mean over the dimension that is split")
     if not isinstance(tensor, ast.Name):
         return refuse(NAME, "what is split has no name")
+    value = facts.value(tensor)
+    if not isinstance(value, Tensor) or dtype_kind(value.dtype) != "float":
+        # a sum of bools or integers is an int64, which `index_add` does not make of them
+        return refuse(NAME, f"`{tensor.id}` is not known to have a floating dtype")
     code = Code(facts.source)
     assert isinstance(listed, ast.Call)
     assert isinstance(listed.func, ast.Attribute)
+    if not repeatable(facts, listed.func.value):
+        return refuse(NAME, f"`{ast.unparse(listed.func.value)}` would be evaluated more than once")
     lengths, x = code.operand(listed.func.value), tensor.id
+    there = f"{lengths}.to({x}.device)"  # `tolist` reads lengths on any device
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
-        part = f"{imports.name('torch.repeat_interleave')}({lengths}, output_size={x}.shape[0])"
+        part = f"{imports.name('torch.repeat_interleave')}({there}, output_size={x}.shape[0])"
         text = f"{x}.new_zeros(({lengths}.shape[0], *{x}.shape[1:])).index_add(0, {part}, {x})"
         if how == "mean":
-            text = f"({text} / {lengths}.reshape(-1, *[1] * ({x}.dim() - 1)))"
+            text = f"({text} / {there}.reshape(-1, *[1] * ({x}.dim() - 1)))"
         return [*imports.edits(), swap(facts.source, comprehension, f"list({text}.unbind())")]
 
     differences = [

@@ -15,7 +15,8 @@ After:
 Legal when:
     the loop runs over something known while tracing and has no `else`; its body only assigns names, besides `if
     test:` and `break`, `continue` or one `return`, which moves behind the loop; each name that lives on is a
-    tensor that keeps its shape and dtype; the loop's own variable is not read behind it.
+    tensor that keeps its shape and dtype; the loop's own variable is read neither behind
+    it nor by the `return`.
 
 Differs in:
     the loop does all its iterations; what the skipped ones compute may raise, and its NaN derivatives may reach
@@ -101,6 +102,9 @@ class _Masked:
             raise NotSelectableError("the loop has an `else`")
         if any(alive(facts, n, loop) for n in writes(loop.target)):
             raise NotSelectableError("the loop's variable is read behind it")
+        if self._returned is not None and writes(loop.target) & reads(self._returned):
+            # behind the loop the variable holds its last value, not the one with which the loop was left
+            raise NotSelectableError("the loop's variable is read by what the loop returns")
         self.changes: list[tuple[ast.stmt, str]] = []
         self.values: list[tuple[ast.expr, str]] = []
         mask = self.stopped if self._breaks else ""

@@ -49,6 +49,11 @@ def test_counts_stay_what_they_were() -> None:
         assert want[2] == pytest.approx(got[2][3][0], rel=1e-6)
 
 
+def test_a_class_between_is_a_module_too() -> None:
+    between = TEXT.replace("class Net(torch.nn.Module)", "class Base(torch.nn.Module):\n    pass\n\n\nclass Net(Base)")
+    assert "register_buffer" in mend_text(between).source.text
+
+
 def test_the_state_of_the_module_keeps_its_names() -> None:
     names: dict[str, type] = {"__name__": "counted"}
     exec(mend_text(TEXT).source.text.replace("@torch.compile\n", ""), names)
@@ -61,6 +66,8 @@ def test_the_state_of_the_module_keeps_its_names() -> None:
         ("        self.seen = 0\n        self.total = 0.5", "        pass"),
         ("        self.seen = 0\n        self.total = 0.5", "        self.seen = self.total = None"),
         ("        return x * 2", "        return x * 2\n\n    def clear(self):\n        self.seen = self.total = 0"),
+        ("torch.nn.Module", "dict"),
+        ("        self.seen += (x > 0)", "        before = self.seen, self.total\n        self.seen += (x > 0)"),
     ],
 )
 def test_refusal(change: tuple[str, str]) -> None:

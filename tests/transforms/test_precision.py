@@ -1,0 +1,113 @@
+"""Code one step away from a form of the catalogue, in both directions: the mend stays right, or there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from bodies import bodies, function  # noqa: E402
+from judge import judge, mend_text  # noqa: E402
+
+_EXAMPLES = (
+    "[(torch.tensor([0.5, -1.0, 2.0, 0.25]), torch.tensor([True, False, True, True]), torch.tensor([1, 2, 1, 0]))]"
+)
+
+
+def line() -> list[tuple[Any, ...]]:
+    x = torch.tensor([0.5, -1.0, 2.0, 0.25]).requires_grad_()
+    return [(x, torch.tensor([True, False, True, True]), torch.tensor([1, 2, 1, 0]))]
+
+
+RIGHT = bodies("""
+# what_is_returned_reads_the_loop_only_through_the_body
+z = x * 1
+for i in range(5):
+    z = z * 2 + i
+    if z.sum() > 10:
+        return z + 1
+return z
+
+# distinct_of_an_expression
+return x * torch.unique(n * 2).numel()
+
+# mean_of_an_expression
+return (x * 2)[x > 0].mean()
+
+# lengths_of_an_expression
+return torch.stack([part.sum() for part in x.split((n * 1).tolist())])
+
+# two_repeats
+return torch.repeat_interleave(x[:2], torch.tensor([2, 1])) * 2
+
+# any_of_bools
+b = x > 0
+return x * b[m].any()
+""")
+
+REFUSED = bodies("""
+# the_loop_returns_its_variable
+z = x * 1
+for i in range(5):
+    z = z * 2
+    if z.sum() > 10:
+        return z + i
+return z
+
+# distinct_random_numbers
+return x * torch.unique(torch.randint(0, 3, (9,))).numel()
+
+# mean_by_a_random_mask
+return x[torch.rand(4) > 0.5].mean()
+
+# named_by_a_random_mask
+p = x[torch.rand(4) > 0.5]
+return p.sum() + p.mean()
+
+# classes_of_a_random_table
+return F.one_hot(n).float() @ torch.rand(3, 5) * x.sum()
+
+# parts_of_bools
+return [part.sum() for part in m.split(n.tolist())]
+
+# parts_of_integers
+return [part.sum() for part in n.int().split(n.tolist())]
+
+# one_repeat
+return torch.repeat_interleave(x, torch.tensor([2])) * 2
+
+# repeats_that_are_stored_to
+r = torch.tensor([1, 2, 1, 3])
+r[0] = 3
+return torch.repeat_interleave(x, r) * 2
+
+# repeats_with_another_name
+r = torch.tensor([1, 2, 1, 3])
+s = r
+s += 1
+return torch.repeat_interleave(x, r) * 2
+
+# any_of_floats
+return x * x[m].any()
+""")
+
+
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
+def test_mended(body: str) -> None:
+    judge(function(body, "x, m, n", _EXAMPLES), line)
+
+
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+def test_refused(body: str) -> None:
+    text = function(body, "x, m, n", _EXAMPLES)
+    mended = mend_text(text)
+    assert mended.source.text == text, mended.source.text
+
+
+def test_places_of_a_shorter_mask_are_no_safe_mask() -> None:
+    same = function("    m = x > 0\n    i = torch.where(m)[0]\n    return x[i].sum()", "x, m, n", _EXAMPLES)
+    other = function("    i = torch.where(m)[0]\n    return x[i].sum()", "x, m, n", _EXAMPLES)
+    assert "where(m)[0]" not in mend_text(same, unsafe=False).source.text
+    assert "where(m)[0]" in mend_text(other, unsafe=False).source.text
