@@ -4,7 +4,7 @@ A size that a tensor holds, a branch on a mask: Dynamo gives such a number a sym
 up. Here the number is computed from the inputs of this call, and a guard holds their values: another batch with others
 compiles the frame anew, as another shape does. That is done where Dynamo would give up, and nowhere else.
 
-After `COMPILATIONS` of one code with values that changed, no more are taken as known.
+After `COMPILATIONS` of one code with values that changed, no more are taken as known, until `torch._dynamo.reset()`.
 
 Knows Dynamo as it is in torch 2.13.
 """
@@ -15,16 +15,17 @@ import dis
 import functools
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.utils._pytree as pytree
 from torch._dynamo import symbolic_convert, utils
+from torch._dynamo.code_context import code_context
 from torch._dynamo.exc import TorchRuntimeError, Unsupported, UserError
 from torch._dynamo.guards import get_verbose_code_parts, install_guard
 from torch._dynamo.variables import ConstantVariable
@@ -49,21 +50,32 @@ _KEEPS = {"JUMP_IF_TRUE_OR_POP": True, "JUMP_IF_FALSE_OR_POP": False}
 
 _log = logging.getLogger(__name__)
 
-compiled: Counter[CodeType] = Counter()
-"""How often values were taken as known, by code."""
-
 
 @dataclass
 class Frame:
     """A frame that is being compiled."""
 
     code: CodeType
+    converter: Any
+    """Dynamo's, of which each call of `torch.compile` makes one."""
     used: bool = False
     """Is a value taken as known?"""
 
     def done(self) -> None:
         """It is compiled."""
-        compiled[self.code] += self.used
+        if self.used:
+            compilations(self.code)[self.converter] = self.count + 1
+
+    @property
+    def count(self) -> int:
+        """How often it was compiled with values taken as known."""
+        return compilations(self.code).get(self.converter, 0)
+
+
+def compilations(code: CodeType) -> WeakKeyDictionary[Any, int]:
+    """How often each converter compiled a code with values taken as known, where `torch._dynamo.reset()` forgets it."""
+    counts: WeakKeyDictionary[Any, int] = code_context.get_context(code).setdefault(__name__, WeakKeyDictionary())
+    return counts
 
 
 class _State(threading.local):
@@ -75,10 +87,10 @@ _state = _State()
 
 
 @contextmanager
-def known(code: CodeType) -> Iterator[Frame]:
+def known(code: CodeType, converter: Any) -> Iterator[Frame]:
     """While a frame of `code` is compiled in here, values of its inputs may be taken as known."""
-    before, frame = _state.frame, Frame(code)
-    _state.frame = frame if compiled[code] < COMPILATIONS else None
+    before, frame = _state.frame, Frame(code, converter)
+    _state.frame = frame if frame.count < COMPILATIONS else None
     try:
         yield frame
     finally:
@@ -136,7 +148,7 @@ def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             del pending[count:]
             if not _learn(tx.fake_mode.shape_env, *_symbols(node)) and not _learn_numbers(tx, node):
-                if (value := _value(node)) is None or not _tensors(value):
+                if (value := _value(node, _tensors)) is None:
                     raise
                 return pytree.tree_map(functools.partial(tx.fake_mode.from_tensor, static_shapes=True), value)
         return original(node, tx, *args, **kwargs)
@@ -150,7 +162,7 @@ def _jumping(original: Callable[..., Any], keeps: bool | None) -> Callable[..., 
     @functools.wraps(original)
     def jump(self: Any, instruction: Any) -> Any:
         top = self.stack[-1].realize()
-        if top.is_tensor() and _number(value := _value(top.as_proxy().node)):
+        if top.is_tensor() and (value := _value(top.as_proxy().node, _number)) is not None:
             if bool(value) is keeps:
                 return self.jump(instruction)
             self.stack[-1] = ConstantVariable.create(bool(value))
@@ -164,8 +176,8 @@ def _listing(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def method_tolist(self: Any, tx: Any) -> Any:
-        value = _value(self.as_proxy().node)
-        return VariableTracker.build(tx, value.tolist()) if _whole(value) else original(self, tx)
+        value = _value(self.as_proxy().node, _whole)
+        return VariableTracker.build(tx, value.tolist()) if value is not None else original(self, tx)
 
     return method_tolist
 
@@ -203,17 +215,18 @@ def _whole(value: Any) -> bool:
 # Values
 
 
-def _value(node: Node, *, now: bool = True) -> Any:
-    """The value of a node of the graph, from here on held by guards; None where it is not known."""
-    if (frame := _state.frame) is None:
+def _value(node: Node, wanted: Callable[[Any], bool]) -> Any:
+    """The value of a node of the graph, from here on held by guards; None where it is not known, or not as wanted."""
+    if _state.frame is None:
         return None
     try:
-        found = replay(node, now=now)
+        found = replay(node)
     except Unknown as unknown:
         _log.debug("%s is not known: %s", node, unknown)
         return None
-    frame.used = True
-    _hold(found)
+    if not wanted(found.value):
+        return None
+    _hold(found, _state.frame)
     return found.value
 
 
@@ -227,7 +240,7 @@ def _learn(environment: ShapeEnv, *expressions: Any) -> bool:
     for node in tx.output.graph.nodes:
         bindings = node.meta.get("unbacked_bindings") or {}
         for symbol in sorted(symbols & bindings.keys(), key=str):
-            if (value := _value(node, now=False)) is not None:
+            if (value := _value(node, lambda _: True)) is not None:
                 learned |= _set(environment, symbol, pytree.key_get(value, bindings[symbol]))
     return learned
 
@@ -237,12 +250,12 @@ def _learn_numbers(tx: Any, node: Node) -> bool:
     learned = False
     for argument in node.all_input_nodes:
         stand_in = argument.meta.get("example_value")
-        if isinstance(stand_in, FakeTensor) and stand_in.constant is None and stand_in.dim() == 0:
-            value = _value(argument)
-            if _whole(value):
-                stand_in.constant = value
-                tx.fake_mode.fake_tensor_converter.add_constant_storage_mapping(stand_in)
-                learned = True
+        if not isinstance(stand_in, FakeTensor) or stand_in.constant is not None or stand_in.dim():
+            continue
+        if (value := _value(argument, _whole)) is not None:
+            stand_in.constant = value
+            tx.fake_mode.fake_tensor_converter.add_constant_storage_mapping(stand_in)
+            learned = True
     return learned
 
 
@@ -254,8 +267,11 @@ def _set(environment: ShapeEnv, symbol: Any, value: Any) -> bool:
     return expect_true(environment.create_symintnode(symbol, hint=None) == int(value))
 
 
-def _hold(found: Replay) -> None:
-    """Guards the values of the inputs."""
+def _hold(found: Replay, frame: Frame) -> None:
+    """Guards the values of the inputs, and their sizes."""
+    frame.used |= bool(found.inputs or found.sizes)
+    for size in found.sizes:
+        int(size)
     for node in found.inputs:
         value = given(node)
         assert value is not None

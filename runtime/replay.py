@@ -1,9 +1,13 @@
 """The value of a node of the graph that Dynamo is tracing, where small integer inputs and constants alone decide it.
 
 Sizes of images in a batch, a mask, the positions of special tokens: such inputs are known when a frame is compiled. The
-operations between them and a node are run on them, with what writes to the same memory on the way. Whatever depends on
+operations between them and a node are run on them, with what the graph writes to the same memory. Whatever depends on
 another input, or on random numbers, is unknown: of such a tensor only the shape is carried on, by a tensor on the meta
 device, and a node that needs more of it has no value.
+
+Writes are found by the names of operations, and no list of those is complete. So the versions of Dynamo's stand-ins,
+which count every write to a tensor, have to be those of the tensors here: a write that was missed leaves a value
+unknown.
 
 Knows Dynamo's graphs as they are in torch 2.13.
 """
@@ -22,8 +26,9 @@ from torch._dynamo.utils import (
     numpy_to_tensor_wrapper,
     preserve_rng_state,
 )
+from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation
 from torch.fx import Node
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guarding_hint_or_throw
 from torch.fx.node import map_arg
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
@@ -48,14 +53,16 @@ class Replay(NamedTuple):
 
     value: Any
     inputs: tuple[Node, ...]
+    sizes: tuple[torch.SymInt, ...]
+    """What decides it as well, and is not yet guarded."""
 
 
-def replay(node: Node, *, now: bool) -> Replay:
+def replay(node: Node) -> Replay:
     """Runs what leads to `node` on the values of the inputs. Raises `Unknown` where that cannot be done.
 
-    `now` asks for what a tensor holds after everything that the graph does so far, instead of after its own operation.
+    A tensor holds what it does after everything that the graph does so far, not just after its own operation.
     """
-    needed = _Way(node, now=now)
+    needed = _Way(node)
     values: dict[Node, Any] = {}
     with _disable_current_modes(), preserve_rng_state(), torch.no_grad(), _Known():  # type: ignore[no-untyped-call]
         for each in needed.nodes:
@@ -66,8 +73,12 @@ def replay(node: Node, *, now: bool) -> Replay:
                 raise
             except Exception as error:  # what the program itself would raise comes when it runs
                 raise Unknown(f"{each} raises {type(error).__name__}: {error}") from None
+    for each in needed.nodes:
+        if each not in needed.tainted:
+            _check_version(each, values[each])
     inputs = [each for each in needed.nodes if each.op == "placeholder" and each not in needed.unknown]
-    return Replay(values[node], tuple(each for each in inputs if given(each) is not None))
+    sizes = [size for each in needed.nodes for size in _sizes(each)]
+    return Replay(values[node], tuple(each for each in inputs if given(each) is not None), tuple(sizes))
 
 
 def given(node: Node) -> torch.Tensor | None:
@@ -83,31 +94,38 @@ def given(node: Node) -> torch.Tensor | None:
 class _Way:
     """What a node is computed from, and what writes to the memory of any of that, in the graph's order."""
 
-    def __init__(self, node: Node, *, now: bool) -> None:
-        until = list(node.graph.nodes)
-        if not now:
-            until = until[: until.index(node) + 1]
-        tainted = _tainted(until)
+    def __init__(self, node: Node) -> None:
+        graph = list(node.graph.nodes)
+        self.tainted = _tainted(graph)
         self.unknown: set[Node] = set()
         """Nodes of which only the shape is taken."""
+        changed = {part for each in graph if _version(each) for part in _memory(each)}
         needed, memory, count = {node}, _memory(node), 0
         while count != len(needed):
             count = len(needed)
             if count > LONGEST:
                 raise Unknown("too long a way")
-            for each in reversed(until):
-                if each not in needed and not any(_memory(written) & memory for written in _written(each)):
+            for each in reversed(graph):
+                # another name of memory that changes may have a version of its own
+                touched = _memory(each) & changed | {part for argument in _written(each) for part in _memory(argument)}
+                if each not in needed and not touched & memory:
                     continue
                 needed.add(each)
-                if each is not node and each in tainted and _plain(each) and not _written(each):
+                if each is not node and each in self.tainted and _plain(each) and not _written(each):
                     self.unknown.add(each)
                     continue
                 needed.update(each.all_input_nodes)
                 memory |= {part for argument in each.all_input_nodes for part in _memory(argument)}
-        self.nodes = [each for each in until if each in needed]
+        self.nodes = [each for each in graph if each in needed]
+        self._check_memory(changed)
+
+    def _check_memory(self, changed: set[int]) -> None:
         given = [part for each in self.nodes if each.op == "placeholder" for part in _memory(each)]
-        if len(given) != len(set(given)) and any(map(_written, self.nodes)):
+        if len(given) != len(set(given)) and (changed & set(given) or any(map(_written, self.nodes))):
             raise Unknown("inputs share their memory, and are written to")
+        known = {part for each in self.nodes if each not in self.tainted for part in _memory(each)}
+        if any(_memory(each) & known & changed for each in self.unknown):
+            raise Unknown("what is not known shares its memory with what is, and is written to")
 
 
 def _tainted(nodes: list[Node]) -> set[Node]:
@@ -140,8 +158,8 @@ def _written(node: Node) -> list[Node]:
     """The arguments that an operation may write to."""
     arguments = node.all_input_nodes
     name = str(node.target) if node.op == "call_method" else getattr(node.target, "__name__", "")
-    if node.op == "call_function" and "out" in node.kwargs:
-        return arguments
+    if node.op == "call_function" and ("out" in node.kwargs or node.target is triton_kernel_wrapper_mutation):
+        return arguments  # a Triton kernel's writes are the only ones that no version counts
     in_place = node.target in _WRITES or (name.endswith("_") and not name.endswith("__"))
     return arguments[:1] if in_place and node.op in ("call_method", "call_function") else []
 
@@ -152,14 +170,19 @@ def _memory(node: Node) -> set[int]:
     return {value.untyped_storage()._cdata} if isinstance(value, torch.Tensor) else set()
 
 
+def _version(node: Node) -> int:
+    """How often the tensor of a node was written to until now. It is not counted in inference mode."""
+    value = node.meta.get("example_value")
+    return value._version if isinstance(value, torch.Tensor) and not value.is_inference() else 0
+
+
 # Running them
 
 
 def _run(node: Node, values: dict[Node, Any]) -> Any:
     if node.op == "placeholder":
         tensor = given(node)
-        # from now on a guard holds the size
-        return tensor.clone() if tensor is not None else int(node.meta["example_value"])
+        return tensor.clone() if tensor is not None else guarding_hint_or_throw(node.meta["example_value"])
     args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
     if node.op == "call_method":
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
@@ -183,9 +206,15 @@ def _computes(target: Any) -> bool:
 def _shape(node: Node) -> torch.Tensor:
     """A tensor that stands for one of which only the shape is known."""
     value = node.meta["example_value"]
-    return torch.empty_strided(
-        tuple(map(int, value.shape)), tuple(map(int, value.stride())), dtype=value.dtype, device="meta"
-    )
+    shape, strides = (tuple(map(guarding_hint_or_throw, sizes)) for sizes in (value.shape, value.stride()))
+    return torch.empty_strided(shape, strides, dtype=value.dtype, device="meta")
+
+
+def _sizes(node: Node) -> list[torch.SymInt]:
+    """The symbols of sizes that `_run` and `_shape` took the numbers of."""
+    value = node.meta.get("example_value")
+    found = [*value.shape, *value.stride()] if isinstance(value, torch.Tensor) else [value]
+    return [size for size in found if isinstance(size, torch.SymInt) and not free_unbacked_symbols(size)]
 
 
 def _check(node: Node, value: Any) -> None:
@@ -193,6 +222,13 @@ def _check(node: Node, value: Any) -> None:
     known = node.meta.get("example_value")
     if isinstance(known, torch.Tensor) and (not isinstance(value, torch.Tensor) or value.dtype != known.dtype):
         raise Unknown(f"{node} is something else when it is run by itself")
+
+
+def _check_version(node: Node, value: Any) -> None:
+    """All that was written to a tensor was written here, too."""
+    known = node.meta.get("example_value")
+    if isinstance(known, torch.Tensor) and (known.is_inference() or known._version != value._version):
+        raise Unknown(f"{node} is written to by what is not known to write")
 
 
 class _Known(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -55,7 +55,7 @@ def _with_switches(original: Any, config: Any, known: Any) -> Any:
         rung, _ = failed.get(frame.f_code, (0, ""))
         while _RUNGS[rung]:
             try:
-                with config.patch(dict.fromkeys(_RUNGS[rung], True)), known(frame.f_code) as attempt:
+                with config.patch(dict.fromkeys(_RUNGS[rung], True)), known(frame.f_code, self) as attempt:
                     result = original(self, frame, *args, **kwargs)
             except Exception as error:  # where the switches are not its cause it comes again, from below
                 rung += 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import random
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
+checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
 switches = pytest.importorskip("graphmend.runtime.switches")
 known = pytest.importorskip("graphmend.runtime.known")
 
@@ -20,13 +21,12 @@ def installed() -> Iterator[None]:
     if not switches.install():
         pytest.skip("this torch is not known")
     torch._dynamo.reset()
-    known.compiled.clear()
     switches.failed.clear()
     yield
     torch._dynamo.reset()
 
 
-def graphs(function: Callable[..., Any], *calls: Inputs, backend: Any = None) -> list[int]:
+def graphs(function: Callable[..., Any], *calls: Inputs, backend: Any = None, dynamic: bool | None = None) -> list[int]:
     """How many graphs each call of a function adds. Every call gives what plain Python gives."""
     seen: list[Any] = []
 
@@ -34,7 +34,7 @@ def graphs(function: Callable[..., Any], *calls: Inputs, backend: Any = None) ->
         seen.append(graph)
         return graph.forward
 
-    compiled = torch.compile(function, backend=backend or count)
+    compiled = torch.compile(function, backend=backend or count, dynamic=dynamic)
     numbers = []
     for arguments in calls:
         before = len(seen)
@@ -136,13 +136,97 @@ def test_only_the_inputs_that_decide_are_held() -> None:
 
 
 def test_values_that_keep_changing_are_no_longer_held() -> None:
-    calls = [(torch.randn(8), torch.tensor([random.randint(2, 9), i])) for i in range(known.COMPILATIONS + 4)]
-
     def function(x: Any, mask: Any) -> Any:
         return x * 2 if mask.sum() > 3 else x + 1
 
-    assert graphs(function, *calls)[-1] == 0
-    assert known.compiled[function.__code__] == known.COMPILATIONS
+    seen: list[Any] = []
+
+    def count(graph: Any, _: Any) -> Any:
+        seen.append(graph)
+        return graph.forward
+
+    def added(function: Callable[..., Any], value: int) -> int:
+        before = len(seen)
+        function(torch.ones(8), torch.tensor([value]))
+        return len(seen) - before
+
+    one = torch.compile(function, backend=count)
+    other = torch.compile(function, backend=lambda *args: count(*args))  # one with the same backend shares the graphs
+    assert [added(one, i) for i in range(known.COMPILATIONS)] == [1] * known.COMPILATIONS
+    assert sum(added(one, 10 + i) for i in range(8)) == 2, "a graph before the branch, and one after it"
+    assert added(other, 20) == 1, "another one that is compiled has a number of its own"
+    torch._dynamo.reset()
+    assert [added(one, 30 + i) for i in range(2)] == [1, 1]
+
+
+def test_branches_on_what_is_not_known_hold_nothing() -> None:
+    def function(y: Any) -> Any:
+        y = y * 2
+        return y + 1 if (y > 0).any() else y - 1
+
+    lengths = (5, 7, 9, 11, 13, 14)
+    assert graphs(function, *((torch.ones(n),) for n in lengths), dynamic=True) == [2, 0, 0, 0, 0, 0]
+    assert not known.compilations(function.__code__)
+
+
+@torch.library.custom_op("graphmend_tests::shift", mutates_args=("n",))  # type: ignore[untyped-decorator]
+def shift(n: torch.Tensor) -> None:
+    n.add_(5)
+
+
+@shift.register_fake  # type: ignore[untyped-decorator]
+def _(n: torch.Tensor) -> None:
+    pass
+
+
+def _numpy(write: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda n: write(n.numpy())
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda n: torch.nn.functional.relu(n, inplace=True),
+        lambda n: torch.nn.ReLU(inplace=True)(n),
+        lambda n: torch.nn.functional.hardtanh(n, 5, 9, True),
+        lambda n: torch.ops.aten.add_.Tensor(n, 5),
+        lambda n: torch.nn.functional.relu(n[:1], inplace=True),
+        lambda n: torch.nn.functional.relu(n.data, inplace=True),
+        lambda n: torch.nn.functional.relu(n.mul_(2).data, inplace=True),
+        shift,
+        lambda n: checkpoint(lambda k: k.add_(5), n, use_reentrant=False),
+        _numpy(lambda a: operator.setitem(a, 0, 7)),
+        _numpy(lambda a: a.fill(7)),
+        _numpy(lambda a: operator.iadd(a, 7)),
+    ],
+)
+@pytest.mark.parametrize("of", [lambda n: n, lambda n: n[1:], lambda n: n * 1], ids=["input", "view", "result"])
+def test_no_write_is_missed(write: Callable[[Any], Any], of: Callable[[Any], Any]) -> None:
+    def function(n: Any, x: Any) -> Any:
+        n = of(n)
+        write(n)
+        return x + 1 if n.sum() > -2 else x - 1
+
+    graphs(function, *((torch.tensor(values), torch.ones(3)) for values in ([-1, -1, -1], [-9, -9, -9])))
+
+
+def test_inputs_that_share_their_memory() -> None:
+    def function(n: Any, m: Any, x: Any) -> Any:
+        n.mul_(2)
+        torch.nn.functional.relu(m, inplace=True)
+        return x + 1 if n.sum() > -1 else x - 1
+
+    for other in (lambda n: n, lambda n: n[:1], lambda n: n.data):
+        torch._dynamo.reset()
+        n = torch.tensor([-1, 0])
+        torch.testing.assert_close(
+            torch.compile(function, backend="eager")(n, other(n), torch.ones(3)), torch.ones(3) + 1
+        )
+
+
+def test_values_are_known_in_inference_mode_or_the_graph_breaks() -> None:
+    with torch.inference_mode():
+        graphs(lambda n, x: x + 1 if n.add(1).relu_().sum() > 0 else x - 1, (torch.tensor([-1, -1]), torch.ones(3)))
 
 
 @pytest.mark.parametrize(
