@@ -10,6 +10,8 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 "$GRAPHMEND_PYTHON" -c 'import graphmend, torch, transformers' ||
     { echo "run.sh: $GRAPHMEND_PYTHON needs graphmend, torch and transformers: make venv" >&2; exit 2; }
 tests/editors/setup.sh "$@"
+mkdir -p "$GRAPHMEND_EDITORS/failed"
+find "$GRAPHMEND_EDITORS/failed" -mindepth 1 -maxdepth 1 -mtime +7 -exec rm -rf {} +
 
 in_nvim() {  # an environment of its own: pynvim is of no use elsewhere
     timeout 900 "$GRAPHMEND_EDITORS/nvim/bin/python" -m pytest -q -p no:cacheprovider -c /dev/null \
@@ -36,9 +38,8 @@ in_vscode() {
 status=0
 for editor in "$@"; do
     echo "== $editor"
-    export GRAPHMEND_KEPT=$GRAPHMEND_EDITORS/failed/$editor
-    rm -rf "$GRAPHMEND_KEPT"
-    mkdir -p "$GRAPHMEND_KEPT"
+    GRAPHMEND_KEPT=$(mktemp -d "$GRAPHMEND_EDITORS/failed/$editor.XXXXXX")  # of this run only: clones share the folder
+    export GRAPHMEND_KEPT
     if "in_$editor" 2>&1 | tee "$GRAPHMEND_KEPT/output.log"; then
         rm -rf "$GRAPHMEND_KEPT"
     else
