@@ -14,7 +14,7 @@ from graphmend.analysis.finding import Span
 from graphmend.analysis.mode import DEFAULT, FULLGRAPH, Mode
 from graphmend.analysis.switches import decorated_mode, program_mode, site_mode
 from graphmend.analysis.trees import push_children, walk
-from graphmend.analysis.values import Container, Value
+from graphmend.analysis.values import UNKNOWN, Container, Value
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
@@ -45,11 +45,30 @@ def roots(session: Session, module: ModuleInfo) -> list[Root]:
     if program_mode(module, None) is None:
         return []
     found = list(_compiled(session, module))
+    covered = {r.function.info for r in found}
+    found += [r for r in _named(session, module) if r.function.info not in covered]
     everywhere = _compiled_by_trainer(module)
     if session.settings.assume_compiled == "modules" or everywhere is not None:
         covered = {r.function.info for r in found}
         found += [r for r in _forwards(session, module, everywhere) if r.function.info not in covered]
     return found
+
+
+def _named(session: Session, module: ModuleInfo) -> Iterator[Root]:
+    """What the settings say is compiled."""
+    from graphmend.analysis.classes import find_method
+
+    for name in session.settings.compiled:
+        head, _, method = name.partition(".")
+        value = session.evaluate_in(module, None, ast.Name(head, ast.Load()))
+        if method:
+            receiver = Instance(value.info) if isinstance(value, Class) else value
+            info = find_method(session, receiver.info, method) if isinstance(receiver, Instance) else None
+            value = Function(info, bound=receiver) if info is not None else UNKNOWN
+        for function in _targets(session, value):
+            mode = decorated_mode(DEFAULT, function.info.module, function.info.decorators)
+            region = Region("compiled", f"{name} is named as compiled", None, mode)
+            yield Root(function, region, session.examples(function))
 
 
 def _forwards(session: Session, module: ModuleInfo, site: ast.Call | None) -> Iterator[Root]:

@@ -13,6 +13,8 @@ class Settings:
     select: tuple[str, ...] = ("GM",)
     ignore: tuple[str, ...] = ()
     assume_compiled: Literal["modules", "never"] = "modules"
+    compiled: tuple[str, ...] = ()
+    """Functions, classes, `Class.method`s and objects of the file that are compiled, whatever its text says."""
     torch_version: str | None = None
     """Minor version such as "2.13"; None means the newest known."""
     returns_tensor: tuple[str, ...] = ()

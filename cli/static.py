@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
@@ -17,6 +19,9 @@ from graphmend.workspace import files, interpreter
 from graphmend.workspace.config import Configuration
 from graphmend.workspace.environment import Environment, package_root
 
+if TYPE_CHECKING:
+    from graphmend.transforms.mend import Applied
+
 
 class Judged(NamedTuple):
     """A finding; `state` is `confirmed`, `not seen`, `not reached`, or `only TorchDynamo`: the analysis missed it."""
@@ -26,14 +31,25 @@ class Judged(NamedTuple):
     reason: str
 
 
-class Static:
-    """One file on disk, seen by the analysis."""
+class Mending(NamedTuple):
+    """A file's mended text; how many mends it has in the targets, and how many more there are that are unsafe."""
 
-    def __init__(self, path: Path, configuration: Configuration, python: str | None) -> None:
+    text: str
+    made: int
+    unsafe: int
+
+
+class Static:
+    """One file on disk, seen by the analysis. Targets that are named count as compiled: that is how they are run."""
+
+    def __init__(
+        self, path: Path, configuration: Configuration, python: str | None, names: tuple[str, ...] = ()
+    ) -> None:
         self.path = path
+        self.names = names
         self.configuration = configuration
         self.interpreter = interpreter_for(python, package_root(path))
-        self.settings = configuration.settings(self.interpreter.torch_version)
+        self.settings = replace(configuration.settings(self.interpreter.torch_version), compiled=names)
 
     @cached_property
     def source(self) -> Source:
@@ -46,17 +62,41 @@ class Static:
     def project(self) -> Project:
         return Project(Environment(package_root(self.path), (self.configuration.root,), self.interpreter))
 
-    def mended(self, unsafe: bool) -> str:
+    def mended(self, unsafe: bool) -> Mending:
         """The text with every permitted mend applied; the text as it is where none applies."""
         from graphmend.transforms.mend import mend_all
 
-        return mend_all(self.source, self.project, self.settings, unsafe=unsafe).source.text
+        done = mend_all(self.source, self.project, self.settings, unsafe=unsafe)
+        made = list(self._named(done.applied))
+        if unsafe:
+            return Mending(done.source.text, len(made), 0)
+        further = mend_all(done.source, self.project, self.settings, unsafe=True)
+        return Mending(done.source.text, len(made), sum(1 for _ in self._named(further.applied)))
+
+    def _named(self, applied: list[Applied]) -> Iterator[Applied]:
+        return (each for each in applied if each.finding.path == self.source.path and self._in_target(each.finding))
+
+    def _in_target(self, finding: Finding) -> bool:
+        """Whether a finding stands in a target that was named, or in what one calls; any does where none was named."""
+        around = f"{finding.function}."
+        inside = any(around.startswith(f"{name.partition('.')[0]}.") for name in self.names)
+        return not self.names or inside or finding.function in self._called
+
+    @cached_property
+    def _called(self) -> frozenset[str]:
+        """The functions with findings that are reached where the other modules of the file are not compiled."""
+        alone = replace(self.settings, assume_compiled="never")
+        return frozenset(found.function for found in check(self.source, self.project, alone).findings)
 
     def judged(self, report: Report) -> list[Judged]:
-        """Findings of the file in order of the text, those that only TorchDynamo saw included."""
+        """Findings of the file in order of the text, those that only TorchDynamo saw included.
+
+        Where targets were named, what they neither contain nor reach is left out.
+        """
         findings = check(self.source, self.project, self.settings).findings
         merged = merge(self.source, findings, report)
         judged = [Judged(f, v.state, v.reason) for f, v in zip(findings, merged.verdicts, strict=True)]
+        judged = [each for each in judged if each.state != "not reached" or self._in_target(each.finding)]
         judged += [Judged(f, "only TorchDynamo", "the analysis did not foresee it") for f in merged.only_dynamo]
         return sorted(judged, key=lambda item: item.finding.span)
 

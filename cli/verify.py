@@ -7,15 +7,16 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
 
 from graphmend.cli import verify_baseline
 from graphmend.cli.failures import UsageError, complain
-from graphmend.cli.static import Judged, Static, interpreter_for
+from graphmend.cli.static import Judged, Mending, Static, interpreter_for
 from graphmend.dynamo.report import Break, Report
 from graphmend.dynamo.service import Service
 from graphmend.dynamo.targets import Declared, Request
@@ -86,15 +87,15 @@ def run(args: argparse.Namespace) -> int:
     if args.from_log is not None:
         return _read_log(args)
     configurations = Configurations(origin="command line")
-    requests = _requests(args, configurations)
-    reports = asyncio.run(_check(args, requests))
-    judged = [_judged(report, configurations, args) for report in reports]
+    jobs = _jobs(args, configurations)
+    reports = asyncio.run(_check(args, [job.request for job in jobs]))
+    judged = [job.text.judged(r) if r.problem is None else [] for job, r in zip(jobs, reports, strict=True)]
     every = [item for report in reports for item in (*report.breaks, *(report.after.breaks if report.after else ()))]
     if args.write_baseline is not None:
         return _write_baseline(args.write_baseline, every, [line for r in reports for line in _failures(r)])
     if args.baseline is not None:
         reports = list(map(verify_baseline.Known(args.baseline, every).report, reports))
-    _write(args, reports, judged)
+    _write(args, reports, judged, [job.mending for job in jobs])
     for line in dict.fromkeys(line for report in reports for line in _failures(report)):
         complain(line)
     return status(reports)
@@ -120,8 +121,16 @@ def _failures(report: Report) -> list[str]:
 # requests
 
 
-def _requests(args: argparse.Namespace, configurations: Configurations) -> list[Request]:
-    """One request for each file, in the order of the command line."""
+class _Job(NamedTuple):
+    """One file: what is run, what the analysis says of it, and its mends where they were asked for."""
+
+    request: Request
+    text: Static
+    mending: Mending | None
+
+
+def _jobs(args: argparse.Namespace, configurations: Configurations) -> list[_Job]:
+    """One for each file, in the order of the command line."""
     names: dict[Path, list[str]] = {}
     for text in args.targets or _configured_targets(configurations):
         path, name = _resolve(text, args.python)
@@ -130,11 +139,20 @@ def _requests(args: argparse.Namespace, configurations: Configurations) -> list[
             names[path].append(name)
     if not names:
         raise UsageError("nothing to verify: name a TARGET, declare [[tool.graphmend.targets]], or give -- COMMAND")
-    return [_request(args, path, tuple(found), configurations.of_file(path)) for path, found in names.items()]
+    return [_job(args, path, tuple(found), configurations.of_file(path)) for path, found in names.items()]
+
+
+def _job(args: argparse.Namespace, path: Path, names: tuple[str, ...], configuration: Configuration) -> _Job:
+    request = _request(args, path, names, configuration)
+    text = Static(path, configuration, args.python, request.targets)
+    if not args.mend:
+        return _Job(request, text, None)
+    mending = text.mended(args.unsafe_fixes)
+    changed = mending.text != text.source.text
+    return _Job(replace(request, mended={str(path): mending.text} if changed else None), text, mending)
 
 
 def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], configuration: Configuration) -> Request:
-    text = Static(path, configuration, args.python)
     return Request(
         path=str(path),
         names=names,
@@ -144,7 +162,6 @@ def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], confi
         interpreter=_python(args.python, path),
         roots=(str(configuration.root),) if configuration.file is not None else (),
         cwd=os.getcwd(),
-        mended={str(path): text.mended(args.unsafe_fixes)} if args.mend else None,
         bench=args.bench,
     )
 
@@ -201,14 +218,6 @@ def _executable(prefix: Path) -> Path | None:
 # running and writing
 
 
-def _judged(report: Report, configurations: Configurations, args: argparse.Namespace) -> list[Judged]:
-    """What the static check says of the file, and what TorchDynamo says to that."""
-    if report.problem is not None:
-        return []
-    path = Path(report.path)
-    return Static(path, configurations.of_file(path), args.python).judged(report)
-
-
 async def _check(args: argparse.Namespace, requests: Sequence[Request]) -> list[Report]:
     service = Service()
     try:
@@ -218,7 +227,12 @@ async def _check(args: argparse.Namespace, requests: Sequence[Request]) -> list[
         await service.close()
 
 
-def _write(args: argparse.Namespace, reports: Sequence[Report], judged: Sequence[list[Judged]]) -> None:
+def _write(
+    args: argparse.Namespace,
+    reports: Sequence[Report],
+    judged: Sequence[list[Judged]],
+    mendings: Sequence[Mending | None],
+) -> None:
     if args.output_format == "json":
         from graphmend.cli.output import verify_json
 
@@ -230,7 +244,7 @@ def _write(args: argparse.Namespace, reports: Sequence[Report], judged: Sequence
     else:
         from graphmend.cli.output import verify_full
 
-        verify_full.write(reports, judged, sys.stdout)
+        verify_full.write(reports, judged, mendings, sys.stdout)
 
 
 def _read_log(args: argparse.Namespace) -> int:

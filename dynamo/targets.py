@@ -67,6 +67,12 @@ class Request:
             "memory": self.memory or _most_memory(),
         }
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names that are checked; none where every target that is found is."""
+        declared = (entry.target.rpartition(":")[2] for entry in self.declared if self.concerns(entry))
+        return self.names or tuple(dict.fromkeys(declared))
+
     def concerns(self, declared: Declared) -> bool:
         """Whether an entry (`file.py:Name`, `package.module:Name` or `Name`) is about this file."""
         place, colon, _ = declared.target.rpartition(":")

@@ -13,7 +13,7 @@ from rich.text import Text
 from graphmend.cli.output.paths import relative
 
 if TYPE_CHECKING:
-    from graphmend.cli.static import Judged
+    from graphmend.cli.static import Judged, Mending
     from graphmend.dynamo.report import Break, Comparison, Report, TargetReport
     from graphmend.dynamo.watch import Watched
 
@@ -30,17 +30,26 @@ class Page:
 
     def __init__(self, out: TextIO) -> None:
         self._console = Console(file=out, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self._hints: set[str] = set()
+
+    def hint(self, text: str) -> None:
+        """TorchDynamo gives the same hints with each break of a kind: each is read once."""
+        if text not in self._hints:
+            self._hints.add(text)
+            self.write(f"      hint: {text}\n", "dim")
 
     def write(self, text: str, style: str | None = None) -> None:
         self._console.print(Text(text, style or ""), end="")
 
 
-def write(reports: Sequence[Report], judged: Sequence[Sequence[Judged]], to: TextIO) -> None:
+def write(
+    reports: Sequence[Report], judged: Sequence[Sequence[Judged]], mendings: Sequence[Mending | None], to: TextIO
+) -> None:
     out = Page(to)
-    for report, findings in zip(reports, judged, strict=True):
+    for report, findings, mending in zip(reports, judged, mendings, strict=True):
         for target in report.targets:
             if target.problem is None:
-                _target(target, report, out)
+                _target(target, report, mending, out)
         if any(target.problem is None for target in report.targets):
             _judged(findings, out)
     for note in dict.fromkeys(r.note for r in reports if any(t.device == "cpu" for t in r.targets)):
@@ -48,7 +57,7 @@ def write(reports: Sequence[Report], judged: Sequence[Sequence[Judged]], to: Tex
             out.write(f"on the CPU: {note}\n")
 
 
-def _target(target: TargetReport, report: Report, out: Page) -> None:
+def _target(target: TargetReport, report: Report, mending: Mending | None, out: Page) -> None:
     out.write(f"{relative(report.path)}: {target.name}\n", "bold")
     out.write(f"  ran       {target.inputs}  [{target.origin}; {target.device}; torch {report.torch}]\n")
     for run in target.runs[1:]:
@@ -64,17 +73,26 @@ def _target(target: TargetReport, report: Report, out: Page) -> None:
             f"  {relative(recompile.path)}:{recompile.line}: {recompile.function} compiled again: {recompile.reason}\n"
         )
     after = None if report.after is None else next((t for t in report.after.targets if t.name == target.name), None)
-    if after is not None and after.problem is None:
-        out.write(f"  mended    {_result(after)}\n", _colour(not after.breaks))
+    if mending is not None and not mending.made:
+        out.write(f"  mended    nothing{_unsafe(mending)}\n", _colour(not target.breaks))
+    elif after is not None and after.problem is None:
+        out.write(f"  mended    {_result(after)}{_unsafe(mending)}\n", _colour(not after.breaks))
         for item in after.breaks:
             _break(item, out)
-        if after.comparison is not None:
-            _comparison(after.comparison, out)
+    if after is not None and after.comparison is not None:
+        _comparison(after.comparison, out)
     for title, times in (("times", target.times), ("mended", after.times if after is not None else None)):
         if times is not None:
             steady = f"eager {times.eager:.3g} ms, compiled {times.compiled:.3g} ms"
             syncs = "" if times.syncs is None else f", {times.syncs} synchronizations"
             out.write(f"  {title:<9} {steady} ({times.backend}), first call {times.cold:.4g} ms{syncs}\n")
+
+
+def _unsafe(mending: Mending | None) -> str:
+    """What could be mended besides."""
+    if mending is None or not mending.unsafe:
+        return ""
+    return f"; {mending.unsafe}{' more' if mending.made else ' can be mended'} with --unsafe-fixes"
 
 
 def _judged(findings: Sequence[Judged], out: Page) -> None:
@@ -120,7 +138,7 @@ def _break(item: Break, out: Page) -> None:
         out.write(f"      {' ' * (item.span.column - indent)}{'^' * max(end - item.span.column, 1)}\n", "red")
     out.write(f"      {item.reason}\n")
     for hint in item.hints:
-        out.write(f"      hint: {hint}\n", "dim")
+        out.hint(hint)
     for frame in item.stack[:-1]:
         out.write(f"      from {relative(frame.path)}:{frame.span.line} in {frame.function}\n")
 

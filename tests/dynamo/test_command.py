@@ -122,3 +122,63 @@ def test_a_command_that_fails(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "--", sys.executable, "-c", "raise SystemExit(5)"]) == 2
     assert "ended with status 5" in capfd.readouterr().err
     assert main(["verify", "--", "no-such-command-at-all"]) == 2
+
+
+NAMED = """
+class Gate(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            x = x + 1
+        if x.max() > 2:
+            x = x - 1
+        return shown(x)
+
+class Other(nn.Module):
+    def forward(self, x):
+        return x * x.sum().item()
+
+def shown(x):
+    if x.dtype == torch.int64:
+        print(x.sum())
+    return x
+"""
+
+
+def test_what_the_target_neither_holds_nor_calls_is_left_out(
+    write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(NAMED)
+    assert verify(f"{path}:Gate") == 1
+    out = capsys.readouterr().out
+    assert "2 of 3 findings confirmed" in out
+    assert "not reached: GM201 in line 18\n" in out
+    hints = [line for line in out.splitlines() if "hint: " in line]
+    assert len(hints) == len(set(hints)) > 0
+
+
+def test_mends_that_only_unsafe_fixes_would_make(
+    write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = NAMED.replace(
+        "def forward(self, x):\n        if x.sum", "def forward(self, x, limit):\n        if limit.item"
+    )
+    text = text.replace("return shown(x)", "return x").replace("max() > 2", "max().item() > 2")
+    path = write(text)
+    before = path.read_text()
+    verify(f"{path}:Gate", "--mend")
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  mended ")]
+    assert re.fullmatch(r"  mended    nothing; \d can be mended with --unsafe-fixes", line)
+    verify(f"{path}:Gate", "--mend", "--unsafe-fixes")
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  mended ")]
+    assert "nothing" not in line
+    assert "unsafe" not in line
+    assert path.read_text() == before
+
+
+def test_a_function_that_only_others_compile_is_foreseen(
+    write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write("def loss(x):\n    if x.sum() > 3:\n        x = x / 2\n    return x\n", "losses.py")
+    assert verify(f"{path}:loss", "--output-format", "json") == 1
+    (report,) = json.loads(capsys.readouterr().out)
+    assert [(f["code"], f["verdict"]) for f in report["findings"]] == [("GM101", "confirmed")]
