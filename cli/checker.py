@@ -159,7 +159,7 @@ class Checker:
             mended = mend_all(source, project, settings, unsafe=self.plan.unsafe)
         if not mended.changed:
             return source
-        report.mended = len(mended.applied)
+        report.mended = mended.mends
         report.text = mended.source.text
         if self.plan.mode == "diff":
             report.diff = unified_diff(source.text, mended.source.text, relative(source.path))

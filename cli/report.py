@@ -52,6 +52,7 @@ class FileReport:
     problems: list[str] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     mended: int = 0
+    """How many mends were made: one may answer several findings, or uncover some."""
     diff: str = ""
     text: str | None = None
     """The mended text."""

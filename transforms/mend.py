@@ -65,6 +65,15 @@ class Mended:
     def changed(self) -> bool:
         return bool(self.applied)
 
+    @property
+    def mends(self) -> int:
+        """How many mends were made: one may answer several findings."""
+        made: list[tuple[Fix, str]] = []
+        for one in self.applied:
+            if (one.fix, one.text) not in made:
+                made.append((one.fix, one.text))
+        return len(made)
+
 
 def mend(finding: Finding, facts: FunctionFacts) -> list[Fix | Refusal]:
     """Every mend of a finding, best first, then every refusal.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def summary(run: Run) -> str:
     """What was found in how many files, and what `--fix` can do about it."""
-    mended = f"Mended {count(run.mended, 'finding')}. " if run.mended else ""
+    mended = f"Made {count(run.mended, 'mend')}. " if run.mended else ""
     checked = f"{count(len(run.files), 'file')} checked"
     if run.problems:
         checked += f", {count(len(run.problems), 'problem')}"

@@ -124,7 +124,7 @@ def test_fix_alone_writes_safe_mends_only(run: Run, folder: Path) -> None:
     assert (folder / "m.py").read_text() == "BREAK\nMENDED  # SAFE\n"
     assert outcome.status == 1
     assert outcome.out.splitlines()[0] == "m.py:1:1: GM101 [-] BREAK breaks the graph"
-    assert "Mended 1 finding." in outcome.out
+    assert "Made 1 mend." in outcome.out
 
 
 def test_fix_replaces_what_a_link_points_to(run: Run, folder: Path) -> None:
