@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import sys
 from pathlib import Path
 
 import pytest
 from pytest_lsp import LanguageClient
+
+from graphmend.server import app
+from graphmend.server.client import ClientHandler
 
 from .editor import Editor
 
@@ -80,3 +85,32 @@ async def test_after_a_failure_in_the_midst_of_an_edit_the_next_text_is_seen_ane
     (logged,) = (line for line in editor.logged if "in the midst of an edit" in line)
     Path(logged.partition("its text is in ")[2].splitlines()[0]).unlink()
     await editor.leave()
+
+
+async def test_a_write_that_fails_is_not_told_to_the_client(capsys: pytest.CaptureFixture[str]) -> None:
+    """Telling would be another write that fails, and so on without end."""
+
+    class Gone:
+        writes = 0
+
+        def write(self, data: bytes) -> None:
+            self.writes += 1
+            raise ConnectionResetError("gone")
+
+        def close(self) -> None:
+            pass
+
+    gone = Gone()
+    server, _ = app.create()
+    server.protocol.set_writer(gone)
+    handler = ClientHandler(server, asyncio.get_running_loop().call_soon_threadsafe)
+    log = logging.getLogger("graphmend")
+    log.addHandler(handler)
+    try:
+        server.protocol.receive(b"not JSON")
+        for _ in range(5):
+            await asyncio.sleep(0)
+    finally:
+        log.removeHandler(handler)
+    assert "the client cannot be written to: gone" in capsys.readouterr().err
+    assert gone.writes == 2  # the answer, and the warning that was logged before
