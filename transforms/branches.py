@@ -16,6 +16,7 @@ from graphmend.transforms import double_where
 from graphmend.transforms.alike import Meta, Metas
 from graphmend.transforms.bindings import alive, fresh, reads, stored
 from graphmend.transforms.code import is_atom
+from graphmend.transforms.in_place import intact, linear_operator
 from graphmend.transforms.legality import speculate
 from graphmend.transforms.predicate import Predicates, depends
 from graphmend.transforms.selection import (
@@ -211,7 +212,8 @@ class Block:
         if not isinstance(self.facts.before(self.whole).get(name), Tensor) or name in self.bound:
             raise NotSelectableError(f"`{name}` is not known to be a tensor that `{short(statement)}` changes in place")
         self.evaluated.append(value)
-        text = f"{name} {operator} {self.operand(value)}"
+        read = intact(self.facts, self.whole, name, linear=linear_operator(self.facts, statement.op, value))
+        text = f"{read} {operator} {self.operand(value)}"
         return self._change(Change(name, name, Choice(text, node, None), "copy"), rest)
 
     def _change(self, change: Change, rest: Sequence[ast.stmt]) -> None:

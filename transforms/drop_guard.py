@@ -12,7 +12,9 @@ Legal when:
     the elements that it picks. Copies of the tensor in front of that are made always.
 
 Differs in:
-    nothing, where the body makes no copy: where the mask picks nothing, nothing is stored.
+    nothing, where the body makes no copy and gradients are off, or the tensor is a new one that nothing has read:
+    where the mask picks nothing, nothing is stored. Otherwise a leaf that asks for gradients raises, and backward
+    that needs the old value.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.edits import HOLE, is_elif, replace, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.legality import speculate
+from graphmend.transforms.in_place import writable, written_on_both_sides
+from graphmend.transforms.legality import repeatable, speculate
 from graphmend.transforms.masked_store import one_by_one
 from graphmend.transforms.names import called, is_tensor, method
 from graphmend.transforms.offer import offer, refuse
@@ -41,6 +44,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     mask = _asked(facts, statement.test)
     copied = [c for s in statement.body if (c := _copied(facts, s))]
+    if mask is not None and not repeatable(facts, mask):
+        return refuse(NAME, f"`{ast.unparse(mask)}` is not the same each time it is evaluated")
     if mask is None or not all(_stores(facts, s, mask) or _copied(facts, s) for s in statement.body):
         return None
     if len(copied) == len(statement.body):
@@ -52,7 +57,16 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [replace(facts.source, [statement], f"{HOLE.format(0)}\n", statement.body)]
 
     differences = [f"`{name}` is a copy even where the mask picks nothing" for name in copied]
+    roots = dict.fromkeys(n for s in statement.body for n in _written(s) if n not in copied)
+    differences += [written_on_both_sides(n) for n in roots if not writable(facts, statement, n)]
     return offer(NAME, "store without asking first", facts, make, differences)
+
+
+def _written(statement: ast.stmt) -> list[str]:
+    """The text of what a store changes."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    places = targets if isinstance(targets, list) else [targets]
+    return [ast.unparse(p.value) for p in places if isinstance(p, ast.Subscript)]
 
 
 def _asked(facts: FunctionFacts, test: ast.expr) -> ast.expr | None:

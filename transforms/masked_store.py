@@ -25,7 +25,8 @@ from graphmend.transforms.code import Code
 from graphmend.transforms.edits import replace, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
-from graphmend.transforms.legality import speculate
+from graphmend.transforms.in_place import apart, intact, linear, linear_operator
+from graphmend.transforms.legality import repeatable, speculate
 from graphmend.transforms.names import called, constant, is_tensor, method, qualified
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.picked import aligned, picked
@@ -60,12 +61,16 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
     differences: list[str] = []
     replaced: dict[ast.expr, str] = {}
     code = Code(facts.source)
+    if not repeatable(facts, tensor, mask):
+        return refuse(NAME, f"`{ast.unparse(target)}` would be evaluated more than once")
+    plain = operator is None or linear_operator(facts, operator, value)
     for node in ast.walk(value):
         inner = picked(facts, node)
         if inner is not None and isinstance(node, ast.expr):
             if ast.unparse(inner.mask) != ast.unparse(mask):
                 return refuse(NAME, "elements are picked by another mask than they are stored by")
-            replaced[node] = code.operand(inner.tensor)
+            harmless = (plain and linear(facts, value)) or apart(facts, inner.tensor, tensor)
+            replaced[node] = intact(facts, statement, code.operand(inner.tensor), linear=harmless)
     if not one_by_one(facts, value, replaced):
         return refuse(NAME, f"`{ast.unparse(value)}` is not known to compute one element at a time")
     speculation = speculate(facts, value)
@@ -79,7 +84,8 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
         target_text, mask_text = code.operand(tensor), aligned(facts, found)
         text = code.argument(value, replaced)
         if operator is not None:
-            text = f"{target_text} {_SIGNS[type(operator)]} {code.operand(value, replaced)}"
+            read = intact(facts, statement, target_text, linear=plain)
+            text = f"{read} {_SIGNS[type(operator)]} {code.operand(value, replaced)}"
         where = f"{imports.name('torch.where')}({mask_text}, {text}, {target_text})"
         return [*imports.edits(), replace(facts.source, [statement], f"{target_text}.copy_({where})\n")]
 

@@ -35,6 +35,7 @@ from graphmend.transforms.code import Code
 from graphmend.transforms.edits import before, begins_line, behind, replace, replaceable, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
+from graphmend.transforms.in_place import intact, linear_operator
 from graphmend.transforms.legality import speculate
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
@@ -177,7 +178,8 @@ class _Masked:
         if not mask:
             return
         sign = self.code.text(statement)[len(name) :].strip().partition("=")[0]
-        value = f"{name} {sign} {self.code.operand(statement.value)}"
+        read = intact(self.facts, statement, name, linear=linear_operator(self.facts, statement.op, statement.value))
+        value = f"{read} {sign} {self.code.operand(statement.value)}"
         self.changes.append((statement, f"{name}.copy_({self.where}({mask}, {name}, {value}))\n"))
 
     def edits(self) -> list[TextEdit]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from graphmend.analysis.values import Container, Static, Tensor
 from graphmend.transforms import torch_names as known
 from graphmend.transforms.alike import Metas
+from graphmend.transforms.in_place import intact, linear_method
 from graphmend.transforms.names import constant, is_tensor
 from graphmend.transforms.selection import Choice, NotSelectableError
 
@@ -61,7 +62,8 @@ def change_of(block: Block, call: ast.Call) -> Change:
     elif plain == "fill" and len(call.args) == 1 and isinstance(constant(call.args[0]), (int, float)):
         text = f"{imports.name('torch.full_like')}({target}, {arguments[0]})"
     elif plain in known.ELEMENTWISE | known.ARITHMETIC | {"masked_fill", "lerp", "addcmul", "addcdiv"}:
-        text = f"{target}.{plain}({', '.join(arguments)})"
+        safe = not call.keywords and linear_method(block.facts, plain, call.args)
+        text = f"{intact(block.facts, block.whole, target, linear=safe)}.{plain}({', '.join(arguments)})"
     else:
         raise NotSelectableError(f"`{_short(call)}` has no form that leaves its tensor alone")
     return Change(target, root, Choice(text, call, None), "copy")

@@ -27,12 +27,13 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.transforms.bindings import fresh, parameters, reads, stored
+from graphmend.transforms.bindings import fresh, reads, stored
 from graphmend.transforms.branches import Block, may_return, returns
 from graphmend.transforms.code import folded
 from graphmend.transforms.edits import HOLE, replace, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
+from graphmend.transforms.in_place import writable, written_on_both_sides
 from graphmend.transforms.legality import changed_in_place, escapes
 from graphmend.transforms.names import is_tensor
 from graphmend.transforms.offer import offer, refuse
@@ -50,6 +51,7 @@ from graphmend.transforms.selection import (
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.transforms.stores import Change
 
 NAME = "where"
 #: lines of more characters than this are folded
@@ -266,11 +268,11 @@ def _change(
     assert change is not None
     if one and two and (one.how, one.mask) != (two.how, two.mask):
         raise NotSelectableError(f"`{change.root}` is changed in two ways")
-    parameter = change.root in parameters(facts.function)
-    if change.how != "store" and parameter and facts.gradients(statement) != "off":
-        predicates.differences.append(
-            f"`{change.root}` is written to on both sides, which raises for a leaf that asks for gradients"
-        )
+    unseen = facts.gradients(statement) == "off" or (
+        writable(facts, statement, change.root) and _only_changed(statement, change.root, one, two)
+    )
+    if change.how != "store" and not unseen:
+        predicates.differences.append(written_on_both_sides(change.root))
     if change.how == "mask":
         if one and two:
             raise NotSelectableError(f"`{target}` is stored to under a mask on both sides")
@@ -286,6 +288,13 @@ def _change(
     a_text, b_text = (c.choice.text if c else target for c in (one, two))
     chosen = f"{predicates.imports.name('torch.where')}({condition.text}, {a_text}, {b_text})"
     return f"{target} = {chosen}" if change.how == "element" else f"{target}.copy_({chosen})"
+
+
+def _only_changed(statement: ast.If, root: str, *changes: Change | None) -> bool:
+    """Does a branch mention a name only as what it changes? What it reads may be needed by backward."""
+    nodes = [n for s in (*statement.body, *statement.orelse) for n in ast.walk(s)]
+    mentions = sum(isinstance(n, ast.Name) and n.id == root for n in nodes)
+    return mentions == sum(change is not None for change in changes)
 
 
 def _assignments(texts: dict[str, str]) -> list[str]:

@@ -111,3 +111,112 @@ def test_places_of_a_shorter_mask_are_no_safe_mask() -> None:
     other = function("    i = torch.where(m)[0]\n    return x[i].sum()", "x, m, n", _EXAMPLES)
     assert "where(m)[0]" not in mend_text(same, unsafe=False).source.text
     assert "where(m)[0]" in mend_text(other, unsafe=False).source.text
+
+
+STORES = bodies("""
+# product_with_what_asks_for_gradients
+y = torch.ones(4) * x
+if n.sum() > 0:
+    y.mul_(x)
+return y
+
+# augmented
+y = torch.ones(4) * x
+if n.sum() > 0:
+    y *= x
+return y
+
+# masked_product
+y = torch.ones(4) * x
+y[m] *= 2 * x.sum()
+return y
+
+# masked_power
+y = torch.ones(4) * x
+y[m] = y[m] ** 2
+return y
+
+# masked_power_of_a_view
+y = torch.ones(4) * x
+z = y.view(-1)
+y[m] = z[m] ** 2
+return y
+
+# product_in_a_loop
+y = torch.ones(4) * x
+for i in range(4):
+    y *= x + 2
+    if y.sum() > 10:
+        break
+return y
+
+# guard_of_a_store
+y = x * 1
+if m.any():
+    y[m] = 0
+return y
+""")
+
+_UNSAFE = bodies("""
+# old_value_is_needed_behind_a_guard
+y = x.exp()
+if m.any():
+    y[m] = 0
+return y
+
+# a_leaf_behind_a_guard
+if m.any():
+    x[m] = 0
+return x * 2
+
+# read_before_the_guard
+y = x * 1
+z = y * x
+if m.any():
+    y[m] = 0
+return y + z
+
+# old_value_is_needed_on_one_side
+y = x.exp()
+if n.sum() > 0:
+    y.mul_(2)
+return y
+
+# the_other_side_reads_it
+y = x * 1
+z = x * 2
+if n.sum() > 0:
+    y.mul_(2)
+else:
+    z = y * x
+return y + z
+
+# it_reads_itself
+y = x * 1
+if n.sum() > 0:
+    y.mul_(y)
+return y
+""")
+
+
+@pytest.mark.parametrize("body", STORES.values(), ids=STORES)
+def test_backward_of_a_store_stays_possible(body: str) -> None:
+    judge(function(body, "x, m, n", _EXAMPLES), line)
+
+
+@pytest.mark.parametrize("name", ["product_with_what_asks_for_gradients", "guard_of_a_store"])
+def test_a_new_tensor_is_written_to_safely(name: str) -> None:
+    judge(function(STORES[name], "x, m, n", _EXAMPLES), line, unsafe=False)
+
+
+@pytest.mark.parametrize("body", _UNSAFE.values(), ids=_UNSAFE)
+def test_a_write_that_backward_may_notice_is_never_safe(body: str) -> None:
+    text = function(body, "x, m, n", _EXAMPLES)
+    assert mend_text(text, unsafe=False).source.text == text
+    assert mend_text(text).changed
+
+
+@pytest.mark.parametrize("name", ["old_value_is_needed_behind_a_guard", "old_value_is_needed_on_one_side"])
+def test_without_gradients_the_same_write_is_safe(name: str) -> None:
+    text = function(_UNSAFE[name], "x, m, n", _EXAMPLES).replace("def case(", "@torch.no_grad()\ndef case(")
+    assert mend_text(text, unsafe=False).changed
