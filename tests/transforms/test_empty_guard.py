@@ -65,13 +65,13 @@ def module(text: str) -> Any:
 
 
 def rewrites(text: str) -> list[str]:
-    return [fix.rewrite for _, fix in mend_text(text).applied]
+    return [a.fix.rewrite for a in mend_text(text).applied]
 
 
 @pytest.mark.parametrize("body", [BLOCK, LEAVING, ONCE], ids=["block", "leaving", "once"])
 def test_it_gives_the_same_without_the_question(body: str) -> None:
     mended = mend_text(HEAD + body)
-    assert [fix.applicability for _, fix in mended.applied if fix.rewrite == "empty_guard"] == ["unsafe"]
+    assert [a.fix.applicability for a in mended.applied if a.fix.rewrite == "empty_guard"] == ["unsafe"]
     torch.manual_seed(0)
     plain = module(HEAD + body).Experts()
     model = module(mended.source.text).Experts()

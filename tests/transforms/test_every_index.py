@@ -71,7 +71,7 @@ def module(text: str) -> Any:
 @pytest.mark.parametrize("loop", [NUMBERS, TENSORS, STORED], ids=["numbers", "tensors", "stored"])
 def test_every_index_gives_what_those_with_something_give(loop: str) -> None:
     mended = mend_text(HEAD + loop)
-    assert "every_index" in [fix.rewrite for _, fix in mended.applied]
+    assert "every_index" in [a.fix.rewrite for a in mended.applied]
     torch.manual_seed(0)
     plain = module(HEAD + loop).Experts()
     model = module(mended.source.text).Experts()
@@ -84,7 +84,7 @@ def test_every_index_gives_what_those_with_something_give(loop: str) -> None:
 
 
 def test_it_is_unsafe_and_says_what_differs() -> None:
-    (fix,) = [fix for _, fix in mend_text(HEAD + NUMBERS).applied if fix.rewrite == "every_index"]
+    (fix,) = [a.fix for a in mend_text(HEAD + NUMBERS).applied if a.fix.rewrite == "every_index"]
     assert fix.applicability == "unsafe"
     assert "every index" in fix.reason
 
@@ -110,4 +110,4 @@ def test_it_is_unsafe_and_says_what_differs() -> None:
 def test_a_loop_that_may_do_more_is_left(old: str, new: str) -> None:
     text = HEAD + NUMBERS.replace(old, new)
     assert text != HEAD + NUMBERS
-    assert "every_index" not in [fix.rewrite for _, fix in mend_text(text).applied]
+    assert "every_index" not in [a.fix.rewrite for a in mend_text(text).applied]
