@@ -78,6 +78,11 @@ def test_closed_pipe_is_quiet(folder: Path) -> None:
     assert len(done.stdout) == 10
 
 
+def _heed_interrupts() -> None:
+    """As in a terminal: what a shell starts in the background ignores the signal, and so would the command."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 @pytest.mark.parametrize("jobs", ["1", "2"])
@@ -85,7 +90,9 @@ def test_interrupt_leaves_whole_files_and_says_130(folder: Path, jobs: str) -> N
     for number in range(400):
         (folder / f"m{number}.py").write_text(MODEL)
     command = [sys.executable, "-m", "graphmend", "check", "--fix", "--unsafe-fixes", "--jobs", jobs, "--no-cache"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_interrupts
+    )
     deadline = time.monotonic() + 60
     while all(path.read_text() == MODEL for path in folder.glob("m*.py")):  # until the first file is written
         assert process.poll() is None
