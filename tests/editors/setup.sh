@@ -43,7 +43,7 @@ check() {  # check PART...
         case $part in
             nvim) need "$PYTHON with venv and pip (Debian: python3-venv)" "$PYTHON" -c 'import ensurepip, venv' ;;
             vscode)
-                need "Node 20 or newer (Debian: nodejs)" node -e 'process.exit(parseInt(process.versions.node) < 20)'
+                need "Node 20 or newer (Debian: nodejs)" node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)'
                 need "npm (Debian: npm)" npm --version
                 ;;
         esac
