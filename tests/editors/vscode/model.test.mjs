@@ -23,8 +23,14 @@ await inWorkbench({ files: { "pyproject.toml": "", "modeling_t5.py": MODEL } }, 
   await page.keyboard.press("F8"); // the next finding, with its message
   await page.locator(".marker-widget, .zone-widget", { hasText: "warnings.warn()" }).first().waitFor();
   await page.keyboard.press("Escape");
-  await model.locator(".view-line", { hasText: /warnings\.warn\(/ }).locator("span > span").filter({ hasText: "warn" }).last().hover();
-  await page.locator(".monaco-hover", { hasText: "is assumed to be compiled" }).first().waitFor();
+  const warn = model.locator(".view-line", { hasText: /warnings\.warn\(/ }).locator("span > span").filter({ hasText: "warn" }).last();
+  const evidence = page.locator(".monaco-hover", { hasText: "is assumed to be compiled" }).first();
+  for (let tries = 0; tries < 5 && !(await evidence.isVisible()); tries++) {
+    await page.mouse.move(5, 5); // a pointer that rests already asks for no hover, and a busy workbench misses some
+    await warn.hover();
+    await evidence.waitFor({ timeout: 10_000 }).catch(() => undefined);
+  }
+  await evidence.waitFor({ timeout: 5_000 });
   log("hover shows the evidence");
   await page.keyboard.press("Escape");
 
