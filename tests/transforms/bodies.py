@@ -14,6 +14,7 @@ import torch.nn.functional as F
 
 logger = logging.getLogger("judged")
 logger.propagate = False
+logger.setLevel("INFO")
 
 
 @torch.compile

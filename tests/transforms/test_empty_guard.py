@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-import types
-from typing import Any
-
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from judge import mend_text  # noqa: E402
-
-HEAD = """
-import torch
-import torch.nn as nn
-import torch.nn.functional as F
-
-
-class Experts(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(5)])
-        self.gate = nn.Linear(4, 5)
-
-    def forward(self, x):
-        weights, chosen = torch.topk(self.gate(x).softmax(-1), 2)
-        mask = F.one_hot(chosen, num_classes=5).permute(2, 1, 0)
-        out = torch.zeros_like(x)
-"""
+from experts import HEAD, gives_the_same
+from judge import mend_text
 
 BLOCK = """
         for e in range(5):
@@ -58,12 +38,6 @@ ONCE = """
 """
 
 
-def module(text: str) -> Any:
-    made = types.ModuleType("experts")
-    exec(compile(text, "experts.py", "exec"), made.__dict__)
-    return made
-
-
 def rewrites(text: str) -> list[str]:
     return [a.fix.rewrite for a in mend_text(text).applied]
 
@@ -72,15 +46,7 @@ def rewrites(text: str) -> list[str]:
 def test_it_gives_the_same_without_the_question(body: str) -> None:
     mended = mend_text(HEAD + body)
     assert [a.fix.applicability for a in mended.applied if a.fix.rewrite == "empty_guard"] == ["unsafe"]
-    torch.manual_seed(0)
-    plain = module(HEAD + body).Experts()
-    model = module(mended.source.text).Experts()
-    model.load_state_dict(plain.state_dict())
-    compiled = torch.compile(model, backend="eager", fullgraph=True)
-    for count in (1, 7):
-        x = torch.randn(count, 4)
-        torch.testing.assert_close(compiled(x), plain(x))
-        torch.testing.assert_close(model(x), plain(x))
+    gives_the_same(HEAD + body, mended.source.text)
 
 
 @pytest.mark.parametrize(
