@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # the helpers beside these tests are imported by name
 
 torch = pytest.importorskip("torch")
 dynamo_utils = pytest.importorskip("torch._dynamo.utils")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import sys
 import threading
 import warnings
@@ -17,43 +16,15 @@ torch = pytest.importorskip("torch")
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
     pytest.skip("the runtime keeps output in the graph from torch 2.13 on", allow_module_level=True)
 
+from outputs import Writer, printing  # noqa: E402
+
 from graphmend.runtime import emit  # noqa: E402
 
 X = torch.arange(6.0).reshape(2, 3)
 G = torch.arange(6.0).reshape(2, 3).requires_grad_()
 
 
-class Lines(logging.Handler):
-    """Prints records with the place that they report."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print(record.name, record.levelname, record.lineno, record.funcName, self.format(record))
-
-
-def _logger(name: str) -> logging.Logger:
-    logger = logging.getLogger(f"test_edges.{name}")
-    logger.propagate = False
-    logger.setLevel(logging.INFO)
-    logger.handlers = [Lines()]
-    return logger
-
-
-first = _logger("first")
-
-
-class Writer:
-    """An output class as tqdm is one."""
-
-    prefix = "line"
-
-    @classmethod
-    def write(cls, text: str, file: Any = None) -> None:
-        print(text, file=file)
-
-    def line(self, *values: Any) -> None:
-        print(self.prefix, *values)
-
-
+first = printing("first")
 writer = Writer()
 
 

@@ -14,6 +14,8 @@ torch = pytest.importorskip("torch")
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
     pytest.skip("the runtime keeps output in the graph from torch 2.13 on", allow_module_level=True)
 
+from outputs import Writer, printing  # noqa: E402
+
 from graphmend.runtime import emit, emit_if, later  # noqa: E402
 
 BACKENDS = ["eager", "aot_eager"]
@@ -22,37 +24,7 @@ X = torch.arange(6.0).reshape(2, 3)
 G = torch.arange(6.0).reshape(2, 3).requires_grad_()
 
 
-class Lines(logging.Handler):
-    """Prints records with the place that they report."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print(record.name, record.levelname, record.lineno, record.funcName, self.format(record))
-
-
-def _logger(name: str) -> logging.Logger:
-    logger = logging.getLogger(f"test_emit.{name}")
-    logger.propagate = False
-    logger.setLevel(logging.INFO)
-    logger.handlers = [Lines()]
-    return logger
-
-
-first, second = _logger("first"), _logger("second")
-
-
-class Writer:
-    """An output class as tqdm is one."""
-
-    prefix = "line"
-
-    @classmethod
-    def write(cls, text: str, file: Any = None) -> None:
-        print(text, file=file)
-
-    def line(self, *values: Any) -> None:
-        print(self.prefix, *values)
-
-
+first, second = printing("first"), printing("second")
 writer = Writer()
 
 
