@@ -13,6 +13,7 @@ from graphmend.analysis.annotations import annotated
 from graphmend.analysis.classes import find_method, is_module_class, mro, outside_bases
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo, statements_of
 from graphmend.analysis.entities import Class, Function, Instance, Object, Ref
+from graphmend.analysis.names import resolve
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.tensor_ops import result
 from graphmend.analysis.usage import is_telling
@@ -67,7 +68,7 @@ def _own_attribute(session: Session, info: ClassInfo, cls: ClassInfo, name: str)
         if value is not UNKNOWN:
             return value
     if name in cls.names:
-        return _settled(session.evaluate(cls.module, cls.names[name]), name)
+        return _settled(session.reading.evaluate(cls.module, cls.names[name]), name)
     if name in cls.classes:
         return Class(cls.classes[name])
     return None
@@ -168,7 +169,7 @@ def _assigned(session: Session, info: ClassInfo, method: FunctionInfo, expressio
     """The value of an expression in a method, read without walking it: locals are looked up when asked for."""
     if session.depth > 8:
         return UNKNOWN
-    return session.read(session.reader(method, Instance(info)), expression)
+    return session.reading.read(session.reading.reader(method, Instance(info)), expression)
 
 
 # -- attributes of values
@@ -185,7 +186,7 @@ def attribute(w: Walker, value: Value, name: str, node: ast.AST) -> Value:
     if isinstance(value, Tensor):
         return _tensor_attribute(w, value, name, node)
     if isinstance(value, Ref):
-        return w.session.resolve(f"{value.name}.{name}")
+        return resolve(w.session, f"{value.name}.{name}")
     if isinstance(value, Instance):
         return _instance_member(w, value, name, node)
     if isinstance(value, Choice):

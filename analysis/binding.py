@@ -65,7 +65,7 @@ def _read(session: Session, info: FunctionInfo, parameter: ast.arg) -> Value:
     if parameter.annotation is not None and not isinstance(parameter.annotation, ast.Constant):
         return UNKNOWN
     if default is not None:
-        known = session.evaluate(info.module, default)
+        known = session.reading.evaluate(info.module, default)
         if isinstance(known, Const) and known.value is not None:
             return Static(known.type)
         if isinstance(known, (Function, Class)) or (isinstance(known, Static) and not isinstance(known, Const)):
@@ -97,7 +97,9 @@ def bind(session: Session, function: Function, args: tuple[Value, ...], keywords
         if name not in env:
             default = info.defaults.get(name)
             env[name] = (
-                session.evaluate(info.module, default) if default is not None else declared(session, info, parameter)
+                session.reading.evaluate(info.module, default)
+                if default is not None
+                else declared(session, info, parameter)
             )
         elif env[name] is UNKNOWN:
             env[name] = declared(session, info, parameter)
@@ -149,7 +151,7 @@ def given(session: Session, info: FunctionInfo, made: Value) -> tuple[Value, ...
             default = info.defaults.get(parameter.arg)
             if default is None:
                 return None
-            shown.append(example(session.evaluate(info.module, default), parameter.arg))
+            shown.append(example(session.reading.evaluate(info.module, default), parameter.arg))
         arguments.append(join_all(shown))
     return tuple(arguments)
 

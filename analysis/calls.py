@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis import python_calls, tensor_ops
 from graphmend.analysis.attributes import Method, Super
 from graphmend.analysis.classes import MODULE_ROOTS, find_method, is_module_class, outside_bases, record_fields
+from graphmend.analysis.elements import element_of
 from graphmend.analysis.entities import Class, Function, Instance, Native, Object, Ref
 from graphmend.analysis.events import Call, With
 from graphmend.analysis.numpy_calls import numpy_call
@@ -197,7 +198,7 @@ def external(w: Walker, name: str, receiver: Value | None, args: Arguments, keyw
     if name in session.settings.static:
         return STATIC
     if "key" in keywords and name in ("builtins.sorted", "builtins.max", "builtins.min") and args:
-        element = python_calls.element(w, args[0], node) if len(args) == 1 else args[0]
+        element = element_of(w, args[0], node) if len(args) == 1 else args[0]
         keywords = {**keywords, "key()": apply(w, keywords["key"], (element,), {}, node)}
     if not w.silent and isinstance(node, ast.expr) and session.listens(name):
         w.emit(Call, node, name, receiver, args, keywords)
@@ -205,7 +206,7 @@ def external(w: Walker, name: str, receiver: Value | None, args: Arguments, keyw
         passed = {k: v for k, v in keywords.items() if k not in _CHECKPOINT_OPTIONS}
         return apply(w, args[0], args[1:], passed, node)
     if name in _MAPS_TREE and len(args) >= 2:
-        return Container("tree", of=apply(w, args[0], (python_calls.element(w, args[1], node),), {}, node))
+        return Container("tree", of=apply(w, args[0], (element_of(w, args[1], node),), {}, node))
     if name in ("torch.vmap", "torch.func.vmap") and args:
         return args[0]
     root = name.partition(".")[0]

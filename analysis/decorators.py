@@ -35,11 +35,10 @@ def wrapped(session: Session, info: FunctionInfo) -> Function | None:
         name = named(session, info.module, node.func if isinstance(node, ast.Call) else node)
         if not isinstance(name, Function) or _looks_transparent(name.info):
             continue
-        maker = session.evaluate(info.module, node)
+        maker = session.reading.evaluate(info.module, node)
         if isinstance(maker, Function):
-            within, session.within_region = session.within_region, False
-            made = _silent_call(session, maker, (value,), info.module)
-            session.within_region = within
+            with session.outside_region():
+                made = _silent_call(session, maker, (value,), info.module)
             value = made if isinstance(made, Function) else value
     assert isinstance(value, Function)
     return value if value.info is not info else None

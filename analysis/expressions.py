@@ -6,34 +6,27 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis import tensor_ops
-from graphmend.analysis.attributes import attribute, call_method
+from graphmend.analysis.attributes import attribute
 from graphmend.analysis.calls import call
 from graphmend.analysis.conditions import condition
 from graphmend.analysis.definitions import dotted
-from graphmend.analysis.entities import Function, Instance, Ref
+from graphmend.analysis.elements import element_of, index_of, item
+from graphmend.analysis.entities import Function
 from graphmend.analysis.events import Subscript
 from graphmend.analysis.names import global_name
 from graphmend.analysis.operators import binop, boolop, compare, unary
+from graphmend.analysis.targets import assign, bind
 from graphmend.analysis.values import (
     FALSE,
-    INT,
     NONE,
-    STATIC,
     STR,
     TRUE,
     UNKNOWN,
-    Choice,
     Const,
     Container,
-    Scalar,
-    Static,
-    Tensor,
     Value,
     join,
     join_all,
-    options,
-    without_none,
 )
 
 if TYPE_CHECKING:
@@ -140,103 +133,6 @@ def _subscript(w: Walker, node: ast.Subscript) -> Value:
     return item(w, value, index, node)
 
 
-def index_of(w: Walker, node: ast.expr) -> Value:
-    """The value of what stands between the brackets; a slice is a Container of its bounds."""
-    if isinstance(node, ast.Slice):
-        return Container(
-            "slice", tuple(w.eval(b) if b is not None else NONE for b in (node.lower, node.upper, node.step))
-        )
-    if isinstance(node, ast.Tuple):
-        return Container("tuple", tuple(index_of(w, e) for e in node.elts))
-    return w.eval(node)
-
-
-def item(w: Walker, value: Value, index: Value, node: ast.Subscript) -> Value:
-    """`value[index]`."""
-    if isinstance(value, Tensor):
-        return tensor_ops.subscript(value, index, node)
-    if isinstance(value, Container):
-        return _element(value, index, node)
-    if isinstance(value, Choice):
-        return join_all(item(w, o, index, node) for o in options(without_none(value)))
-    if isinstance(value, Static):
-        if value.type == "size":
-            return Static("size") if isinstance(index, Container) else INT
-        return STR if value.type == "str" else STATIC
-    if isinstance(value, Scalar):
-        return value.derived(None)
-    if isinstance(value, Instance):
-        return call_method(w, value, "__getitem__", (index,), {}, node)
-    if isinstance(value, Ref) and value.name in ("os.environ",):
-        return STR
-    return UNKNOWN
-
-
-def _element(value: Container, index: Value, node: ast.AST) -> Value:
-    if isinstance(index, Const) and value.fields is not None and index.value in value.fields:
-        return value.fields[index.value]
-    if value.kind == "record" and value.fields and isinstance(index, Const) and index.value == 0:
-        return next(iter(value.fields.values()))
-    if isinstance(index, Container) and index.kind == "slice":
-        bounds: list[Any] = [b.value if isinstance(b, Const) else ... for b in index.items or ()]
-        if value.items is not None and all(b is None or isinstance(b, int) for b in bounds):
-            lower, upper, step = bounds
-            return Container(value.kind, value.items[lower:upper:step]) if step != 0 else UNKNOWN
-        return Container(value.kind, of=value.element)
-    if isinstance(index, Const) and isinstance(index.value, int) and value.items is not None:
-        if -len(value.items) <= index.value < len(value.items):
-            return value.items[index.value]
-        return UNKNOWN
-    element = value.of or UNKNOWN if value.kind == "dict" else value.element
-    return _one_of(element, node)
-
-
-def _one_of(value: Value, node: ast.AST) -> Value:
-    """One element of a container whose elements are only known by their join: its shape and dtype are its own."""
-    if not isinstance(value, Tensor):
-        return value
-    place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
-    shape = value.shape if value.rank == 0 else ("element", place)
-    dtype = value.dtype if isinstance(value.dtype, str) else ("element dtype", place)
-    return Tensor(
-        value.origin,
-        value.rank,
-        dtype,
-        shape,
-        likely=value.likely,
-        graph_input=value.graph_input,
-        ndarray=value.ndarray,
-    )
-
-
-def element_of(w: Walker, value: Value, node: ast.AST) -> Value:
-    """What iteration over a value yields."""
-    if isinstance(value, Tensor):
-        return tensor_ops.unbound(value, node)
-    if isinstance(value, Container):
-        if value.kind == "dict":
-            return (
-                join_all(Const(k) for k in value.fields)
-                if value.fields and value.of is None
-                else UNKNOWN
-                if value.of is UNKNOWN
-                else STATIC
-            )
-        return _one_of(value.element, node) if value.items is None else value.element
-    if isinstance(value, Choice):
-        return join_all(element_of(w, o, node) for o in options(without_none(value)))
-    if isinstance(value, Static):
-        return INT if value.type in ("range", "size") else STR if value.type == "str" else STATIC
-    if isinstance(value, Scalar):
-        return value.derived(None)
-    if isinstance(value, Instance):
-        if value.info.methods.get("__iter__") is not None:
-            return element_of(w, call_method(w, value, "__iter__", (), {}, node), node)
-        if value.info.methods.get("__getitem__") is not None:
-            return call_method(w, value, "__getitem__", (INT,), {}, node)
-    return UNKNOWN
-
-
 def _slice(w: Walker, node: ast.Slice) -> Value:
     return index_of(w, node)
 
@@ -255,7 +151,7 @@ def _comprehension(w: Walker, node: ast.ListComp | ast.SetComp | ast.GeneratorEx
             and len(over.items) <= 8
         ):
             known = over.items
-        w.assign(generator.target, element_of(w, over, generator.iter))
+        assign(w, generator.target, element_of(w, over, generator.iter))
         for test in generator.ifs:
             truth, yes, _ = condition(w, test, "filter")
             w.env.update(yes)
@@ -272,7 +168,7 @@ def _comprehension(w: Walker, node: ast.ListComp | ast.SetComp | ast.GeneratorEx
             items = []
             w.silent += 1
             for one in known:
-                w.assign(node.generators[0].target, one)
+                assign(w, node.generators[0].target, one)
                 items.append(w.eval(node.elt))
             w.silent -= 1
             result = Container(kind, tuple(items))
@@ -289,7 +185,7 @@ def _lambda(w: Walker, node: ast.Lambda) -> Value:
 
 def _named(w: Walker, node: ast.NamedExpr) -> Value:
     value = w.eval(node.value)
-    w.bind(node.target.id, value)
+    bind(w, node.target.id, value)
     return value
 
 

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 from graphmend.analysis.calls import enter_context
 from graphmend.analysis.conditions import condition
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, dotted
-from graphmend.analysis.entities import Class, Function, Instance, Object
+from graphmend.analysis.elements import element_of
+from graphmend.analysis.entities import Class, Function, Object
 from graphmend.analysis.environment import Environment, filled_in, merge, same
-from graphmend.analysis.events import Branch, Define, Event, Raise, SetAttribute, Situation, Subscript
-from graphmend.analysis.expressions import EVALUATE, element_of, index_of
+from graphmend.analysis.events import Branch, Define, Event, Raise, Situation
+from graphmend.analysis.expressions import EVALUATE
+from graphmend.analysis.names import resolve
 from graphmend.analysis.operators import binary
 from graphmend.analysis.switches import decorated_mode
-from graphmend.analysis.values import Const, Container, Tensor, Value, as_input, join, join_all, tensor_in
+from graphmend.analysis.targets import assign
+from graphmend.analysis.values import Const, Container, Value, as_input, join_all, tensor_in
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
@@ -150,7 +153,7 @@ class Walker:
         element = element_of(self, over, node.iter)
 
         def enter() -> bool | None:
-            self.assign(node.target, element)
+            assign(self, node.target, element)
             return False if isinstance(over, Container) and over.items == () and over.kind == "tuple" else None
 
         return self._loop(node, enter, "for")
@@ -184,7 +187,7 @@ class Walker:
             blocks += not resumable
             off += stops_gradients
             if item.optional_vars is not None:
-                self.assign(item.optional_vars, bound)
+                assign(self, item.optional_vars, bound)
         self.situation.blocks += ["with"] * blocks
         self.situation.gradients_off += off
         with self.session.within(mode):
@@ -252,16 +255,16 @@ class Walker:
     def _assign(self, node: ast.Assign) -> None:
         value = self.eval(node.value)
         for target in node.targets:
-            self.assign(target, value)
+            assign(self, target, value)
 
     def _annotated(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            self.assign(node.target, self.eval(node.value))
+            assign(self, node.target, self.eval(node.value))
 
     def _augmented(self, node: ast.AugAssign) -> None:
         old = self.eval(node.target)
         value = binary(self, node, node.op, old, self.eval(node.value))
-        self.assign(node.target, value, augmented=True)
+        assign(self, node.target, value, augmented=True)
 
     def _expression(self, node: ast.Expr) -> None:
         self.eval(node.value)
@@ -279,7 +282,7 @@ class Walker:
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
         for name, qualified in self.module.imported(node).items():
-            self.env[name] = self.session.resolve(qualified)
+            self.env[name] = resolve(self.session, qualified)
 
     def _delete(self, node: ast.Delete) -> None:
         for target in node.targets:
@@ -313,73 +316,6 @@ class Walker:
         for i, env in enumerate(ends):
             self.env = merge(self.env, env) if i else env
         return bool(ends)
-
-    # -- binding
-
-    def assign(self, target: ast.expr, value: Value, augmented: bool = False) -> None:
-        """Bind a target: a name, a pattern, an attribute or an element."""
-        if isinstance(target, ast.Name):
-            self.bind(target.id, value)
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            self._unpack(target, value)
-        elif isinstance(target, ast.Starred):
-            self.assign(target.value, value)
-        elif isinstance(target, ast.Attribute):
-            owner = self.eval(target.value)
-            self.emit(SetAttribute, target, owner, target.attr, value, augmented)
-            path = dotted(target)
-            if path is not None and isinstance(owner, (Instance, Object, Tensor)):
-                self.bind(path, value)
-        elif isinstance(target, ast.Subscript):
-            owner = self.eval(target.value)
-            self.emit(Subscript, target, owner, index_of(self, target.slice), True)
-            self._store_item(target, owner, value)
-
-    def bind(self, name: str, value: Value) -> None:
-        """Give a name or path a value; what was known about paths through it is forgotten."""
-        env = self.env
-        if "." in name:
-            self.path_ends.add(name.rpartition(".")[2])
-        if name in env and self.path_ends:
-            prefix = name + "."
-            for path in [p for p in env if p.startswith(prefix)]:
-                del env[path]
-        env[name] = value
-
-    def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
-        count = len(target.elts)
-        starred = next((i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)), None)
-        items = value.items if isinstance(value, Container) else None
-        if items is not None and starred is None and len(items) == count:
-            for one, its in zip(target.elts, items, strict=True):
-                self.assign(one, its)
-        elif items is not None and starred is not None and len(items) >= count - 1:
-            late = count - starred - 1
-            middle = items[starred : len(items) - late]
-            for one, its in zip(target.elts[:starred], items, strict=False):
-                self.assign(one, its)
-            self.assign(target.elts[starred], Container("list", middle))
-            for one, its in zip(target.elts[starred + 1 :], items[len(items) - late :], strict=True):
-                self.assign(one, its)
-        else:
-            element = element_of(self, value, target)
-            for one in target.elts:
-                self.assign(one, Container("list", of=element) if isinstance(one, ast.Starred) else element)
-
-    def _store_item(self, target: ast.Subscript, owner: Value, value: Value) -> None:
-        """`name[key] = value` adds to what a container is known to hold."""
-        path = dotted(target.value)
-        if path is None or not isinstance(owner, Container) or path not in self.env:
-            return
-        if owner.kind == "dict":
-            fields = dict(owner.fields or {})
-            if isinstance(target.slice, ast.Constant):
-                fields[target.slice.value] = value
-            self.env[path] = Container(
-                "dict", None, value if owner.of is None and not owner.fields else join(owner.of or value, value), fields
-            )
-        else:
-            self.env[path] = Container(owner.kind, None, value if owner.items == () else join(owner.element, value))
 
     @property
     def result(self) -> Value:

@@ -1,4 +1,5 @@
-"""What a name means at a module's top level: a definition, an import, a global, a builtin."""
+"""What a name means at a module's top level: a definition, an import, a global, a builtin; and what a qualified name
+stands for, wherever it is defined."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from graphmend.analysis.annotations import annotated
 from graphmend.analysis.definitions import ModuleInfo, dotted
 from graphmend.analysis.entities import Class, Ref
 from graphmend.analysis.origin import Origin
-from graphmend.analysis.values import UNKNOWN, Const, Container, Static, Tensor, Value, join_all
+from graphmend.analysis.project import NEVER_READ
+from graphmend.analysis.values import FALSE, UNKNOWN, Const, Container, Static, Tensor, Value, join_all
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
@@ -28,7 +30,7 @@ def named(session: Session, module: ModuleInfo, node: ast.expr) -> Value:
     value = global_name(session, module, first)
     for part in rest:
         if isinstance(value, Ref):
-            value = session.resolve(f"{value.name}.{part}")
+            value = resolve(session, f"{value.name}.{part}")
         elif isinstance(value, Class) and part in value.info.classes:
             value = Class(value.info.classes[part])
         else:
@@ -52,7 +54,7 @@ def _global(session: Session, module: ModuleInfo, name: str) -> Value:
     if name in module.classes:
         return Class(module.classes[name])
     if name in module.imports:
-        return session.resolve(module.imports[name])
+        return resolve(session, module.imports[name])
     if name in module.globals:
         return _global_variable(session, module, name)
     if name in module.annotations:
@@ -72,7 +74,7 @@ def _global(session: Session, module: ModuleInfo, name: str) -> Value:
 
 def _global_variable(session: Session, module: ModuleInfo, name: str) -> Value:
     expressions = module.globals[name]
-    value = join_all(session.evaluate(module, e) for e in expressions[:4])
+    value = join_all(session.reading.evaluate(module, e) for e in expressions[:4])
     if isinstance(value, Const) and (len(expressions) > 1 or _is_rebound(module, name)):
         return Static(value.type) if value.value is not None else UNKNOWN
     if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
@@ -99,3 +101,33 @@ def _is_rebound(module: ModuleInfo, name: str) -> bool:
     return f"global {name}" in module.source.text or (
         f", {name}" in module.source.text and "global " in module.source.text
     )
+
+
+def resolve(session: Session, qualified: str) -> Value:
+    """What a qualified name stands for: a definition in reach, else a Ref."""
+    here = session.module
+    if here is not None and here.name and qualified.startswith(here.name + "."):
+        return _resolve(session, qualified)  # the text at hand may differ from the one that others import
+    resolved = session.project.resolved
+    known = resolved.get(qualified)
+    if known is None:
+        if qualified in ("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"):
+            return FALSE
+        resolved[qualified] = Ref(qualified)  # a definition in a circle
+        known = resolved[qualified] = _resolve(session, qualified)
+    return known
+
+
+def _resolve(session: Session, qualified: str) -> Value:
+    owner, _, name = qualified.rpartition(".")
+    package = qualified.partition(".")[0]
+    if not owner or package in NEVER_READ or session.torch.skips(package):
+        return Ref(qualified)
+    if session.module is not None and owner == session.module.name:
+        return global_name(session, session.module, name)
+    module = session.project.module(owner)
+    if module is not None:
+        value = global_name(session, module, name)
+        if not (isinstance(value, Ref) and value.name == f"builtins.{name}"):
+            return value
+    return Ref(qualified)

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.elements import element_of
 from graphmend.analysis.entities import Class, Instance, Native, Object, Ref
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.tensor_ops import any_of, result
@@ -47,12 +48,6 @@ def builtin(w: Walker, name: str, args: Arguments, keywords: Keywords, node: ast
     return STATIC if all(isinstance(a, Static) for a in args) else UNKNOWN
 
 
-def element(w: Walker, value: Value, node: ast.AST) -> Value:
-    from graphmend.analysis.expressions import element_of
-
-    return element_of(w, value, node)
-
-
 def _scalar(kind: str) -> _Builtin:
     def convert(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
         tensor = tensor_in(args[0]) if args else None
@@ -89,26 +84,26 @@ def _sequence(kind: str) -> _Builtin:
         value = args[0]
         if isinstance(value, Container) and value.items is not None and value.kind in ("list", "tuple", "modules"):
             return Container(kind, value.items)
-        return Container(kind, of=element(w, value, node))
+        return Container(kind, of=element_of(w, value, node))
 
     return make
 
 
 def _sorted(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("list", of=element(w, args[0], node) if args else UNKNOWN)
+    return Container("list", of=element_of(w, args[0], node) if args else UNKNOWN)
 
 
 def _enumerate(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("generator", of=Container("tuple", (INT, element(w, args[0], node) if args else UNKNOWN)))
+    return Container("generator", of=Container("tuple", (INT, element_of(w, args[0], node) if args else UNKNOWN)))
 
 
 def _zip(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("generator", of=Container("tuple", tuple(element(w, a, node) for a in args)))
+    return Container("generator", of=Container("tuple", tuple(element_of(w, a, node) for a in args)))
 
 
 def _extreme(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """`max` and `min`: Dynamo turns those of tensors into torch.maximum (torch 2.13)."""
-    values = args if len(args) > 1 else (element(w, args[0], node),) if args else ()
+    values = args if len(args) > 1 else (element_of(w, args[0], node),) if args else ()
     tensor = next((t for t in map(tensor_in, values) if t is not None), None)
     if tensor is not None:
         return result(tensor, node, "is a Tensor, as an argument is", rank=tensor.rank)
@@ -121,7 +116,7 @@ def _widened(value: Value) -> Value:
 
 
 def _sum(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    added = element(w, args[0], node) if args else UNKNOWN
+    added = element_of(w, args[0], node) if args else UNKNOWN
     tensor = tensor_in(added)
     return result(tensor, node, "adds Tensors", rank=tensor.rank) if tensor is not None else _widened(added)
 
@@ -146,21 +141,21 @@ def _map(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value
 
     if len(args) < 2:
         return UNKNOWN
-    return Container("generator", of=apply(w, args[0], tuple(element(w, a, node) for a in args[1:]), {}, node))
+    return Container("generator", of=apply(w, args[0], tuple(element_of(w, a, node) for a in args[1:]), {}, node))
 
 
 def _filter(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("generator", of=element(w, args[1], node) if len(args) > 1 else UNKNOWN)
+    return Container("generator", of=element_of(w, args[1], node) if len(args) > 1 else UNKNOWN)
 
 
 def _next(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return element(w, args[0], node) if args else UNKNOWN
+    return element_of(w, args[0], node) if args else UNKNOWN
 
 
 def _iterator(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     if args and isinstance(args[0], Container):
         return Container("generator", args[0].items, args[0].of) if args[0].kind != "dict" else UNKNOWN
-    return Container("generator", of=element(w, args[0], node)) if args else UNKNOWN
+    return Container("generator", of=element_of(w, args[0], node)) if args else UNKNOWN
 
 
 def _dict(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -345,7 +340,7 @@ def library(w: Walker, name: str, receiver: Value | None, args: Arguments, keywo
     if name == "contextlib.nullcontext":
         return Object(name)
     if name in ("itertools.chain", "itertools.product", "itertools.zip_longest"):
-        elements = tuple(element(w, a, node) for a in args)
+        elements = tuple(element_of(w, a, node) for a in args)
         return Container(
             "generator", of=join_all(elements) if name == "itertools.chain" else Container("tuple", elements)
         )

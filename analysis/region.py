@@ -60,7 +60,7 @@ def _named(session: Session, module: ModuleInfo) -> Iterator[Root]:
 
     for name in session.settings.compiled:
         head, _, method = name.partition(".")
-        value = session.evaluate_in(module, None, ast.Name(head, ast.Load()))
+        value = session.reading.evaluate_in(module, None, ast.Name(head, ast.Load()))
         if method:
             receiver = Instance(value.info) if isinstance(value, Class) else value
             info = find_method(session, receiver.info, method) if isinstance(receiver, Instance) else None
@@ -68,7 +68,7 @@ def _named(session: Session, module: ModuleInfo) -> Iterator[Root]:
         for function in _targets(session, value):
             mode = decorated_mode(DEFAULT, function.info.module, function.info.decorators)
             region = Region("compiled", f"{name} is named as compiled", None, mode)
-            yield Root(function, region, session.examples(function))
+            yield Root(function, region, session.reading.examples(function))
 
 
 def _forwards(session: Session, module: ModuleInfo, site: ast.Call | None) -> Iterator[Root]:
@@ -130,7 +130,7 @@ def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
             continue
         for decorator in node.decorator_list:
             site = _compile_call(session, module, decorator)
-            function = session.defined(module, scope, node) if site is not None else None
+            function = session.reading.defined(module, scope, node) if site is not None else None
             if function is not None:
                 yield _root(session, module, function, decorator, site_mode(program, site))
 
@@ -167,7 +167,7 @@ def _called(
         target = call.args[0]
         call = call.func
     elif isinstance(call.func, ast.Attribute) and call.func.attr == "compile":
-        value = session.evaluate_in(module, scope, call.func.value)
+        value = session.reading.evaluate_in(module, scope, call.func.value)
         if isinstance(value, (Instance, Container)) or (
             isinstance(value, Object) and value.cls.startswith("torch.nn.")
         ):
@@ -179,7 +179,7 @@ def _called(
     )
     if not strict:
         return
-    for function in _targets(session, session.evaluate_in(module, scope, target)):
+    for function in _targets(session, session.reading.evaluate_in(module, scope, target)):
         yield _root(session, module, function, call, FULLGRAPH if name in EXPORT else site_mode(program, call))
 
 
@@ -206,7 +206,7 @@ def _root(session: Session, module: ModuleInfo, function: Function, node: ast.ex
     evidence = f"{function.info.qualname} is compiled: {_short(node)}"
     mode = decorated_mode(mode, function.info.module, function.info.decorators)
     region = Region("compiled", evidence, (module.source.path, module.source.span(node)), mode)
-    return Root(function, region, session.examples(function))
+    return Root(function, region, session.reading.examples(function))
 
 
 def _short(node: ast.expr) -> str:

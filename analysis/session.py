@@ -16,22 +16,23 @@ from typing import Any
 
 from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
-from graphmend.analysis.binding import bind, given, made_here, parameters
+from graphmend.analysis.binding import bind, made_here, parameters
 from graphmend.analysis.classes import is_module_class
-from graphmend.analysis.decorators import DISABLED, MODULE_SCOPE, OPAQUE, wrapped
-from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo, statements_of
-from graphmend.analysis.entities import Class, Function, Instance, Ref
+from graphmend.analysis.decorators import DISABLED, OPAQUE, wrapped
+from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo
+from graphmend.analysis.entities import Class, Function, Instance
 from graphmend.analysis.environment import Environment
 from graphmend.analysis.events import Call, Event, Generator, Situation
 from graphmend.analysis.facts import Recording
 from graphmend.analysis.flow import Walker
-from graphmend.analysis.mode import DEFAULT, Mode
-from graphmend.analysis.names import global_name
-from graphmend.analysis.project import NEVER_READ, Project
+from graphmend.analysis.judging import Judging
+from graphmend.analysis.mode import Mode
+from graphmend.analysis.project import Project
+from graphmend.analysis.reading import Reading
 from graphmend.analysis.region import Region, Root
 from graphmend.analysis.report import loses_frame
 from graphmend.analysis.rules import RULES
-from graphmend.analysis.rules.rule import Break, Context, Rule
+from graphmend.analysis.rules.rule import Break, Rule
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.switches import decorated_mode
 from graphmend.analysis.torch_facts import Returns, TorchFacts, load
@@ -48,14 +49,13 @@ _GRADIENTS_OFF = ("torch.no_grad", "torch.inference_mode")
 
 
 _Signature = tuple[Returns | None, bool]
+_Signatures = dict[Hashable, _Signature]
 
 
 @lru_cache(maxsize=4)
-def _memory(
-    torch: TorchFacts, rules: tuple[Rule, ...], ignored: tuple[str, ...]
-) -> tuple[dict[str, tuple[Rule, ...]], dict[Hashable, _Signature]]:
-    """Which rules care for a callee, and what calls of torch give: asked once, for the next file calls the same."""
-    return {}, {}
+def _signatures(torch: TorchFacts) -> _Signatures:
+    """What calls of torch give: asked once, for the next file calls the same."""
+    return {}
 
 
 class Session:
@@ -78,10 +78,8 @@ class Session:
         self.outside: dict[ClassInfo, list[str]] = {}
         """Of classes: the bases that are out of reach."""
         self.recording: Recording | None = None
-        self._rules = tuple(r for r in rules if not r.preview or settings.tries(r.code))
-        self._by_event: dict[type[Event], tuple[Rule, ...]] = {}
-        self._by_callee, self._signatures = _memory(self.torch, self._rules, settings.ignore_calls)
-        self._context = Context(self.torch, DEFAULT, self._is_module)
+        self.judging = Judging(rules, settings, self.torch, self._is_module)
+        self._signatures = _signatures(self.torch)
         self.consulted: set[FunctionInfo] = set()
         """Functions whose results went into attributes and globals, which are evaluated once."""
         self._variants: Counter[FunctionInfo] = Counter()
@@ -90,14 +88,14 @@ class Session:
         self._stack: list[Activation] = []
         self._active: list[FunctionInfo] = []
         self._inner: dict[FunctionNode, FunctionInfo] = {}
-        self._readers: dict[FunctionInfo, dict[Hashable, Walker]] = {}
+        self.reading = Reading(self)
         self.known_parameters: dict[tuple[FunctionInfo, str], Value] = {}
         self._decorated: dict[FunctionInfo, Function | None] = {}
 
     @property
     def mode(self) -> Mode:
         """How what is walked right now is traced."""
-        return self._context.mode
+        return self.judging.mode
 
     def _is_module(self, value: Instance) -> bool:
         return is_module_class(self, value.info)
@@ -105,32 +103,43 @@ class Session:
     @contextmanager
     def within(self, mode: Mode) -> Iterator[None]:
         """Walk what follows as it is traced in another mode."""
-        outer, self._context = self._context, self._context._replace(mode=mode)
+        outer, self.judging.mode = self.judging.mode, mode
         try:
             yield
         finally:
-            self._context = outer
+            self.judging.mode = outer
+
+    @contextmanager
+    def outside_region(self) -> Iterator[None]:
+        """What follows is not traced."""
+        within, self.within_region = self.within_region, False
+        try:
+            yield
+        finally:
+            self.within_region = within
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """What follows is no part of the walk that is under way."""
+        stack, self._stack = self._stack, []
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+            self._stack = stack
 
     def close(self) -> None:
         """Let go of all walks."""
-        for kept in (self.activations, self.roots, self._readers, self._inner, self.known_parameters, self._decorated):
+        self.reading.close()
+        for kept in (self.activations, self.roots, self._inner, self.known_parameters, self._decorated):
             kept.clear()
 
     # -- rules
 
     def listens(self, callee: str) -> bool:
         """Whether a rule cares for calls of `callee`."""
-        return bool(self._listeners(callee))
-
-    def _listeners(self, callee: str) -> tuple[Rule, ...]:
-        found = self._by_callee.get(callee)
-        if found is None:
-            ignored = callee in self.settings.ignore_calls
-            found = (
-                () if ignored else tuple(r for r in self._rules if Call in r.events and r.concerns(callee, self.torch))
-            )
-            self._by_callee[callee] = found
-        return found
+        return bool(self.judging.of_call(callee))
 
     def judge(self, w: Walker, kind: type[Event], node: ast.expr | ast.stmt, details: tuple[Any, ...]) -> None:
         """Ask the rules that subscribe to an event, and keep what they find."""
@@ -138,21 +147,13 @@ class Session:
             return
         assert w.statement is not None
         event = kind(node, w.statement, w.situation, *details)
-        if isinstance(event, Call):
-            rules = self._listeners(event.callee)
-        else:
-            found = self._by_event.get(kind)
-            if found is None:
-                found = self._by_event[kind] = tuple(r for r in self._rules if kind in r.events)
-            rules = found
-        for rule in rules:
-            verdict = rule.judge(event, self._context)
-            if verdict is not None:
-                if self.settings.selects(rule.code):
-                    self._keep(rule, verdict, event, w.info)
-                if verdict.effect != "recompiles":
-                    w.resume()
-                return
+        said = self.judging.verdict(event)
+        if said is not None:
+            rule, breaks = said
+            if self.settings.selects(rule.code):
+                self._keep(rule, breaks, event, w.info)
+            if breaks.effect != "recompiles":
+                w.resume()
 
     def _keep(self, rule: Rule, breaks: Break, event: Event, info: FunctionInfo) -> None:
         node, situation = event.node, event.situation
@@ -189,7 +190,7 @@ class Session:
         """Walk a function that tracing starts at."""
         function, region = root.function, root.region
         self.region = region
-        self._context = self._context._replace(mode=region.mode)
+        self.judging.mode = region.mode
         self.within_region = True
         try:
             self._walk_as_root(function, region, parameters(self, function.info, function.bound, root.given))
@@ -211,14 +212,14 @@ class Session:
         activation.calls.clear()
         activation.asked.clear()
         activation.breaks = False
-        self._context = self._context._replace(mode=activation.mode)
+        self.judging.mode = activation.mode
         self.within_region = activation.within_region
         self.depth = 0
         self._active.clear()
         self._stack = [activation]
         try:
             env = dict(activation.env)
-            activation.value = self._walk(activation.info, env, activation.closure, activation.silent, None)
+            activation.value = self.walk_body(activation.info, env, activation.closure, activation.silent, None)
         except RecursionError:
             activation.value = UNKNOWN
             self.notes.append(f"{activation.info.qualname} is nested too deeply to follow")
@@ -241,7 +242,7 @@ class Session:
         """Drop what was read from a function's text, which has changed."""
         for name in (p.arg for p in (*info.parameters, *info.node.args.kwonlyargs)):
             self.known_parameters.pop((info, name), None)
-        self._readers.pop(info, None)
+        self.reading.forget(info)
         self._decorated.pop(info, None)
 
     def inner_function(self, node: FunctionNode, outer: FunctionInfo) -> FunctionInfo:
@@ -250,22 +251,6 @@ class Session:
         if found is None:
             found = self._inner[node] = FunctionInfo(node, outer.module, outer=outer)
         return found
-
-    def defined(
-        self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.FunctionDef | ast.AsyncFunctionDef
-    ) -> Function | None:
-        """The function that a `def` makes, bound to an instance where it is a method."""
-        for info in module.functions.values():
-            if info.node is node:
-                return Function(info)
-        for cls in module.classes.values():
-            info_ = cls.methods.get(node.name)
-            if info_ is not None and info_.node is node:
-                return Function(info_, bound=None if info_.is_static else Instance(cls))
-        if scope is None:
-            return None
-        around = self.reader(scope, Instance(scope.owner) if scope.owner is not None and not scope.is_static else None)
-        return Function(self.inner_function(node, scope), closure=around.env)
 
     def decorated(self, info: FunctionInfo, bound: Value | None = None) -> Value:
         """What a definition's name stands for: what its decorators make of it.
@@ -312,7 +297,7 @@ class Session:
         info = function.info
         env = bind(self, function, args, keywords)
         if function.closure is not None:
-            return self._walk(info, env, function.closure, w.silent, w)
+            return self.walk_body(info, env, function.closure, w.silent, w)
         mode = self.mode
         if self._variants[info] >= _MOST_VARIANTS:
             env = {name: _without_constants(value) for name, value in env.items()}
@@ -329,7 +314,7 @@ class Session:
         if not known:
             self._stack.append(activation)
             try:
-                activation.value = self._walk(info, env, None, w.silent, None)
+                activation.value = self.walk_body(info, env, None, w.silent, None)
             except RecursionError:
                 activation.value = UNKNOWN
                 raise
@@ -346,7 +331,7 @@ class Session:
             return Instance(function.bound.info, made_inside=self.within_region)
         return value
 
-    def _walk(
+    def walk_body(
         self,
         info: FunctionInfo,
         env: Environment,
@@ -399,117 +384,6 @@ class Session:
             function.info.qualname,
         )
         return made_here(promised) if promised is not UNKNOWN else self._silently(function, args, keywords, w, node)
-
-    # -- names
-
-    def evaluate(self, module: ModuleInfo, node: ast.expr) -> Value:
-        """The value of an expression at a module's top level."""
-        if isinstance(node, ast.Constant) and not isinstance(node.value, str):
-            return Const(node.value) if node.value is not None else NONE
-        if self.depth > _DEEPEST:
-            return UNKNOWN
-        scope = FunctionInfo(MODULE_SCOPE, module)
-        w = Walker(self, scope, {}, None, self.depth)
-        w.silent = 1
-        within, self.within_region = self.within_region, False
-        stack, self._stack = self._stack, []
-        self.depth += 1
-        try:
-            return w.eval(node)
-        except RecursionError:
-            return UNKNOWN
-        finally:
-            self.depth -= 1
-            self._stack = stack
-            self.within_region = within
-
-    def read(self, w: Walker, node: ast.expr) -> Value:
-        """The value of an expression in a reader; what it calls is no part of the walk that asked."""
-        stack, self._stack = self._stack, []
-        self.depth += 1
-        try:
-            return w.eval(node)
-        except RecursionError:
-            return UNKNOWN
-        finally:
-            self.depth -= 1
-            self._stack = stack
-
-    def evaluate_in(self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.expr) -> Value:
-        """The value of an expression that stands in a function, whose locals are looked up when asked for; or at the
-        top level."""
-        if scope is None or isinstance(scope.node, ast.Lambda):
-            return self.evaluate(module, node)
-        w = self.reader(scope, Instance(scope.owner) if scope.owner is not None and not scope.is_static else None)
-        try:
-            return w.eval(node)
-        except RecursionError:
-            return UNKNOWN
-
-    def reader(self, info: FunctionInfo, receiver: Value | None) -> Walker:
-        """A walker that reads single expressions of a function without walking it: locals are evaluated when asked
-        for."""
-        readers, key = self._readers.setdefault(info, {}), None if receiver is None else receiver.key
-        known = readers.get(key)
-        if known is not None:
-            return known
-        assert not isinstance(info.node, ast.Lambda)
-        w = readers[key] = Walker(self, info, parameters(self, info, receiver), None, self.depth)
-        w.silent = 1
-        w.statement = info.node
-        for statement in statements_of(info.node.body):
-            if (
-                isinstance(statement, ast.Assign)
-                and len(statement.targets) == 1
-                and isinstance(statement.targets[0], ast.Name)
-            ):
-                w.lazy.setdefault(statement.targets[0].id, (statement.value, False))
-            elif isinstance(statement, ast.For) and isinstance(statement.target, ast.Name):
-                w.lazy.setdefault(statement.target.id, (statement.iter, True))
-            elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                w.env[statement.name] = Function(self.inner_function(statement, info), closure=w.env)
-            elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-                w.step(statement)
-        return w
-
-    def examples(self, function: Function) -> tuple[Value, ...] | None:
-        """What a module-level `example_inputs()` says that the arguments are; None without one that fits."""
-        module = function.info.module
-        maker = module.functions.get("example_inputs")
-        if maker is None or function.info.owner is not None:
-            return None
-        within, self.within_region = self.within_region, False
-        try:
-            made = self._walk(maker, parameters(self, maker, None), None, 1, None)
-        finally:
-            self.within_region = within
-        return given(self, function.info, made)
-
-    def resolve(self, qualified: str) -> Value:
-        """What a qualified name stands for: a definition in reach, else a Ref."""
-        if self.module is not None and self.module.name and qualified.startswith(self.module.name + "."):
-            return self._resolve(qualified)  # the text at hand may differ from the one that others import
-        known = self.project.resolved.get(qualified)
-        if known is None:
-            if qualified in ("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"):
-                return FALSE
-            self.project.resolved[qualified] = Ref(qualified)
-            known = self.project.resolved[qualified] = self._resolve(qualified)
-        return known
-
-    def _resolve(self, qualified: str) -> Value:
-        owner, _, name = qualified.rpartition(".")
-        package = qualified.partition(".")[0]
-        if not owner or package in NEVER_READ or self.torch.skips(package):
-            return Ref(qualified)
-        if self.module is not None and owner == self.module.name:
-            return global_name(self, self.module, name)
-        module = self.project.module(owner)
-        if module is not None:
-            value = global_name(self, module, name)
-            if not (isinstance(value, Ref) and value.name == f"builtins.{name}"):
-                return value
-        return Ref(qualified)
 
 
 _NO_TENSORS = (Static, Scalar, Container)
