@@ -86,13 +86,15 @@ async def test_a_verdict_outlives_the_server_and_edits_of_other_functions(start:
     ]
 
     runs = (two.parent / "ran").read_text()
-    later = await start(options=TRUSTED)
-    uri = later.open(two)
+    untrusted, later = await start(options={**TRUSTED, "trusted": False}), await start(options=TRUSTED)
+    uri = untrusted.open(two)
+    assert later.open(two) == uri
     assert set(await confirmed(later, uri, 2)) == {"x.sum() > 0", "x.max() > 0"}
     assert (two.parent / "ran").read_text() == runs
-    untrusted = await start(options={**TRUSTED, "trusted": False})
-    uri = untrusted.open(two)
-    assert not any("TorchDynamo" in said for said in (await messages(untrusted, uri)).values())
+    assert await messages(untrusted, uri)
+    assert not any("TorchDynamo" in d.message for p in untrusted.published for d in p.diagnostics)
+    untrusted.client.protocol.notify("graphmend/didChangeTrust", {"trusted": True})
+    assert set(await confirmed(untrusted, uri, 2)) == {"x.sum() > 0", "x.max() > 0"}
 
 
 async def test_inputs_that_were_made_up_can_be_written_into_the_file(start: Start, two: Path) -> None:
