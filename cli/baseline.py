@@ -7,6 +7,7 @@ new. A finding that moved to another file is known too, if the file it stood in 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -42,7 +43,7 @@ def load(path: Path, part: str = FINDINGS) -> Known:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(files.read(path).text)
+        document = json.loads(files.read(path, math.inf).text)
     except files.FileProblem as problem:
         raise UsageError(f"{path}: the baseline cannot be read: {problem}") from None
     except json.JSONDecodeError as error:

@@ -85,7 +85,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.show_files or args.show_settings:
         return _show(args, found, configurations)
     plan = _with_known(args, plan, configurations, found.files)
-    reports = list(_reports(args, plan, found))
+    reports = list(_told(args, plan, configurations, _reports(args, plan, found), len(found.files)))
     if (note := add_callers(plan, reports, args.jobs)) and not args.quiet:
         complain(note)
     if plan.mode != "check":
@@ -170,6 +170,22 @@ def _reports(args: argparse.Namespace, plan: Plan, found: Discovery) -> Iterator
             if note not in noted and not args.quiet:
                 noted.add(note)
                 complain(note)
+        yield report
+
+
+def _told(
+    args: argparse.Namespace, plan: Plan, configurations: Configurations, reports: Iterator[FileReport], files: int
+) -> Iterator[FileReport]:
+    """The same reports; where the output has a line for each, it is written at once."""
+    if args.output_format != "json-lines" or args.output_file is not None:
+        yield from reports
+        return
+    from graphmend.cli.output.json_lines import tell
+
+    for number, report in enumerate(reports, 1):
+        settings = configurations.of_file(Path(report.path))
+        notes = [note for note in report.notes if note not in settings.notes]
+        tell(report.path, shown([report], configurations, plan), (number, files), sys.stdout, notes)
         yield report
 
 

@@ -61,6 +61,8 @@ class Checker:
     def _check_file(self, path: Path) -> FileReport:
         try:
             text = files.read(path)
+        except files.TooLong as skipped:
+            return FileReport(str(path), notes=(f"{path} {skipped}",))
         except files.FileProblem as problem:
             return FileReport(str(path), problems=[f"{path}: {problem}"])
         if (instead := self.texts.get(str(path))) is not None:

@@ -37,7 +37,8 @@ class Replacement(Protocol):
 
 def path_of(uri: str) -> str:
     """The file that a uri names; the uri itself where it names none (`untitled:`)."""
-    return to_fs_path(uri) or uri
+    path = to_fs_path(uri)
+    return path if path and "\0" not in path else uri
 
 
 def uri_of(path: str) -> str:

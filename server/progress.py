@@ -43,9 +43,10 @@ class Progress:
             self._server.work_done_progress.begin(self._token, begin)
         return self
 
-    def tell(self, message: str) -> None:
+    def tell(self, message: str, percentage: int | None = None) -> None:
         if self._begun:
-            self._server.work_done_progress.report(self._token, types.WorkDoneProgressReport(message=message))
+            report = types.WorkDoneProgressReport(message=message, percentage=percentage)
+            self._server.work_done_progress.report(self._token, report)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
@@ -15,12 +17,15 @@ from pygls.lsp.server import LanguageServer
 
 from graphmend.analysis.finding import Span
 from graphmend.server import convert, diagnostics
+from graphmend.server.progress import Progress
 from graphmend.server.protocol import Json
 from graphmend.server.publish import NOTHING
 from graphmend.server.session import Session
 from graphmend.server.surroundings import Surroundings
 
+#: Reports that are sent together, and the seconds that the first of them waits for the others.
 _BATCH = 100
+_PATIENCE = 1.0
 
 
 class Workspace:
@@ -30,9 +35,7 @@ class Workspace:
         self._server = server
         self._session = session
         self._made: dict[str, tuple[list[dict[str, Any]], Json, str]] = {}
-        self._publishing: asyncio.Task[None] | None = None
-        self._published: set[str] = set()
-        self.surroundings = Surroundings(self._changed)
+        self.surroundings = Surroundings(self._came, self._done, self._progress)
 
     def configure(self) -> None:
         """Settings or folders changed."""
@@ -48,13 +51,15 @@ class Workspace:
     def register(self) -> None:
         @self._server.feature(types.WORKSPACE_DIAGNOSTIC)
         async def pull(params: types.WorkspaceDiagnosticParams) -> Json:
-            await self.surroundings.ready()
             known = {previous.uri: previous.value for previous in params.previous_result_ids}
             reports: list[str] = []
+            begun = time.monotonic()
             async for report in self._reports(known):
                 reports.append(report)
-                if params.partial_result_token is not None and len(reports) == _BATCH:
+                due = len(reports) == _BATCH or time.monotonic() - begun > _PATIENCE
+                if params.partial_result_token is not None and due:
                     self._send_part(params.partial_result_token, reports)
+                    begun = time.monotonic()
             if params.partial_result_token is not None and reports:
                 self._send_part(params.partial_result_token, reports)
             return _report(reports)
@@ -71,7 +76,7 @@ class Workspace:
     async def _reports(self, known: dict[str, str]) -> AsyncIterator[str]:
         """A report for each file with findings that is not open, and for each that has none any more."""
         left = dict(known)
-        for path in list(self.surroundings.findings):
+        async for path in self.surroundings.each():
             uri = convert.uri_of(path)
             if self._session.documents.by_path(path) is not None:
                 left.pop(uri, None)
@@ -117,28 +122,22 @@ class Workspace:
             )
         return found
 
-    def _changed(self) -> None:
-        """The files around were checked again."""
-        self._made = {path: made for path, made in self._made.items() if path in self.surroundings.findings}
+    def _came(self, path: str) -> None:
+        """Other findings are known of a file: clients that do not pull are sent them."""
+        if path not in self.surroundings.findings:
+            self._made.pop(path, None)
+        if self._session.client.capabilities.pull_diagnostics or self._session.documents.by_path(path) is not None:
+            return
+        self._session.client.publish(convert.uri_of(path), None, self.of(path))
+
+    def _done(self) -> None:
+        """All folders were checked: clients that pull are to ask again."""
         if self._session.client.capabilities.pull_diagnostics:
             self._session.client.refresh()
-            return
-        if self._publishing is None:
-            self._publishing = self._session.spawn(self._publish())
 
-    async def _publish(self) -> None:
-        """Sends what was found, to clients that do not pull; begins again where files were checked meanwhile."""
-        try:
-            sent: object = None
-            while sent is not self.surroundings.findings:
-                sent = now = self.surroundings.findings
-                for path in self._published | now.keys():
-                    if self._session.documents.by_path(path) is None:
-                        self._session.client.publish(convert.uri_of(path), None, self.of(path))
-                    await asyncio.sleep(0)
-                self._published = set(now)
-        finally:
-            self._publishing = None
+    def _progress(self, folder: Path, stop: Callable[[], object]) -> Progress:
+        shown = self._session.client.capabilities.progress
+        return Progress(self._server, f"Checking {folder.name}", stop, shown=shown)
 
 
 def _report(reports: Sequence[str]) -> Json:

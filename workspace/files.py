@@ -15,9 +15,16 @@ import tokenize
 from dataclasses import dataclass
 from pathlib import Path
 
+#: Bytes. Programs write longer files than this, for other programs; to analyse one would take minutes.
+LONGEST = 10_000_000
+
 
 class FileProblem(Exception):
     """A file that cannot be read or written; the message is one line and names no path."""
+
+
+class TooLong(FileProblem):
+    """A file that can be read and is not: no person wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +79,16 @@ def _not_utf8(data: bytes) -> str:
     return "declares no usable encoding"
 
 
-def read(path: Path | str) -> FileText:
-    """A file's text. Devices and pipes are refused: reading one may never end."""
+def read(path: Path | str, longest: float = LONGEST) -> FileText:
+    """A file's text. Devices and pipes are refused: reading one may never end. So is what is too long to analyse."""
     try:
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
+        status = os.stat(path)
+        if stat.S_ISDIR(status.st_mode):
             raise FileProblem("is a directory")
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(status.st_mode):
             raise FileProblem("is not a regular file")
+        if status.st_size > longest:
+            raise TooLong(f"has {status.st_size} bytes, more than {longest}: it is not analysed")
         with open(path, "rb") as file:
             return decode(file.read())
     except OSError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from graphmend.cli.report import Run
 
-FORMATS = ("full", "concise", "json", "github", "gitlab", "sarif", "junit")
+FORMATS = ("full", "concise", "json", "json-lines", "github", "gitlab", "sarif", "junit")
 
 #: formats that show mends
 WITH_MENDS = frozenset({"full", "json", "sarif"})
@@ -23,5 +23,6 @@ FOR_PEOPLE = frozenset({"full", "concise"})
 
 def writer(name: str) -> Callable[[Run, TextIO], None]:
     """The function that writes a run in a format. Only that format's module is imported."""
-    write: Callable[[Run, TextIO], None] = importlib.import_module(f"graphmend.cli.output.{name}").write
+    module = importlib.import_module(f"graphmend.cli.output.{name.replace('-', '_')}")
+    write: Callable[[Run, TextIO], None] = module.write
     return write

@@ -46,6 +46,14 @@ def test_concise_is_a_line_a_finding(output: Output) -> None:
     assert output("concise").splitlines()[1] == "n.py:1:1: GM101 BREAK breaks the graph", "no mends are looked for"
 
 
+def test_json_lines_tell_each_file_when_it_is_checked_and_all_in_the_end(output: Output) -> None:
+    lines = [json.loads(line) for line in output("json-lines").splitlines()]
+    told = [(Path(line["filename"]).name, len(line["items"]), line["checked"]) for line in lines]
+    assert told[:3] == [("m%,1.py", 1, 1), ("n.py", 2, 2), ("wrong.py", 0, 3)]
+    assert told[3:] == [("m%,1.py", 1, 2), ("n.py", 2, 2)]
+    assert {tuple(line) for line in lines} == {("filename", "checked", "files", "items", "notes")}
+
+
 def test_github_annotations(output: Output) -> None:
     first, _, third = output("github").splitlines()
     place = "file=a b/m%25%2C1.py,line=1,col=11,endLine=1,endColumn=16"

@@ -52,15 +52,62 @@ async def test_files_that_are_not_open_are_pulled_with_result_ids(start: Start, 
 
 async def test_partial_results_come_first(start: Start, folder: Path) -> None:
     editor = await start(client=capabilities(pull=True), options=WORKSPACE)
+    (folder / "three.py").write_text(BREAKS)
     assert not await pull(editor, token="partial")
     values = [report.value for report in editor.progress if report.token == "partial"]
-    assert len(values) == 1
+    found = [item["uri"] for value in values for item in value["items"]]
+    assert found == [(folder / name).as_uri() for name in ("one.py", "three.py")]
+    *_, last, end = [report.value for report in editor.progress if report.token != "partial"]
+    assert (last["message"], end["kind"]) == ("3 of 3 files", "end")
 
 
 async def test_files_that_are_not_open_are_published_to_clients_that_do_not_pull(start: Start, folder: Path) -> None:
     editor = await start(options=WORKSPACE)
     uri = (folder / "one.py").as_uri()
     await editor.until(lambda: [p for p in editor.published if p.uri == uri and len(p.diagnostics) == 1])
+
+
+async def test_a_file_that_cannot_be_checked_hides_no_other(start: Start, folder: Path) -> None:
+    (folder / "broken.py").write_text("def f(:\n")
+    (folder / "data.py").write_text("x = 1  # " + "x" * 10_000_000)
+    editor = await start(client=capabilities(pull=True), options=WORKSPACE)
+    (report,) = await pull(editor)
+    assert report.uri == (folder / "one.py").as_uri()
+    assert len([line for line in editor.logged if "data.py" in line and "not analysed" in line]) == 1
+    assert not [line for line in editor.logged if "could not be checked" in line]
+
+
+async def test_a_folder_inside_another_is_checked_with_its_own_settings(start: Start, folder: Path) -> None:
+    inside = folder / "inside"
+    inside.mkdir()
+    (inside / "three.py").write_text(BREAKS)
+    editor = await start(client=capabilities(configuration=True, pull=True), folders=[])
+    editor.settings = {inside.as_uri(): {"diagnosticMode": "workspace", "ignore": ["GM1"]}}
+    editor.settings[None] = WORKSPACE["settings"]
+    added = [types.WorkspaceFolder(place.as_uri(), place.name) for place in (folder, inside)]
+    event = types.WorkspaceFoldersChangeEvent(added, [])
+    editor.client.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(event))
+    await editor.until(lambda: editor.refreshes > 1)
+    (report,) = await pull(editor)
+    assert (report.uri, len(report.items)) == ((folder / "one.py").as_uri(), 1)
+
+
+async def test_the_check_of_a_folder_ends_with_the_server(start: Start, folder: Path) -> None:
+    (folder / "long.py").write_text("\n\n".join(BREAKS.replace("def f(", f"def f{n}(") for n in range(20_000)))
+    editor = await start(client=capabilities(pull=True), options=WORKSPACE)
+    server = editor.client._server
+    assert server is not None
+    (child,) = await editor.until(lambda: children(server.pid))
+    server.kill()
+    await editor.until(lambda: not Path(f"/proc/{child}").exists())
+
+
+def children(process: int) -> list[str]:
+    """The processes that one started, where the system tells."""
+    listing = Path(f"/proc/{process}/task/{process}/children")
+    if not listing.exists():
+        pytest.skip("needs /proc")
+    return listing.read_text().split()
 
 
 async def test_by_default_only_open_files_are_shown(start: Start, folder: Path) -> None:
@@ -90,7 +137,7 @@ async def test_folders_have_settings_of_their_own(start: Start, tmp_path: Path) 
     editor.client.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(event))
     first, second = (editor.open(folder / "f.py") for folder in folders)
     await editor.until(lambda: any(p.uri == second and p.diagnostics for p in editor.published))
-    await editor.until(lambda: [p for p in editor.published if p.uri == first][-1].diagnostics in ([], ()))
+    await editor.until(lambda: (mine := [p for p in editor.published if p.uri == first]) and not mine[-1].diagnostics)
 
 
 async def test_a_projects_file_counts_until_it_changes(start: Start, folder: Path) -> None:
