@@ -52,6 +52,7 @@ class Activation:
     """The walk of one function for one combination of arguments."""
 
     __slots__ = (
+        "always_breaks",
         "asked",
         "breaks",
         "calls",
@@ -87,15 +88,21 @@ class Activation:
         """Values that cost the frame wherever it is entered, and where they did so first."""
         self.breaks = False
         """Whether the graph breaks in this walk or in one that it entered."""
+        self.always_breaks = False
+        """Whether it does so on every run."""
         self.calls: dict[Activation, bool] = {}
         """The activations that this one entered, and whether it did so on every run."""
 
     def add(self, place: tuple[str, int, int, str], verdict: Verdict) -> None:
         """Keep a verdict; a surer one replaces one for the same place."""
-        self.breaks |= verdict.breaks.effect != "recompiles"
         old = self.verdicts.get(place)
         if old is None or (_doubt(verdict) < _doubt(old)):
             self.verdicts[place] = verdict
+
+    def broke(self, always: bool) -> None:
+        """The graph breaks, here or in a walk that was entered; whether it does so on every run."""
+        self.breaks = True
+        self.always_breaks |= always
 
     def lost_before(self, verdict: Verdict) -> bool:
         """Whether Dynamo has given the frame up already for the same value: it never gets to this place."""

@@ -31,6 +31,7 @@ from graphmend.analysis.values import (
     Static,
     Tensor,
     Value,
+    join,
     join_all,
     options,
     without_none,
@@ -267,12 +268,13 @@ def _instance_member(w: Walker, value: Instance, name: str, node: ast.AST) -> Va
         return Static("bool")
     method = find_method(session, info, name)
     own = instance_attribute(session, info, name)
-    if method is not None and (own is None or not any(name in c.assigned for c in mro(info, session))):
+    assigners = {a[0].name for c in mro(info, session) for a in c.assigned.get(name, ())} if method is not None else ()
+    if method is not None and (own is None or not assigners):
         if method.is_property:
             return session.enter(Function(method, bound=value), (), {}, w, node)
-        if method.is_static:
-            return Function(method)
-        return session.decorated(method, bound=Class(info) if method.is_classmethod else value)
+        return _bound(session, method, value)
+    if method is not None and own is not None and "__init__" not in assigners and not method.is_property:
+        return join(_bound(session, method, value), own)  # whether what assigns over the method has run is not known
     if own is not None:
         return own
     if name == "__class__":
@@ -282,6 +284,13 @@ def _instance_member(w: Walker, value: Instance, name: str, node: ast.AST) -> Va
     if is_module_class(session, info):
         return _object_member(Object("torch.nn.Module"), name, node)
     return UNKNOWN
+
+
+def _bound(session: Session, method: FunctionInfo, receiver: Instance) -> Value:
+    """A method as its instance has it."""
+    if method.is_static:
+        return Function(method)
+    return session.decorated(method, bound=Class(receiver.info) if method.is_classmethod else receiver)
 
 
 def _class_member(w: Walker, value: Class, name: str) -> Value:

@@ -57,6 +57,11 @@ class Walker:
         """Locals that are evaluated when first asked for, and whether they are an element of the expression's value."""
         self._loops: list[tuple[list[Environment], list[Environment]]] = []
 
+    @property
+    def always(self) -> bool:
+        """Whether every run gets to where the walk stands."""
+        return not self.situation.conditional and not self.returns
+
     # -- expressions and events
 
     def eval(self, node: ast.expr) -> Value:
@@ -67,10 +72,10 @@ class Walker:
         if not self.silent and self.statement is not None:
             self.session.judge(self, kind, node, details)
 
-    def resume(self) -> None:
+    def resume(self, always: bool = True) -> None:
         """Go on behind a graph break: what was computed before it enters the next graph as an input (torch 2.13)."""
         self.resumed += 1
-        self.env = {name: as_input(value) for name, value in self.env.items()}
+        self.env = {name: as_input(value, always) for name, value in self.env.items()}
 
     # -- statements
 

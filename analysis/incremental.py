@@ -277,9 +277,9 @@ class Document:
         return self._of_function.get(info, [])
 
 
-def _seen_by_callers(activation: Activation) -> tuple[Hashable, bool]:
+def _seen_by_callers(activation: Activation) -> tuple[Hashable, bool, bool]:
     """What a walk gives to the walks that entered it."""
-    return (None if activation.value is None else activation.value.key, activation.breaks)
+    return (None if activation.value is None else activation.value.key, activation.breaks, activation.always_breaks)
 
 
 def _declared(session: Session, info: FunctionInfo) -> dict[tuple[FunctionInfo, str], Value]:

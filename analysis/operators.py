@@ -11,9 +11,11 @@ from graphmend.analysis.conditions import condition
 from graphmend.analysis.events import Branch, Call, Contains
 from graphmend.analysis.values import (
     BOOL,
+    FALSE,
     NONE,
     STATIC,
     STR,
+    TRUE,
     UNKNOWN,
     Choice,
     Const,
@@ -44,6 +46,8 @@ def boolop(w: Walker, node: ast.BoolOp) -> Value:
         truth, yes, no = condition(w, operand, "and" if conjunction else "or")
         if truth is None or truth is not conjunction:
             value = w.env.get(operand.id, STATIC) if simple and isinstance(operand, ast.Name) else BOOL
+            if _answers(operand):
+                value = FALSE if conjunction else TRUE  # the answer at which evaluation ends here
             result.append(without_none(value) if not conjunction else value)
         if truth is not None and truth is not conjunction:
             break
@@ -57,6 +61,13 @@ def boolop(w: Walker, node: ast.BoolOp) -> Value:
     w.situation.conditional -= raised
     w.env = {**w.env, **{k: before[k] for k in before if k in w.env}}
     return join_all(result) if result else STATIC
+
+
+def _answers(node: ast.expr) -> bool:
+    """Whether an expression gives True or False, whatever it asks."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass", "hasattr", "callable")
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
 def unary(w: Walker, node: ast.UnaryOp) -> Value:

@@ -151,22 +151,24 @@ class Session:
         if said is not None:
             rule, breaks = said
             if self.settings.selects(rule.code):
-                self._keep(rule, breaks, event, w.info)
+                self._keep(rule, breaks, event, w)
             if breaks.effect != "recompiles":
                 w.resume()
 
-    def _keep(self, rule: Rule, breaks: Break, event: Event, info: FunctionInfo) -> None:
+    def _keep(self, rule: Rule, breaks: Break, event: Event, w: Walker) -> None:
         node, situation = event.node, event.situation
         callee = event.callee if isinstance(event, Call) else None
         verdict = Verdict(
-            rule, breaks, node, info, bool(situation.conditional), loses_frame(situation), callee, self.mode.raises
+            rule, breaks, node, w.info, bool(situation.conditional), loses_frame(situation), callee, self.mode.raises
         )
         activation = self._stack[-1]
         if activation.lost_before(verdict):
             return
         if verdict.loses_frame and not _only_some_rounds(situation):
             activation.asked.setdefault(breaks.origin, node)
-        place = (info.module.source.path, node.lineno, node.col_offset, rule.code)
+        if breaks.effect != "recompiles":
+            activation.broke(w.always)
+        place = (w.info.module.source.path, node.lineno, node.col_offset, rule.code)
         activation.add(place, verdict)
 
     def signature(
@@ -211,7 +213,7 @@ class Session:
         activation.verdicts.clear()
         activation.calls.clear()
         activation.asked.clear()
-        activation.breaks = False
+        activation.breaks = activation.always_breaks = False
         self.judging.mode = activation.mode
         self.within_region = activation.within_region
         self.depth = 0
@@ -322,10 +324,11 @@ class Session:
                 self._stack.pop()
         value = activation.value or UNKNOWN
         if activation.breaks:
+            always = activation.always_breaks
             if self._stack:
-                self._stack[-1].breaks = True
-            w.resume()
-            value = as_input(value)
+                self._stack[-1].broke(w.always and always)
+            w.resume(always)
+            value = as_input(value, always)
         if value is UNKNOWN and isinstance(function.bound, Class) and info.name.lstrip("_").startswith("from_"):
             # an alternate constructor, by the convention of its name, whose way to an instance can't be followed
             return Instance(function.bound.info, made_inside=self.within_region)

@@ -294,6 +294,7 @@ def _join_alike(a: Value, b: Value) -> Value | None:
             and a.shape == b.shape
             and a.likely == b.likely
             and a.graph_input == b.graph_input
+            and a.constant == b.constant
         ):
             return a
         dtype: Hashable = a.dtype if a.dtype == b.dtype else None
@@ -307,6 +308,7 @@ def _join_alike(a: Value, b: Value) -> Value | None:
             likely=a.likely and b.likely,
             graph_input=a.graph_input and b.graph_input,
             ndarray=a.ndarray,
+            constant=a.constant or b.constant,
         )
     if isinstance(a, Static):
         if not isinstance(b, Static):
@@ -370,17 +372,19 @@ def tensor_in(value: Value) -> Tensor | None:
     return None
 
 
-def as_input(value: Value) -> Value:
-    """The value behind a graph break: a tensor that was computed before it enters the next graph as an input."""
+def as_input(value: Value, always: bool = True) -> Value:
+    """The value behind a graph break: a tensor that was computed before it enters the next graph as an input. Where the
+    graph breaks on some runs only, a constant stays one: whoever asks for a proof that it is none gets no proof."""
     if isinstance(value, Tensor):
-        return value if value.graph_input else value.entering()
+        return value if value.graph_input or (value.constant and not always) else value.entering()
     if isinstance(value, Choice):
-        return Choice(tuple(map(as_input, value.options))) if tensor_in(value) is not None else value
+        changed = tuple(as_input(o, always) for o in value.options)
+        return Choice(changed) if tensor_in(value) is not None else value
     if isinstance(value, Container) and (value.items or isinstance(value.of, Tensor)):
-        items = None if value.items is None else tuple(map(as_input, value.items))
-        of = None if value.of is None else as_input(value.of)
-        changed = of is not value.of or any(a is not b for a, b in zip(items or (), value.items or (), strict=True))
-        return Container(value.kind, items, of, value.fields) if changed else value
+        items = None if value.items is None else tuple(as_input(v, always) for v in value.items)
+        of = None if value.of is None else as_input(value.of, always)
+        differs = of is not value.of or any(a is not b for a, b in zip(items or (), value.items or (), strict=True))
+        return Container(value.kind, items, of, value.fields) if differs else value
     return value
 
 
