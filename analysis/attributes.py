@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from graphmend.analysis.entities import Class, Function, Instance, Object, Ref
 from graphmend.analysis.names import resolve
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.tensor_ops import result
+from graphmend.analysis.trees import walk
 from graphmend.analysis.usage import is_telling
 from graphmend.analysis.values import (
     FALSE,
@@ -89,16 +89,16 @@ def _values_assigned(session: Session, info: ClassInfo, cls: ClassInfo, name: st
 def _mentions(expression: ast.expr, attr: str) -> bool:
     if isinstance(expression, (ast.Constant, ast.Name)):
         return False
-    return any(isinstance(n, ast.Attribute) and n.attr == attr for n in ast.walk(expression))
+    return any(isinstance(n, ast.Attribute) and n.attr == attr for n in walk(expression))
 
 
 def _switched(module: ModuleInfo, name: str) -> bool:
     """Whether a module's text gives any object's attribute `name` another value than False."""
-    if module.switched is None:
-        given = Counter(_SWITCH.findall(module.source.text))
-        given.subtract(attr for attr in _idle_setters(module))
-        module.switched = {attr for attr, times in given.items() if times > 0}
-    return name in module.switched
+    known = module.switched.get(name)
+    if known is None:
+        given = len(re.findall(_SWITCH.format(name), module.source.text))
+        known = module.switched[name] = given > 0 and given > sum(attr == name for attr in _idle_setters(module))
+    return known
 
 
 def _idle_setters(module: ModuleInfo) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _idle_setters(module: ModuleInfo) -> Iterator[str]:
                 yield target.attr
 
 
-_SWITCH = re.compile(r"\.(\w+)\s*=(?!=|\s*False\b)")
+_SWITCH = r"\.{}\s*=(?!=|\s*False\b)"
 
 
 def _settled(value: Value, name: str) -> Value:

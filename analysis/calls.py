@@ -15,6 +15,7 @@ from graphmend.analysis.entities import Class, Function, Instance, Native, Objec
 from graphmend.analysis.events import Call, With
 from graphmend.analysis.numpy_calls import numpy_call
 from graphmend.analysis.origin import Origin
+from graphmend.analysis.signatures import signature
 from graphmend.analysis.torch_facts import Returns
 from graphmend.analysis.tracing import WHILE_TRACING
 from graphmend.analysis.values import (
@@ -230,7 +231,7 @@ _PYTHON_KINDS: dict[str, Value] = {
 
 def _torch(w: Walker, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     last = name.rpartition(".")[2]
-    returns, data_dependent = w.session.signature(name, args, keywords)
+    returns, data_dependent = signature(w.session.torch, name, args, keywords)
     self_ = receiver if isinstance(receiver, Tensor) else None
     if returns is None:
         return _torch_object(w, name, args, keywords, node)

@@ -57,6 +57,14 @@ class Result:
         version = load(settings.torch_version).minor
         return self._recording.facts(info.module.source, definition, node, dict(info.module.imports), version)
 
+    def close(self) -> None:
+        """Let go of what facts are made from."""
+        self._places, self._recording = {}, None
+        if self._again is not None:
+            project, _, module = self._again
+            project.release(module)
+            self._again = None
+
 
 def _definition(info: FunctionInfo) -> Definition | None:
     """The innermost `def` that a finding of a function stands in: of a lambda's, the one around it."""
@@ -85,6 +93,7 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
     places = {(path, one.finding.key): (one.node, one.info) for path, found in everything.items() for one in found}
     by_path = {path: tuple(one.finding for one in found) for path, found in everything.items()}
     own = by_path.pop(source.path, ())
+    session.close()
     return Result(source, own, by_path, tuple(session.notes), places, (project, settings, module))
 
 

@@ -29,12 +29,11 @@ def bases(session: Session, info: ClassInfo) -> list[Value]:
 
 def mro(info: ClassInfo, session: Session | None = None) -> list[ClassInfo]:
     """The class and its bases in reach, nearest first: depth first, each once, which is C3 but for rare diamonds."""
-    found: list[ClassInfo] = []
-    cached = getattr(info, "_mro", None)
-    if cached is not None:
-        return list(cached)
+    if info.chain is not None:
+        return info.chain
     if session is None:
         return [info]
+    found: list[ClassInfo] = []
     stack = [info]
     while stack and len(found) < _INFINITE:
         cls = stack.pop(0)
@@ -42,7 +41,7 @@ def mro(info: ClassInfo, session: Session | None = None) -> list[ClassInfo]:
             continue
         found.append(cls)
         stack = [b.info for b in bases(session, cls) if isinstance(b, Class)] + stack
-    info._mro = found  # type: ignore[attr-defined]
+    info.chain = found
     return found
 
 
@@ -97,4 +96,7 @@ def find_method(session: Session, info: ClassInfo, name: str, after: ClassInfo |
     chain = mro(info, session)
     if after is not None and after in chain:
         chain = chain[chain.index(after) + 1 :]
-    return next((c.methods[name] for c in chain if name in c.methods), None)
+    for cls in chain:
+        if (method := cls.methods.get(name)) is not None:
+            return method
+    return None

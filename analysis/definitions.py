@@ -17,14 +17,19 @@ if TYPE_CHECKING:
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _SWITCHED_OFF = re.compile(r"\.(\w+) = False")
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+#: statements with no others of their scope inside
+_FLAT = frozenset({
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return,
+    ast.Import, ast.ImportFrom, ast.Raise, ast.Assert, ast.Pass, ast.Delete, ast.Global, ast.Nonlocal, ast.Break,
+    ast.Continue,
+})  # fmt: skip
 
 
 def statements_of(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of one scope, those inside `if`, `try`, `with` and loops too, but not those of inner scopes."""
     for statement in body:
         yield statement
-        if isinstance(statement, _SCOPES):
+        if statement.__class__ in _FLAT:
             continue
         for block in ("body", "orelse", "finalbody"):
             if inner := getattr(statement, block, None):
@@ -170,6 +175,8 @@ class ClassInfo:
         self.annotations: dict[str, ast.expr] = {}
         self.classes: dict[str, ClassInfo] = {}
         self.attribute_cache: dict[str, Value | None] = {}
+        self.chain: list[ClassInfo] | None = None
+        """The class and its bases, once they were asked for."""
         for statement in statements_of(node.body):
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 if any(
@@ -247,6 +254,16 @@ class ClassInfo:
         for cls in self.classes.values():
             cls.fold()
 
+    def close(self) -> None:
+        """Let go of all definitions."""
+        for cls in self.classes.values():
+            cls.close()
+        for kept in (self.methods, self.classes, self.names, self.annotations, self.attribute_cache):
+            kept.clear()
+        for name in ("assigned", "registered"):
+            self.__dict__.pop(name, None)
+        self.chain = None
+
     def is_dataclass(self) -> bool:
         names = ("dataclasses.dataclass", "flax.struct.dataclass", "attr.s", "attrs.define")
         return any(
@@ -270,8 +287,8 @@ class ModuleInfo:
         self.stars: list[str] = []
         self.value_cache: dict[str, Value] = {}
         self.folded = False
-        self.switched: set[str] | None = None
-        """Attributes that the text gives another value than False, once that was asked."""
+        self.switched: dict[str, bool] = {}
+        """Whether the text gives an attribute another value than False, where that was asked."""
         self.idle: set[str] = set()
         """Functions that would give one such a value, and that nothing in the text calls."""
         self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
@@ -285,6 +302,15 @@ class ModuleInfo:
             cls.fold()
         for function in self.functions.values():
             function.fold()
+        self.source.fold()
+
+    def close(self) -> None:
+        """Let go of all definitions: they and the module know each other, and only the collector of cycles would find
+        that nobody else knows them."""
+        for cls in self.classes.values():
+            cls.close()
+        for kept in (self.functions, self.classes, self.globals, self.annotations, self.value_cache):
+            kept.clear()
         self.source.fold()
 
     @cached_property

@@ -23,6 +23,7 @@ from graphmend.analysis.names import resolve
 from graphmend.analysis.operators import binary
 from graphmend.analysis.switches import decorated_mode
 from graphmend.analysis.targets import assign
+from graphmend.analysis.trees import walk
 from graphmend.analysis.values import Const, Container, Value, as_input, join_all, tensor_in
 
 if TYPE_CHECKING:
@@ -331,7 +332,7 @@ class Walker:
 
 
 def _raises(body: list[ast.stmt]) -> bool:
-    return any(isinstance(n, ast.Raise) for s in body for n in ast.walk(s))
+    return any(isinstance(n, ast.Raise) for s in body for n in walk(s))
 
 
 def _only_probes(body: list[ast.stmt]) -> bool:

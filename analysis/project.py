@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from graphmend.analysis.source import Source
@@ -47,6 +48,8 @@ class Project:
         self._modules: dict[str, ModuleInfo | None] = {}
         self.resolved: dict[str, Value] = {}
         """Qualified names that were looked up so far."""
+        self.results: dict[Hashable, tuple[Value, Mapping[str, Value]]] = {}
+        """What calls of these modules' functions gave, and the arguments, where no other text had a part in it."""
         self._for_itself: set[str] = set()
         """Modules that were read to be checked, and that no other one has imported."""
 
@@ -90,11 +93,14 @@ class Project:
                 self._for_itself.add(name)
         return module
 
-    def release(self) -> None:
-        """Drop modules that were read to be checked and that no other module has a use for."""
+    def release(self, *modules: ModuleInfo) -> None:
+        """Drop modules that were read to be checked and that no other module has a use for, `modules` among them."""
         for name in self._for_itself:
             self._modules.pop(name, None)
         self._for_itself.clear()
+        for module in modules:
+            if self._modules.get(module.name) is not module:
+                module.close()
 
     def forget(self, *paths: str) -> None:
         """Drop what was read from files that have changed, or that nobody needs any more."""
@@ -102,4 +108,5 @@ class Project:
             if module is None or module.source.path in paths:
                 del self._modules[name]
         self.resolved.clear()
+        self.results.clear()
         self._for_itself &= self._modules.keys()

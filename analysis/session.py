@@ -11,9 +11,9 @@ import ast
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
+from graphmend.analysis import elsewhere
 from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.binding import bind, made_here, parameters
@@ -35,9 +35,9 @@ from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.rule import Break, Rule
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.switches import decorated_mode
-from graphmend.analysis.torch_facts import Returns, TorchFacts, load
+from graphmend.analysis.torch_facts import load
 from graphmend.analysis.tracing import WHILE_TRACING
-from graphmend.analysis.values import FALSE, NONE, UNKNOWN, Const, Container, Scalar, Static, Tensor, Value, as_input
+from graphmend.analysis.values import UNKNOWN, Const, Static, Value, as_input
 
 #: calls within calls, and activations of one function at a time, that are followed
 _DEEPEST = 14
@@ -46,16 +46,6 @@ _RECURSION = 2
 _MOST_VARIANTS = 16
 
 _GRADIENTS_OFF = ("torch.no_grad", "torch.inference_mode")
-
-
-_Signature = tuple[Returns | None, bool]
-_Signatures = dict[Hashable, _Signature]
-
-
-@lru_cache(maxsize=4)
-def _signatures(torch: TorchFacts) -> _Signatures:
-    """What calls of torch give: asked once, for the next file calls the same."""
-    return {}
 
 
 class Session:
@@ -79,7 +69,6 @@ class Session:
         """Of classes: the bases that are out of reach."""
         self.recording: Recording | None = None
         self.judging = Judging(rules, settings, self.torch, self._is_module)
-        self._signatures = _signatures(self.torch)
         self.consulted: set[FunctionInfo] = set()
         """Functions whose results went into attributes and globals, which are evaluated once."""
         self._variants: Counter[FunctionInfo] = Counter()
@@ -87,6 +76,7 @@ class Session:
         """How often constants did not count because a function had too many variants."""
         self._stack: list[Activation] = []
         self._active: list[FunctionInfo] = []
+        self._apart = False
         self._inner: dict[FunctionNode, FunctionInfo] = {}
         self.reading = Reading(self)
         self.known_parameters: dict[tuple[FunctionInfo, str], Value] = {}
@@ -129,11 +119,25 @@ class Session:
             self.depth -= 1
             self._stack = stack
 
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What follows begins anew, as if nothing had led to it."""
+        outer = self.depth, self._stack, self._active, self._variants, self.activations
+        self.depth, self._stack, self._active, self._variants, self.activations = 0, [], [], Counter(), {}
+        self._apart = True
+        try:
+            yield
+        finally:
+            self.depth, self._stack, self._active, self._variants, self.activations = outer
+            self._apart = False
+
     def close(self) -> None:
         """Let go of all walks."""
         self.reading.close()
-        for kept in (self.activations, self.roots, self._inner, self.known_parameters, self._decorated):
+        for kept in (self.activations, self.roots, self._inner, self.known_parameters, self._decorated, self._variants):
             kept.clear()
+        for known in (self.module_classes, self.outside, self.consulted):
+            known.clear()
 
     # -- rules
 
@@ -170,21 +174,6 @@ class Session:
             activation.broke(w.always)
         place = (w.info.module.source.path, node.lineno, node.col_offset, rule.code)
         activation.add(place, verdict)
-
-    def signature(
-        self, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value]
-    ) -> tuple[Returns | None, bool]:
-        """What a call of torch gives, and whether that is a Python value that depends on data."""
-        given = frozenset(k for k, v in keywords.items() if v is not NONE and v is not FALSE)
-        kinds = tuple(True if isinstance(a, Tensor) else False if isinstance(a, _NO_TENSORS) else None for a in args)
-        key = (name, given, kinds)
-        known = self._signatures.get(key)
-        if known is None:
-            tensors: dict[int | str, bool] = {i: kind for i, kind in enumerate(kinds) if kind is not None}
-            returns = self.torch.returns(name, len(args), given, tensors)
-            depends = self.torch.is_data_dependent(name, len(args), given, tensors)
-            known = self._signatures[key] = (returns, depends)
-        return known
 
     # -- roots
 
@@ -300,6 +289,18 @@ class Session:
         env = bind(self, function, args, keywords)
         if function.closure is not None:
             return self.walk_body(info, env, function.closure, w.silent, w)
+        value = None
+        if w.silent and not self._apart:
+            value = elsewhere.result(self, info, env, lambda: self._activated(info, env, w))
+        if value is None:
+            value = self._activated(info, env, w)
+        if value is UNKNOWN and isinstance(function.bound, Class) and info.name.lstrip("_").startswith("from_"):
+            # an alternate constructor, by the convention of its name, whose way to an instance can't be followed
+            return Instance(function.bound.info, made_inside=self.within_region)
+        return value
+
+    def _activated(self, info: FunctionInfo, env: Environment, w: Walker) -> Value:
+        """The value of a walk with such arguments, made now or before."""
         mode = self.mode
         if self._variants[info] >= _MOST_VARIANTS:
             env = {name: _without_constants(value) for name, value in env.items()}
@@ -329,9 +330,6 @@ class Session:
                 self._stack[-1].broke(w.always and always)
             w.resume(always)
             value = as_input(value, always)
-        if value is UNKNOWN and isinstance(function.bound, Class) and info.name.lstrip("_").startswith("from_"):
-            # an alternate constructor, by the convention of its name, whose way to an instance can't be followed
-            return Instance(function.bound.info, made_inside=self.within_region)
         return value
 
     def walk_body(
@@ -387,9 +385,6 @@ class Session:
             function.info.qualname,
         )
         return made_here(promised) if promised is not UNKNOWN else self._silently(function, args, keywords, w, node)
-
-
-_NO_TENSORS = (Static, Scalar, Container)
 
 
 def _only_some_rounds(situation: Situation) -> bool:

@@ -12,6 +12,7 @@ import re
 import warnings
 from bisect import bisect_right
 from functools import cached_property
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from graphmend.analysis.finding import Span
@@ -47,7 +48,11 @@ class LineIndex:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.starts = [0, *(m.end() for m in _LINE_END.finditer(text))]
+        if "\r" in text:
+            self.starts = [0, *(m.end() for m in _LINE_END.finditer(text))]
+        else:
+            lengths = map(len, text.split("\n"))
+            self.starts = list(accumulate(lengths, lambda start, length: start + length + 1, initial=0))[:-1]
 
     def __len__(self) -> int:
         return len(self.starts)

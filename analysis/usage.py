@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.definitions import FunctionInfo
 from graphmend.analysis.origin import Declared
+from graphmend.analysis.trees import walk
 from graphmend.analysis.values import Tensor
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
     """For each name that is used as only a tensor can be, the first such use."""
     found: dict[str, str] = {}
     computed: list[ast.Assign] = []
-    for node in ast.walk(info.node):
+    for node in walk(info.node):
         if isinstance(node, ast.Attribute):
             name = _operand(node.value)
             if name is not None and is_telling(session, node.attr):
@@ -72,7 +73,7 @@ def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
         elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.BinOp, ast.UnaryOp)):
             computed.append(node)
     for statement in computed:
-        operands = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
+        operands = {n.id for n in walk(statement.value) if isinstance(n, ast.Name)}
         target = statement.targets[0]
         if len(operands) == 1 and isinstance(target, ast.Name) and target.id in found:
             found.setdefault(operands.pop(), f"{target.id} = {ast.unparse(statement.value)}, and {found[target.id]}")

@@ -118,7 +118,7 @@ class Checker:
             report.elsewhere.append(Item(finding, severity_of(finding, there), offers, refusal))
         report.notes = (*_on_version(source, settings), *(f"{path}: {note}" for note in result.notes))
         report.comments = suppress.suppressions(source)
-        project.release()
+        result.close()
         return report
 
     def _offers(self, result: Result, finding: Finding, report: FileReport) -> tuple[tuple[Offer, ...], str | None]:

@@ -1,0 +1,56 @@
+"""What calls in other modules give: what does not depend on the text at hand is worked out once for all of a project.
+
+`AutoModel.from_config(config)` is asked by every model that has another one inside, always with the same answer, and
+walking there takes as long as checking the whole file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.attributes import Method, Super
+from graphmend.analysis.entities import Class, Function, Instance, Object, Ref
+from graphmend.analysis.environment import Environment
+from graphmend.analysis.values import UNKNOWN, Choice, Container, Static, Value
+
+if TYPE_CHECKING:
+    from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
+    from graphmend.analysis.session import Session
+
+
+def result(session: Session, info: FunctionInfo, env: Environment, walk: Callable[[], Value]) -> Value | None:
+    """What `walk` gives, which enters a function of another module for its value alone; None where that depends on the
+    text at hand. The walk begins as if nothing had led to it, so it does not matter who asks first."""
+    here = session.module
+    if info.module is here or not all(_is_from_outside(value, here) for value in env.values()):
+        return None
+    results = session.project.results
+    key = (info, session.torch, session.within_region, session.mode, tuple((k, v.key) for k, v in env.items()))
+    known = results.get(key)
+    if known is None:
+        with session.apart():
+            value = walk()
+        if not _is_from_outside(value, here):
+            return value
+        known = results[key] = value, env  # the environment keeps alive what the key identifies
+    return known[0]
+
+
+def _is_from_outside(value: Value, here: ModuleInfo | None) -> bool:
+    """Whether a value has neither evidence nor anything that a module defines in it."""
+    if value is UNKNOWN or isinstance(value, (Static, Ref, Object)):
+        return True
+    if isinstance(value, (Class, Instance)):
+        return value.info.module is not here
+    if isinstance(value, Function):
+        bound = value.bound is None or _is_from_outside(value.bound, here)
+        return bound and value.closure is None and value.info.module is not here
+    if isinstance(value, Choice):
+        return all(_is_from_outside(option, here) for option in value.options)
+    if isinstance(value, Container):
+        parts = (*(value.items or ()), *([value.of] if value.of is not None else ()), *(value.fields or {}).values())
+        return all(_is_from_outside(part, here) for part in parts)
+    if isinstance(value, (Method, Super)):
+        return _is_from_outside(value.receiver, here)
+    return False
