@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphmend.analysis.origin import Origin
-from graphmend.analysis.values import NONE, UNKNOWN, Tensor, Value, join
+from graphmend.analysis.values import NONE, UNKNOWN, Choice, Container, Tensor, Value, as_input, join
 
 #: local names, and dotted paths such as `self.x`, to values
 Environment = dict[str, Value]
@@ -21,8 +21,8 @@ def merge(a: Environment, b: Environment) -> Environment:
                 merged[name] = value
         elif old is not value:
             merged[name] = join(old, value)
-    for name in a:
-        if "." in name and name not in b:
+    for name in a.keys() - b.keys():
+        if "." in name:
             del merged[name]
     return merged
 
@@ -30,6 +30,21 @@ def merge(a: Environment, b: Environment) -> Environment:
 def same(a: Environment, b: Environment) -> bool:
     """Whether two environments say the same, evidence aside."""
     return a.keys() == b.keys() and all(v is b[k] or v.key == b[k].key for k, v in a.items())
+
+
+#: kinds of values that are, or may hold, tensors
+_MAY_CHANGE = frozenset({Tensor, Choice, Container})
+
+
+def behind_break(env: Environment, always: bool) -> Environment:
+    """The environment behind a graph break: tensors that were computed before it enter the next graph (`as_input`)."""
+    changed = {}
+    for name, value in env.items():
+        if value.__class__ in _MAY_CHANGE and not (isinstance(value, Tensor) and value.graph_input):
+            entering = as_input(value, always)
+            if entering is not value:
+                changed[name] = entering
+    return {**env, **changed} if changed else env
 
 
 def filled_in(before: Environment, branch: Environment, after: Environment) -> Environment:

@@ -137,6 +137,10 @@ def _slice(w: Walker, node: ast.Slice) -> Value:
     return index_of(w, node)
 
 
+#: comprehensions within comprehensions that are evaluated for each known item
+_UNROLLED = 2
+
+
 def _comprehension(w: Walker, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
     outer = w.env
     w.env = dict(outer)
@@ -149,6 +153,7 @@ def _comprehension(w: Walker, node: ast.ListComp | ast.SetComp | ast.GeneratorEx
             and over.items is not None
             and len(node.generators) == 1
             and len(over.items) <= 8
+            and w.unrolled < _UNROLLED
         ):
             known = over.items
         assign(w, generator.target, element_of(w, over, generator.iter))
@@ -167,9 +172,11 @@ def _comprehension(w: Walker, node: ast.ListComp | ast.SetComp | ast.GeneratorEx
         if known is not None and not filtered and kind == "list":
             items = []
             w.silent += 1
+            w.unrolled += 1
             for one in known:
                 assign(w, node.generators[0].target, one)
                 items.append(w.eval(node.elt))
+            w.unrolled -= 1
             w.silent -= 1
             result = Container(kind, tuple(items))
         else:

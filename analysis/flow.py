@@ -16,7 +16,7 @@ from graphmend.analysis.conditions import condition
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, dotted
 from graphmend.analysis.elements import element_of
 from graphmend.analysis.entities import Class, Function, Object
-from graphmend.analysis.environment import Environment, filled_in, merge, same
+from graphmend.analysis.environment import Environment, behind_break, filled_in, merge, same
 from graphmend.analysis.events import Branch, Define, Event, Raise, Situation
 from graphmend.analysis.expressions import EVALUATE
 from graphmend.analysis.names import resolve
@@ -24,13 +24,15 @@ from graphmend.analysis.operators import binary
 from graphmend.analysis.switches import decorated_mode
 from graphmend.analysis.targets import assign
 from graphmend.analysis.trees import walk
-from graphmend.analysis.values import Const, Container, Value, as_input, join_all, tensor_in
+from graphmend.analysis.values import Const, Container, Value, join_all, tensor_in
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
 
 #: a loop's body is walked at most this often; values only ever climb, and what has not settled then becomes UNKNOWN
 _ROUNDS = 3
+#: loops within loops that are walked more than once: each round of one is as many of all that it holds
+_NESTED = 4
 
 
 class Walker:
@@ -50,6 +52,8 @@ class Walker:
         self.returns: list[Value] = []
         self.yields: list[Value] = []
         self.silent = 0
+        self.unrolled = 0
+        """How many comprehensions around this place are evaluated for each item."""
         self.resumed = 0
         """How often the walk went on behind a graph break."""
         self.path_ends: set[str] = set()
@@ -76,7 +80,7 @@ class Walker:
     def resume(self, always: bool = True) -> None:
         """Go on behind a graph break: what was computed before it enters the next graph as an input (torch 2.13)."""
         self.resumed += 1
-        self.env = {name: as_input(value, always) for name, value in self.env.items()}
+        self.env = behind_break(self.env, always)
 
     # -- statements
 
@@ -131,7 +135,7 @@ class Walker:
         self.situation.conditional += 1
         endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
         exits: list[Environment] = []
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS if len(self._loops) < _NESTED else 1):
             before = dict(self.env)
             breaks: list[Environment] = []
             self._loops.append((breaks, continues := []))

@@ -12,6 +12,7 @@ from graphmend.analysis.events import Branch, Call, Contains
 from graphmend.analysis.values import (
     BOOL,
     FALSE,
+    MOST_ITEMS,
     NONE,
     STATIC,
     STR,
@@ -98,6 +99,9 @@ def binop(w: Walker, node: ast.BinOp) -> Value:
     return binary(w, node, node.op, w.eval(node.left), w.eval(node.right))
 
 
+#: a text that is put together from others is known up to this length
+_LONGEST = 4096
+
 _FOLD: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
@@ -123,7 +127,7 @@ def binary(w: Walker, node: ast.BinOp | ast.AugAssign, op: ast.operator, left: V
         pairs = [(a, b) for a in options(without_none(left)) for b in options(without_none(right))]
         return join_all(binary(w, node, op, a, b) for a, b in pairs[:9])
     if isinstance(left, Container) and isinstance(right, Container) and isinstance(op, ast.Add):
-        if left.items is not None and right.items is not None:
+        if left.items is not None and right.items is not None and len(left.items) + len(right.items) <= MOST_ITEMS:
             return Container(left.kind, left.items + right.items)
         return Container(
             left.kind,
@@ -167,9 +171,10 @@ def _fold(op: ast.operator, left: Any, right: Any) -> Value:
     ):
         return STR if isinstance(left, str) else _number(op, Static(type(left).__name__), Static(type(right).__name__))
     try:
-        return Const(operation(left, right))
+        result = operation(left, right)
     except (ArithmeticError, TypeError, ValueError):
         return STATIC
+    return Const(result) if not isinstance(result, str) or len(result) <= _LONGEST else STR
 
 
 def _number(op: ast.operator, left: Static, right: Static) -> Value:

@@ -44,6 +44,8 @@ _DEEPEST = 14
 _RECURSION = 2
 #: combinations of arguments for which a function is walked before constants among them stop to count
 _MOST_VARIANTS = 16
+#: walks of one inner function in one activation of that around it
+_MOST_CLOSURES = 64
 
 _GRADIENTS_OFF = ("torch.no_grad", "torch.inference_mode")
 
@@ -77,6 +79,8 @@ class Session:
         self._stack: list[Activation] = []
         self._active: list[FunctionInfo] = []
         self._apart = False
+        self._closures: Counter[FunctionInfo] = Counter()
+        """How often the activation that is under way walked functions that close over its names."""
         self._inner: dict[FunctionNode, FunctionInfo] = {}
         self.reading = Reading(self)
         self.known_parameters: dict[tuple[FunctionInfo, str], Value] = {}
@@ -111,13 +115,14 @@ class Session:
     @contextmanager
     def aside(self) -> Iterator[None]:
         """What follows is no part of the walk that is under way."""
-        stack, self._stack = self._stack, []
+        outer = self._stack, self._closures
+        self._stack, self._closures = [], Counter()
         self.depth += 1
         try:
             yield
         finally:
             self.depth -= 1
-            self._stack = stack
+            self._stack, self._closures = outer
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -208,6 +213,7 @@ class Session:
         self.depth = 0
         self._active.clear()
         self._stack = [activation]
+        self._closures.clear()
         try:
             env = dict(activation.env)
             activation.value = self.walk_body(activation.info, env, activation.closure, activation.silent, None)
@@ -288,6 +294,9 @@ class Session:
         info = function.info
         env = bind(self, function, args, keywords)
         if function.closure is not None:
+            self._closures[info] += 1
+            if self._closures[info] > _MOST_CLOSURES:
+                return UNKNOWN
             return self.walk_body(info, env, function.closure, w.silent, w)
         value = None
         if w.silent and not self._apart:
@@ -316,6 +325,7 @@ class Session:
             self._stack[-1].entered(activation, bool(w.situation.conditional))
         if not known:
             self._stack.append(activation)
+            closures, self._closures = self._closures, Counter()
             try:
                 activation.value = self.walk_body(info, env, None, w.silent, None)
             except RecursionError:
@@ -323,6 +333,7 @@ class Session:
                 raise
             finally:
                 self._stack.pop()
+                self._closures = closures
         value = activation.value or UNKNOWN
         if activation.breaks:
             always = activation.always_breaks

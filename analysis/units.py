@@ -13,6 +13,7 @@ from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, is_stub
 from graphmend.analysis.function_text import indent as indent_of
 from graphmend.analysis.region import may_compile
 from graphmend.analysis.source import Source
+from graphmend.analysis.trees import walk
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _IS_EMPTY = re.compile(r"[ \t\f]*(?:#.*)?\Z", re.DOTALL)
@@ -92,7 +93,7 @@ def is_seen_outside(node: ast.AST, info: FunctionInfo, text: str) -> bool:
     if may_compile(text) or (info.name == "example_inputs" and info.owner is None) or info.transparent is not None:
         return True
     me = info.parameters[0].arg if info.owner is not None and info.parameters else None
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.Global):
             return True
         if isinstance(inner, ast.Attribute) and not isinstance(inner.ctx, ast.Load):

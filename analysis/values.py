@@ -166,6 +166,10 @@ class Scalar(Value):
 _DEEPEST = 5
 
 
+#: items, or fields by key, that are told apart; data in the form of a program has more of them
+MOST_ITEMS = 256
+
+
 def _depth(value: Value) -> int:
     if isinstance(value, Container):
         return value.depth
@@ -185,6 +189,10 @@ class Container(Value):
         of: Value | None = None,
         fields: Mapping[Any, Value] | None = None,
     ) -> None:
+        if items is not None and len(items) > MOST_ITEMS:
+            of, items = join_all(items), None
+        if fields is not None and len(fields) > MOST_ITEMS:
+            fields = None
         self.kind = kind
         self.items = items
         self.of = of
