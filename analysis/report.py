@@ -36,6 +36,11 @@ def loses_frame(situation: Situation) -> bool:
     return any(b in _LOSES_FRAME for b in situation.blocks)
 
 
+def only_some_rounds(situation: Situation) -> bool:
+    """Whether a place within loops is not reached in each of their rounds."""
+    return situation.conditional > sum(block in ("for", "while") for block in situation.blocks)
+
+
 class Said(NamedTuple):
     """A verdict, and how tracing comes to where it was said."""
 

@@ -22,7 +22,7 @@ from graphmend.analysis.decorators import DISABLED, OPAQUE, wrapped
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo
 from graphmend.analysis.entities import Class, Function, Instance
 from graphmend.analysis.environment import Environment
-from graphmend.analysis.events import Call, Event, Generator, Situation
+from graphmend.analysis.events import Call, Event, Generator
 from graphmend.analysis.facts import Recording
 from graphmend.analysis.flow import Walker
 from graphmend.analysis.judging import Judging
@@ -30,7 +30,7 @@ from graphmend.analysis.mode import Mode
 from graphmend.analysis.project import Project
 from graphmend.analysis.reading import Reading
 from graphmend.analysis.region import Region, Root
-from graphmend.analysis.report import loses_frame
+from graphmend.analysis.report import loses_frame, only_some_rounds
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.rule import Break, Rule
 from graphmend.analysis.settings import Settings
@@ -173,7 +173,7 @@ class Session:
         activation = self._stack[-1]
         if activation.lost_before(verdict):
             return
-        if verdict.loses_frame and not _only_some_rounds(situation):
+        if verdict.loses_frame and not only_some_rounds(situation):
             activation.asked.setdefault(breaks.origin, node)
         if breaks.effect != "recompiles":
             activation.broke(w.always)
@@ -396,11 +396,6 @@ class Session:
             function.info.qualname,
         )
         return made_here(promised) if promised is not UNKNOWN else self._silently(function, args, keywords, w, node)
-
-
-def _only_some_rounds(situation: Situation) -> bool:
-    """Whether a place within loops is not reached in each of their rounds."""
-    return situation.conditional > sum(block in ("for", "while") for block in situation.blocks)
 
 
 def _without_constants(value: Value) -> Value:
