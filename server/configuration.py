@@ -19,6 +19,18 @@ _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.I
 
 _WATCHED = ("**/*.py", *(f"**/{name}" for name in CONFIGURATION_FILES))
 
+#: What the client tells of itself when it creates, renames or deletes it, for clients that watch nothing.
+_FILES = types.FileOperationRegistrationOptions(
+    [
+        types.FileOperationFilter(types.FileOperationPattern(glob, kind), scheme="file")
+        for globs, kind in (
+            (_WATCHED, types.FileOperationPatternKind.File),
+            (("**",), types.FileOperationPatternKind.Folder),
+        )
+        for glob in globs
+    ]
+)
+
 
 def register(server: LanguageServer, session: Session, workspace: Workspace) -> None:
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
@@ -42,6 +54,18 @@ def register(server: LanguageServer, session: Session, workspace: Workspace) -> 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def did_change_files(params: types.DidChangeWatchedFilesParams) -> None:
         session.files_changed([convert.path_of(event.uri) for event in params.changes])
+
+    @server.feature(types.WORKSPACE_DID_CREATE_FILES, _FILES)
+    def did_create(params: types.CreateFilesParams) -> None:
+        session.files_changed([convert.path_of(file.uri) for file in params.files])
+
+    @server.feature(types.WORKSPACE_DID_RENAME_FILES, _FILES)
+    def did_rename(params: types.RenameFilesParams) -> None:
+        session.files_changed([convert.path_of(uri) for file in params.files for uri in (file.old_uri, file.new_uri)])
+
+    @server.feature(types.WORKSPACE_DID_DELETE_FILES, _FILES)
+    def did_delete(params: types.DeleteFilesParams) -> None:
+        session.files_changed([convert.path_of(file.uri) for file in params.files])
 
     @server.feature(types.INITIALIZED)
     async def initialized(_: types.InitializedParams) -> None:

@@ -63,7 +63,8 @@ class Protocol(LanguageServerProtocol):
         try:
             message = self._structure(data)
         except (BaseValidationError, TypeError, ValueError, KeyError, AttributeError) as error:
-            self._refuse(number, types.ErrorCodes.InvalidParams, f"malformed {method or 'response'}: {_first(error)}")
+            asked = None if method is None else number  # a response is never answered
+            self._refuse(asked, types.ErrorCodes.InvalidParams, f"malformed {method or 'response'}: {_first(error)}")
             return
         self.handle_message(message)
 
@@ -126,6 +127,8 @@ class Protocol(LanguageServerProtocol):
             number, reason = None, "an id should be a string or a number"
         elif method == types.EXIT:
             return True
+        elif is_request and _is_notification(method):
+            reason = f"{method} is a notification and takes no id"
         elif not started and method != types.INITIALIZE:
             if not is_request:
                 return False  # the protocol says: dropped without a word
@@ -166,6 +169,12 @@ class Protocol(LanguageServerProtocol):
         if number is not None or code in (types.ErrorCodes.ParseError, types.ErrorCodes.InvalidRequest):
             error = {"code": code.value, "message": reason}
             self._write(json.dumps({"jsonrpc": self.VERSION, "id": number, "error": error}))  # null where it is unknown
+
+
+def _is_notification(method: str) -> bool:
+    """Whether the protocol knows a method as one that is never answered."""
+    known = types.METHOD_TO_TYPES.get(method)
+    return known is not None and known[1] is None
 
 
 def _first(error: BaseException) -> str:

@@ -44,6 +44,7 @@ def capabilities(
         workspace=types.WorkspaceClientCapabilities(
             apply_edit=True,
             configuration=configuration,
+            file_operations=types.FileOperationClientCapabilities(did_create=True, did_rename=True, did_delete=True),
             workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=versioned),
             diagnostics=types.DiagnosticWorkspaceClientCapabilities(refresh_support=True) if pull else None,
         ),

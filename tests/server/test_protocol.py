@@ -160,6 +160,16 @@ def test_an_unknown_request_is_refused_and_an_unknown_notification_dropped(wire:
     assert wire.ask("no/such/request", {"a": 1})["error"]["code"] == -32601
 
 
+def test_each_request_is_answered_and_no_response_is(wire: Wire) -> None:
+    wire.message(id={}, error=7)
+    wire.message(id=70, method="textDocument/didOpen", params={})
+    wire.message(id=71, method="initialized", params={})
+    answers = [wire.until(lambda m: "method" not in m) for _ in range(2)]
+    assert [(m["id"], m["error"]["code"]) for m in answers] == [(70, -32600), (71, -32600)]
+    wire.open()
+    assert len(wire.pull()) == 1
+
+
 def test_a_change_of_a_document_that_is_not_open_is_dropped(wire: Wire) -> None:
     wire.change(2, {"text": "x"})
     assert URI in wire.logged("not open")

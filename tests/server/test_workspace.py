@@ -194,3 +194,24 @@ async def test_saving_a_file_refreshes_those_that_depend_on_it(start: Start, tmp
     editor.replace(helper, "x.shape[0] > 0", "x.sum() > 0")
     editor.save(helper)
     await editor.until(lambda: [p for p in editor.published if p.uri == user][-1].diagnostics)
+
+
+async def test_a_file_that_the_client_renames_or_deletes_is_looked_for_again(start: Start, tmp_path: Path) -> None:
+    helper, other = tmp_path / "helper.py", tmp_path / "other.py"
+    helper.write_text("def positive(x):\n    return x.sum() > 0\n")
+    (tmp_path / "user.py").write_text(USES)
+    editor = await start(client=capabilities(pull=True))
+    uri = editor.open(tmp_path / "user.py")
+    assert len((await editor.pull(uri)).items) == 1
+    helper.rename(other)
+    renamed = types.RenameFilesParams([types.FileRename(helper.as_uri(), other.as_uri())])
+    editor.client.workspace_did_rename_files(renamed)
+    assert not (await editor.pull(uri)).items
+    editor.replace(uri, "from helper", "from other")
+    assert len((await editor.pull(uri)).items) == 1
+    other.unlink()
+    editor.client.workspace_did_delete_files(types.DeleteFilesParams([types.FileDelete(other.as_uri())]))
+    assert not (await editor.pull(uri)).items
+    told = editor.result.capabilities.workspace.file_operations
+    assert told.did_rename
+    assert told.did_delete
