@@ -20,12 +20,17 @@ from typing import NamedTuple
 FOLDER = Path(__file__).resolve().parent
 
 #: what makes a measurement short; the others are short by themselves
-SHORT = {"analysis": ("--rounds", "1"), "lsp_latency": ("--characters", "40"), "speed": ("--models", "t5")}
+SHORT = {
+    "analysis": ("--rounds", "1"),
+    "lsp_latency": ("--characters", "40", "--starts", "3"),
+    "speed": ("--models", "t5"),
+}
 
 #: the lines of a measurement's output that go into the table; of others the last line does
 HEADLINES = {
     "analysis": r"check .*",
     "keystroke": r".*(lines|file):.*",
+    "large_folder": r"(openFilesOnly|workspace): .*",
     "lsp_latency": r"graphmend .*",
     "quiet": r"\d+ findings .*",
     "speed": r"\| t5 .*",
