@@ -11,6 +11,8 @@ import socket
 import sys
 from typing import BinaryIO
 
+from graphmend.server import app
+from graphmend.server.client import ClientHandler
 from graphmend.server.transport import StreamWriter, start_reader
 
 
@@ -36,7 +38,6 @@ def serve_tcp(host: str, port: int) -> int:
 
 def serve(source: BinaryIO, sink: BinaryIO) -> int:
     """One conversation; its exit status is 0 where the client said `shutdown` before it left."""
-    gc.disable()  # what is imported now stays: to look for garbage in it takes a tenth of the time until the answer
     try:
         return asyncio.run(_serve(source, sink))
     finally:
@@ -44,14 +45,10 @@ def serve(source: BinaryIO, sink: BinaryIO) -> int:
 
 
 async def _serve(source: BinaryIO, sink: BinaryIO) -> int:
-    from graphmend.server import app
-    from graphmend.server.client import ClientHandler
-
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
     server, session = app.create()
-    gc.freeze()  # no collection while one types has to look at those 50,000 objects again
-    gc.enable()
+    gc.freeze()  # what was imported stays: no collection while one types has to look at its 50,000 objects again
     sys.setswitchinterval(0.001)  # a message waits for two threads in turn; at Python's 5 ms each while one computes
     server.protocol.set_writer(StreamWriter(sink))
     server.protocol.ended = lambda status: None if ended.done() else ended.set_result(status)
