@@ -42,6 +42,8 @@ def statements_of(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 def dotted(node: ast.expr) -> str | None:
     """`a.b.c` as text; None for anything but names and attributes."""
+    if isinstance(node, ast.Name):
+        return node.id
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -81,11 +81,11 @@ def found_in(said: Iterable[Said]) -> list[Found]:
     places: dict[tuple[int, int, str], Found] = {}
     for verdict, region, always in said:
         certain = always and not verdict.conditional and not verdict.breaks.likely
-        finding = _finding(verdict, region, certain)
-        place = (finding.span.line, finding.span.column, finding.code)
+        node, info = verdict.node, verdict.info
+        place = (node.lineno + info.shift, node.col_offset, verdict.rule.code)
         old = places.get(place)
         if old is None or (certain and old.finding.certainty == "likely"):
-            places[place] = Found(finding, verdict.node, verdict.info)
+            places[place] = Found(_finding(verdict, region, certain), node, info)
     return _numbered(sorted(places.values(), key=by_place))
 
 

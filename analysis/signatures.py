@@ -6,10 +6,11 @@ from collections.abc import Hashable, Mapping
 from functools import lru_cache
 
 from graphmend.analysis.torch_facts import Returns, TorchFacts
-from graphmend.analysis.values import FALSE, NONE, Container, Scalar, Static, Tensor, Value
+from graphmend.analysis.values import FALSE, NONE, Const, Container, Scalar, Static, Tensor, Value
 
 _Signature = tuple[Returns | None, bool]
-_NO_TENSORS = (Static, Scalar, Container)
+_IS_TENSOR: dict[type[Value], bool] = {Tensor: True, Static: False, Const: False, Scalar: False, Container: False}
+_NONE_GIVEN: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=4)
@@ -20,8 +21,8 @@ def _memory(torch: TorchFacts) -> dict[Hashable, _Signature]:
 
 def signature(torch: TorchFacts, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value]) -> _Signature:
     """What a call of torch gives, and whether that is a Python value that depends on data."""
-    given = frozenset(k for k, v in keywords.items() if v is not NONE and v is not FALSE)
-    kinds = tuple(True if isinstance(a, Tensor) else False if isinstance(a, _NO_TENSORS) else None for a in args)
+    given = frozenset(k for k, v in keywords.items() if v is not NONE and v is not FALSE) if keywords else _NONE_GIVEN
+    kinds = tuple(map(_IS_TENSOR.get, map(type, args)))
     memory, key = _memory(torch), (name, given, kinds)
     known = memory.get(key)
     if known is None:

@@ -50,18 +50,24 @@ def is_flag(session: Session, info: FunctionInfo, name: str) -> bool:
     return name not in info.uses
 
 
+_SAYS_SOMETHING = frozenset({ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Assign})
+
+
 def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
     """For each name that is used as only a tensor can be, the first such use."""
     found: dict[str, str] = {}
     computed: list[ast.Assign] = []
     for node in walk(info.node):
+        if node.__class__ not in _SAYS_SOMETHING:
+            continue
         if isinstance(node, ast.Attribute):
             name = _operand(node.value)
-            if name is not None and is_telling(session, node.attr):
-                found.setdefault(name, f"{ast.unparse(node.value)}.{node.attr}")
+            if name is not None and name not in found and is_telling(session, node.attr):
+                found[name] = f"{ast.unparse(node.value)}.{node.attr}"
         elif isinstance(node, ast.Call):
             for name in _passed_as_tensor(session, info, node):
-                found.setdefault(name, f"{ast.unparse(node.func)}({name})")
+                if name not in found:
+                    found[name] = f"{ast.unparse(node.func)}({name})"
         elif isinstance(node, ast.Subscript):
             if isinstance(node.value, ast.Name) and _selects_dimensions(node.slice):
                 found.setdefault(node.value.id, f"{node.value.id}[{ast.unparse(node.slice)}]")

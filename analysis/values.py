@@ -19,6 +19,7 @@ up by, and leaves origins out.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from graphmend.analysis.origin import Origin
@@ -197,9 +198,11 @@ class Container(Value):
         self.items = items
         self.of = of
         self.fields = fields
-        self.depth = 1 + max(
-            map(_depth, (*(items or ()), *((of,) if of is not None else ()), *(fields or {}).values())), default=0
-        )
+        depth = 0 if of is None else _depth(of)
+        for held in (items, fields and fields.values()):
+            if held:
+                depth = max(depth, *map(_depth, held))
+        self.depth = depth + 1
         if self.depth > _DEEPEST:
             # nested by a loop, most likely: its values would climb for ever
             self.items, self.of, self.fields, self.depth = None, UNKNOWN, None, 1
@@ -253,6 +256,7 @@ _WIDEST = 5
 _KINDS = {"bool": "bool", "complex64": "complex", "complex128": "complex", "complex": "complex"}
 
 
+@lru_cache(maxsize=4096)
 def dtype_kind(dtype: Hashable) -> str | None:
     """ "bool", "int", "float" or "complex" of a dtype as a Tensor carries it; None where it is not known."""
     if isinstance(dtype, tuple):  # a token ("float", token): a promotion that has happened for certain
@@ -386,8 +390,9 @@ def as_input(value: Value, always: bool = True) -> Value:
     if isinstance(value, Tensor):
         return value if value.graph_input or (value.constant and not always) else value.entering()
     if isinstance(value, Choice):
-        changed = tuple(as_input(o, always) for o in value.options)
-        return Choice(changed) if tensor_in(value) is not None else value
+        if tensor_in(value) is None:
+            return value
+        return Choice(tuple(as_input(o, always) for o in value.options))
     if isinstance(value, Container) and (value.items or isinstance(value.of, Tensor)):
         items = None if value.items is None else tuple(as_input(v, always) for v in value.items)
         of = None if value.of is None else as_input(value.of, always)
