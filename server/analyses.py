@@ -108,7 +108,7 @@ class Analyses:
         self,
         documents: Documents,
         scope: Callable[[Document], Scope],
-        failed: Callable[[Document, BaseException], None],
+        failed: Callable[[Document, BaseException, str], None],
         check: Check | None = None,
     ) -> None:
         self._documents = documents
@@ -182,7 +182,7 @@ class Analyses:
             mends, made = await self._lane.run(job)
         except Exception as error:  # this finding has no mends; everything else goes on
             if type(error) is not LookupError:  # which only says that the analysis knows no such finding
-                self._failed(document, error)
+                self._failed(document, error, text)
             return Mends()
         if result is None and made is not None and self._latest.get(document) is analysis:
             self._keep(document, analysis, made)
@@ -235,7 +235,7 @@ class Analyses:
             scope = self._scope(document)
             outcome = await self._lane.run(lambda: self._fresh(document, text, scope))
         except Exception as error:
-            self._failed(document, error)
+            self._failed(document, error, text)
         else:
             if outcome is not None:
                 analysis = Analysis(stamp, epoch, outcome.with_known(lambda: self._moved_to(document, stamp)))

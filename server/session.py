@@ -193,12 +193,13 @@ class Session:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("%s", "".join(traceback.format_exception(error)))
 
-    def _analysis_failed(self, document: Document, error: BaseException) -> None:
-        """Logs what reproduces the failure, once: what fails at one keystroke fails at the next."""
+    def _analysis_failed(self, document: Document, error: BaseException, text: str) -> None:
+        """Logs what reproduces the failure, once: what fails at one keystroke fails at the next. `text` is what failed,
+        which may have been edited since."""
         trace = "".join(traceback.format_exception(error))
         if trace in self._failures:
             return
-        kept = _save(document.text.text)
+        kept = _save(text)
         place = f"{document.uri} (version {document.version})"
         log.error("the analysis of %s failed; its text is in %s\n%s", place, kept, trace)
         if not self._failures:

@@ -18,12 +18,15 @@ from .editor import Editor
 pytestmark = pytest.mark.asyncio
 
 FAILING = """
-import sys
+import pathlib, sys, time
 from graphmend.analysis.check import check as real
 from graphmend.server import app, main
 
 def check(source, project, settings):
     if "FAIL" in source.text:
+        pathlib.Path(source.path + ".begun").touch()
+        while not pathlib.Path(source.path + ".go").exists():
+            time.sleep(0.01)
         raise RuntimeError("as the test wants it")
     return real(source, project, settings)
 
@@ -39,6 +42,10 @@ async def test_one_documents_failure_stays_its_own(tmp_path: Path, module: Path)
     editor = Editor(client, tmp_path)
     await editor.initialize()
     bad = editor.open(tmp_path / "bad.py", "import torch  # FAIL\n")
+    await editor.until((tmp_path / "bad.py.begun").exists)
+    editor.edit(bad, 0, 0, "# edited while the text before is looked at\n")
+    assert await editor.lenses("file:///not-open.py") == []  # so the server has the edit
+    (tmp_path / "bad.py.go").touch()
     assert await editor.diagnostics(bad) == []
     for _ in range(3):
         editor.edit(bad, 0, 0, "\n")
