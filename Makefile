@@ -44,7 +44,7 @@ format: $(STAMP)  ## rewrite the sources as `make lint` wants them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-fuzz: $(STAMP)  ## random edits and messages, for an hour or two; FUZZ=N sets how many edits
+fuzz: $(STAMP)  ## random edits and messages, for half an hour of one core; FUZZ=N sets how many edits
 	GRAPHMEND_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n auto $(wildcard tests/*/test_fuzz*.py)
 
 bench: $(STAMP)  ## measure speed and memory

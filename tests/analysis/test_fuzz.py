@@ -1,6 +1,6 @@
 """Random edits of real files: after each, what is known is what a fresh check of the same text finds.
 
-GRAPHMEND_FUZZ sets how many edits are made; `make fuzz` makes many.
+GRAPHMEND_FUZZ sets how many edits are made, half of them here and half over the wire; `make fuzz` makes many.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from graphmend.analysis.incremental import Document
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
 
-EDITS = int(os.environ.get("GRAPHMEND_FUZZ", "60"))
-EDITS_OF_ONE_FILE = 20
+EDITS = max(60, int(os.environ.get("GRAPHMEND_FUZZ", "0")) // 2)
+EDITS_OF_ONE_FILE = 30
 
 STATEMENTS = [
     "x = x + 1",

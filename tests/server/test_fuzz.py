@@ -1,6 +1,6 @@
 """Random edits over the wire: what the server shows is what a fresh look at the same text would give.
 
-GRAPHMEND_FUZZ sets how many edits are made; `make fuzz` makes many.
+GRAPHMEND_FUZZ sets how many edits are made, a sixth of them in each encoding; `make fuzz` makes many.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from .editor import Editor, capabilities
 
 pytestmark = pytest.mark.asyncio
 
-EDITS = int(os.environ.get("GRAPHMEND_FUZZ", "60"))
+EDITS = max(60, int(os.environ.get("GRAPHMEND_FUZZ", "0")) // 6)
+EDITS_OF_ONE_FILE = 20
 
 PIECES = [
     *"abxyz01 \t\n\r():.,#'\"\\=<>@",
@@ -50,17 +52,28 @@ def parses(text: str) -> bool:
     return True
 
 
+def texts(module: Path, real_files: list[Path], chance: random.Random) -> Iterator[str]:
+    """The module with odd characters, in which much happens in little text, and every fifth time a model file."""
+    while True:
+        yield from [module.read_text("utf-8")] * 4
+        yield chance.choice(real_files or [module]).read_text("utf-8")
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
-async def test_edits_show_what_a_fresh_look_shows(start: Start, module: Path, encoding: str) -> None:
+async def test_edits_show_what_a_fresh_look_shows(
+    start: Start, module: Path, real_files_if_any: list[Path], encoding: str
+) -> None:
     editor = await start(client=capabilities(pull=True, encodings=(encoding,)))
     chance = random.Random(f"{encoding} {EDITS}")
-    uri, original = editor.open(module), module.read_text("utf-8")
+    originals = texts(module, real_files_if_any, chance)
     twin = module.with_name("twin.py")
+    uri, original = editor.open(module), ""
     for number in range(EDITS):
-        edit(editor, uri, chance)
-        if number % 4 == 3:  # back to Python, by an edit too
+        if number % EDITS_OF_ONE_FILE == 0:
+            original = next(originals)
+        if number % 4 == 0:  # to Python, by an edit too
             editor.edit(uri, 0, len(editor.texts[uri]), original)
-            edit(editor, uri, chance)
+        edit(editor, uri, chance)
         edited = await editor.pull(uri)
         if not parses(editor.texts[uri]):
             continue
