@@ -74,6 +74,15 @@ DEEP = {
     + "    return y\n",
     "doubling tuples": BODY + lines(60, "    y = (y, y)") + "    return y\n",
     "loops in loops": BODY + nested(15, "for iN in range(3):", "y = y + x"),
+    "loops in loops that ask": BODY + nested(15, "while x.sum() > N:", "x = x + y"),
+    "inner functions in a row": BODY
+    + "    def g0(y): return y\n"
+    + "".join(f"    def g{i}(y): return g{i - 1}(y) + g{i - 1}(y) + g{i - 1}(y)\n" for i in range(1, 25))
+    + "    return g24(x)\n",
+    "comprehensions in comprehensions": BODY
+    + f"    return {'[' * 9}x{''.join(f' for i{i} in (1, 2, 3, 4, 5, 6, 7, 8)]' for i in range(9))}\n",
+    "doubling sums": BODY + "    s, t = 'ab', (x, x)\n" + lines(60, "    s = s + s\n    t = t + t") + "    return t\n",
+    "data": BODY + f"    d = {[*range(5_000)]}\n    d = {dict.fromkeys(map(str, range(5_000)), 1)}\n    return x\n",
     "many statements": BODY + lines(3000, "    yN = x.sum() + N"),
     "a wide tree of calls": HEAD
     + lines(30, "def gN(x): return hN(x) + hN((x,))")

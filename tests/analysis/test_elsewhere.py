@@ -1,0 +1,69 @@
+"""What calls in other modules give is worked out once for a project: who asked first makes no difference."""
+
+from __future__ import annotations
+
+from graphmend.analysis.check import Result, check
+from graphmend.analysis.project import Project
+from graphmend.analysis.source import Source
+
+LIBRARY = """
+import torch
+from torch import nn
+
+def choose(kind):
+    return torch.relu if kind == "relu" else int
+
+class Registry:
+    @classmethod
+    def make(cls, kind):
+        made = cls()
+        made.kind = kind
+        return made
+"""
+MODEL = """
+import torch
+from torch import nn
+from library import Registry, choose
+
+class Own(nn.Module, Registry):
+    def forward(self, x):
+        return CONVERT(x.sum())
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convert = choose(KIND)
+        self.own = Own.make(KIND)
+
+    def forward(self, x: torch.Tensor):
+        return self.own(self.convert(x.sum()) + x)
+"""
+RELU = MODEL.replace("KIND", "'relu'").replace("CONVERT", "torch.relu")
+INT = MODEL.replace("KIND", "'int'").replace("CONVERT", "int")
+
+
+class Library:
+    def find(self, module: str) -> tuple[str, str] | None:
+        return ("library.py", LIBRARY) if module == "library" else None
+
+    def module_name(self, path: str) -> str | None:
+        return path.removesuffix(".py")
+
+
+def places(result: Result) -> list[tuple[str, int]]:
+    return [(finding.code, finding.span.line) for finding in result.findings]
+
+
+def alone(text: str) -> list[tuple[str, int]]:
+    return places(check(Source(text, "model.py"), Project(Library())))
+
+
+def test_the_order_of_checks_changes_nothing() -> None:
+    assert alone(INT)
+    assert not alone(RELU)
+    for texts in ((INT, RELU), (RELU, INT)):
+        project = Project(Library())
+        for number, text in enumerate((*texts, *texts)):
+            result = check(Source(text, f"model{number}.py"), project)
+            assert places(result) == alone(text)
+            result.close()
