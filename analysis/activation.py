@@ -14,7 +14,7 @@ from graphmend.analysis.origin import Origin
 from graphmend.analysis.values import Value
 
 if TYPE_CHECKING:
-    from graphmend.analysis.definitions import FunctionInfo
+    from graphmend.analysis.definitions import Attribute, FunctionInfo
     from graphmend.analysis.finding import Finding
     from graphmend.analysis.region import Region
     from graphmend.analysis.rules.rule import Break, Rule
@@ -60,6 +60,7 @@ class Activation:
         "env",
         "info",
         "mode",
+        "reads",
         "silent",
         "value",
         "verdicts",
@@ -92,6 +93,8 @@ class Activation:
         """Whether it does so on every run."""
         self.calls: dict[Activation, bool] = {}
         """The activations that this one entered, and whether it did so on every run."""
+        self.reads: set[Attribute] = set()
+        """The attributes that it asked for."""
 
     def add(self, place: tuple[str, int, int, str], verdict: Verdict) -> None:
         """Keep a verdict; a surer one replaces one for the same place."""

@@ -4,14 +4,14 @@ tensors."""
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.classes import find_method, is_module_class, mro, outside_bases
-from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo, statements_of
+from graphmend.analysis.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.entities import Class, Function, Instance, Object, Ref
+from graphmend.analysis.flags import switched
 from graphmend.analysis.names import resolve
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.tensor_ops import result
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 def instance_attribute(session: Session, info: ClassInfo, name: str) -> Value | None:
     """What `self.name` is, as far as the classes in reach say; None where they do not mention it."""
+    session.asked_for(info, name)
     if name in info.attribute_cache:
         return info.attribute_cache[name]
     info.attribute_cache[name] = UNKNOWN  # a definition in a circle
@@ -61,7 +62,7 @@ def _own_attribute(session: Session, info: ClassInfo, cls: ClassInfo, name: str)
         return _registered(session, cls, name)
     if name in cls.assigned:
         values = _values_assigned(session, info, cls, name)
-        if values == [FALSE] and not _switched(cls.module, name):
+        if values == [FALSE] and not switched(cls.module, name):
             return FALSE
         return _settled(join_all(values), name)
     if name in cls.annotations:
@@ -90,34 +91,6 @@ def _mentions(expression: ast.expr, attr: str) -> bool:
     if isinstance(expression, (ast.Constant, ast.Name)):
         return False
     return any(isinstance(n, ast.Attribute) and n.attr == attr for n in walk(expression))
-
-
-def _switched(module: ModuleInfo, name: str) -> bool:
-    """Whether a module's text gives any object's attribute `name` another value than False."""
-    known = module.switched.get(name)
-    if known is None:
-        given = len(re.findall(_SWITCH.format(name), module.source.text))
-        known = module.switched[name] = given > 0 and given > sum(attr == name for attr in _idle_setters(module))
-    return known
-
-
-def _idle_setters(module: ModuleInfo) -> Iterator[str]:
-    """The attributes that a function sets to a parameter of its own, False by default, where nothing in sight calls it:
-    `def _set_gradient_checkpointing(self, module, value=False): module.gradient_checkpointing = value`."""
-    for info in (*module.functions.values(), *(m for c in module.classes.values() for m in c.methods.values())):
-        off = {n for n, d in info.defaults.items() if isinstance(d, ast.Constant) and d.value is False}
-        for statement in statements_of(info.node.body) if off and not isinstance(info.node, ast.Lambda) else ():
-            if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name)):
-                continue
-            target = statement.targets[0]
-            sets = statement.value.id in off and isinstance(target, ast.Attribute)
-            if sets and len(re.findall(rf"\b{info.name}\b", module.source.text)) == 1:
-                assert isinstance(target, ast.Attribute)
-                module.idle.add(info.name)
-                yield target.attr
-
-
-_SWITCH = r"\.{}\s*=(?!=|\s*False\b)"
 
 
 def _settled(value: Value, name: str) -> Value:
@@ -162,7 +135,7 @@ def _registered(session: Session, cls: ClassInfo, name: str) -> Value:
         graph_input=True,
     )
     if value is NONE:
-        return join_all([tensor, NONE]) if name in cls.assigned or _switched(cls.module, name) else NONE
+        return join_all([tensor, NONE]) if name in cls.assigned or switched(cls.module, name) else NONE
     return tensor
 
 

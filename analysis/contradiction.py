@@ -14,6 +14,19 @@ from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.origin import Declared
 from graphmend.analysis.values import NONE, UNKNOWN, Choice, Container, Scalar, Static, Tensor, Value, tensor_in
 
+#: (module, qualified name) of a function, and the name of the parameter
+Parameter = tuple[tuple[str, str], str]
+
+
+def rests_on(value: Value) -> frozenset[Parameter]:
+    """The parameters whose declarations alone make a value, or a part of it, a tensor."""
+    found = set()
+    for part in _parts(value):
+        first = part.origin.first if part.origin is not None else None
+        if isinstance(first, Declared) and isinstance(first.node, str):
+            found.add((first.where, first.node))
+    return frozenset(found)
+
 
 class Calls:
     """What the walks that tracing gets to pass to each function."""
@@ -30,6 +43,11 @@ class Calls:
         itself = [tensor_in(v) is not None for v in passed if _is_declared(v, origin)]
         known = [v for v in passed if not _is_declared(v, origin)]
         return all(itself) and any(map(_is_no_tensor, known)) and not any(map(_may_hold_tensor, known))
+
+    def may_contradict(self, parameter: Parameter) -> bool:
+        """Whether a call that is known passes something else than a tensor for a parameter."""
+        where, name = parameter
+        return any(_is_no_tensor(a.env.get(name, UNKNOWN)) for a in self._of_function.get(where, ()))
 
     @cached_property
     def _of_function(self) -> dict[tuple[str, str], list[Activation]]:

@@ -53,6 +53,6 @@ def _silent_call(session: Session, function: Function, args: tuple[Value, ...], 
 def _looks_transparent(decorator: FunctionInfo) -> bool:
     """Whether a decorator's text has nothing that a rule could speak of: then what it wraps stands for itself."""
     if decorator.transparent is None:
-        text = decorator.module.source.segment(decorator.module.source.span(decorator.node))
+        text = decorator.source.segment(decorator.source.span(decorator.node))
         decorator.transparent = _TELLING.search(text) is None
     return decorator.transparent

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.function_text import Folded
 
 if TYPE_CHECKING:
+    from graphmend.analysis.flags import Flags
     from graphmend.analysis.project import Project
     from graphmend.analysis.source import Source
     from graphmend.analysis.values import Value
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_SWITCHED_OFF = re.compile(r"\.(\w+) = False")
+_GLOBAL = re.compile(r"(?:^|[:;])[ \t\f]*global\s", re.MULTILINE)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 #: statements with no others of their scope inside
 _FLAT = frozenset({
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return,
@@ -25,7 +27,12 @@ _FLAT = frozenset({
 })  # fmt: skip
 
 
-def statements_of(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+def says_global(text: str) -> bool:
+    """Whether a text may hold a `global` statement."""
+    return _GLOBAL.search(text) is not None
+
+
+def statements_of(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of one scope, those inside `if`, `try`, `with` and loops too, but not those of inner scopes."""
     for statement in body:
         yield statement
@@ -105,7 +112,7 @@ class FunctionInfo:
         self._source = source
         self._shift = 0
         self.uses = self.transparent = None
-        for name in ("parameters", "defaults", "is_abstract"):
+        for name in ("parameters", "defaults", "is_abstract", "assigns", "registers"):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -121,6 +128,51 @@ class FunctionInfo:
         found.update(
             {p.arg: d for p, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
         )
+        return found
+
+    @cached_property
+    def assigns(self) -> list[tuple[str, ast.stmt, ast.expr]]:
+        """`self.name = value` in a method: name, statement and value, in the order of the text."""
+        found: list[tuple[str, ast.stmt, ast.expr]] = []
+        if self.is_static or not self.parameters or isinstance(self.node, ast.Lambda):
+            return found
+        me = self.parameters[0].arg
+        for statement in statements_of(self.node.body):
+            targets: list[ast.expr] = []
+            if isinstance(statement, ast.Assign):
+                targets = statement.targets
+            elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+                targets = [statement.target]
+            value: ast.expr | None = getattr(statement, "value", None)
+            for target in targets:
+                if (
+                    isinstance(target, ast.Tuple)
+                    and isinstance(value, ast.Tuple)
+                    and len(target.elts) == len(value.elts)
+                ):
+                    pairs = list(zip(target.elts, value.elts, strict=True))
+                else:
+                    pairs = [(target, value)] if value is not None else []
+                for one, its in pairs:
+                    if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == me:
+                        found.append((one.attr, statement, its))
+        return found
+
+    @cached_property
+    def registers(self) -> list[tuple[str, str, ast.Call]]:
+        """`self.register_buffer("name", ...)` and the like: name, method called, call."""
+        found: list[tuple[str, str, ast.Call]] = []
+        for statement in statements_of(self.node.body) if not isinstance(self.node, ast.Lambda) else ():
+            call = statement.value if isinstance(statement, ast.Expr) else None
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and call.func.attr in ("register_buffer", "register_parameter", "add_module", "register_module")
+                and call.args
+                and isinstance(call.args[0], ast.Constant)
+                and isinstance(call.args[0].value, str)
+            ):
+                found.append((call.args[0].value, call.func.attr, call))
         return found
 
     @property
@@ -171,6 +223,7 @@ class ClassInfo:
         self.module = module
         self.name = node.name
         self.qualname = f"{outer}.{node.name}" if outer else node.name
+        self.is_inner = bool(outer)
         self.methods: dict[str, FunctionInfo] = {}
         self.setters: set[str] = set()
         self.names: dict[str, ast.expr] = {}
@@ -189,42 +242,16 @@ class ClassInfo:
                     self.methods[statement.name] = FunctionInfo(statement, module, self)
             elif isinstance(statement, ast.ClassDef):
                 self.classes[statement.name] = ClassInfo(statement, module, self.qualname)
-            elif isinstance(statement, ast.Assign):
-                for target in statement.targets:
-                    if isinstance(target, ast.Name):
-                        self.names[target.id] = statement.value
-            elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                self.annotations[statement.target.id] = statement.annotation
-                if statement.value is not None:
-                    self.names[statement.target.id] = statement.value
+            else:
+                self._name(statement)
 
     @cached_property
     def assigned(self) -> dict[str, list[tuple[FunctionInfo, ast.stmt, ast.expr]]]:
         """`self.name = value` in any method: name -> (method, statement, value), in the order of the text."""
         found: dict[str, list[tuple[FunctionInfo, ast.stmt, ast.expr]]] = {}
         for method in self.methods.values():
-            if method.is_static or not method.parameters or isinstance(method.node, ast.Lambda):
-                continue
-            me = method.parameters[0].arg
-            for statement in statements_of(method.node.body):
-                targets: list[ast.expr] = []
-                if isinstance(statement, ast.Assign):
-                    targets = statement.targets
-                elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
-                    targets = [statement.target]
-                value: ast.expr | None = getattr(statement, "value", None)
-                for target in targets:
-                    if (
-                        isinstance(target, ast.Tuple)
-                        and isinstance(value, ast.Tuple)
-                        and len(target.elts) == len(value.elts)
-                    ):
-                        pairs = list(zip(target.elts, value.elts, strict=True))
-                    else:
-                        pairs = [(target, value)] if value is not None else []
-                    for one, its in pairs:
-                        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == me:
-                            found.setdefault(one.attr, []).append((method, statement, its))
+            for name, statement, value in method.assigns:
+                found.setdefault(name, []).append((method, statement, value))
         return found
 
     @cached_property
@@ -232,20 +259,31 @@ class ClassInfo:
         """`self.register_buffer("name", ...)` and the like: name -> (method called, in which method, call)."""
         found: dict[str, tuple[str, FunctionInfo, ast.Call]] = {}
         for method in self.methods.values():
-            if isinstance(method.node, ast.Lambda):
-                continue
-            for statement in statements_of(method.node.body):
-                call = statement.value if isinstance(statement, ast.Expr) else None
-                if (
-                    isinstance(call, ast.Call)
-                    and isinstance(call.func, ast.Attribute)
-                    and call.func.attr in ("register_buffer", "register_parameter", "add_module", "register_module")
-                    and call.args
-                    and isinstance(call.args[0], ast.Constant)
-                    and isinstance(call.args[0].value, str)
-                ):
-                    found.setdefault(call.args[0].value, (call.func.attr, method, call))
+            for name, how, call in method.registers:
+                found.setdefault(name, (how, method, call))
         return found
+
+    def define_again(self, statements: Iterable[ast.stmt]) -> None:
+        """The names and annotations that the statements of the body make now; methods and inner classes stay."""
+        self.names.clear()
+        self.annotations.clear()
+        for statement in statements_of(statements):
+            self._name(statement)
+
+    def reread(self) -> None:
+        """A method's own text changed: what it assigns."""
+        for name in ("assigned", "registered"):
+            self.__dict__.pop(name, None)
+
+    def _name(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    self.names[target.id] = statement.value
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            self.annotations[statement.target.id] = statement.annotation
+            if statement.value is not None:
+                self.names[statement.target.id] = statement.value
 
     def fold(self) -> None:
         """Let go of the methods' syntax trees; what they assign is read before."""
@@ -273,6 +311,10 @@ class ClassInfo:
         )
 
 
+#: one of a class, by name
+Attribute = tuple[ClassInfo, str]
+
+
 class ModuleInfo:
     """The top level of one source."""
 
@@ -291,8 +333,8 @@ class ModuleInfo:
         self.folded = False
         self.switched: dict[str, bool] = {}
         """Whether the text gives an attribute another value than False, where that was asked."""
-        self.idle: set[str] = set()
-        """Functions that would give one such a value, and that nothing in the text calls."""
+        self.flags: Flags | None = None
+        """The same of every attribute, while edits of the text are followed."""
         self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
         for statement in statements_of(source.tree.body):
             self._define(statement)
@@ -315,10 +357,27 @@ class ModuleInfo:
             kept.clear()
         self.source.fold()
 
+    def all_functions(self) -> Iterator[FunctionInfo]:
+        """The functions of the top level, and the methods of its classes."""
+        yield from self.functions.values()
+        for cls in self.classes.values():
+            yield from cls.methods.values()
+
     @cached_property
-    def switched_off(self) -> frozenset[str]:
-        """Attributes that the text sets to False somewhere."""
-        return frozenset(_SWITCHED_OFF.findall(self.source.text))
+    def rebound(self) -> frozenset[str]:
+        """Globals that a function may assign."""
+        if not says_global(self.source.text):
+            return frozenset()
+        assert self.source.tree is not None
+        return frozenset(n for node in ast.walk(self.source.tree) if isinstance(node, ast.Global) for n in node.names)
+
+    def define_again(self, statements: Iterable[ast.stmt]) -> None:
+        """The imports and globals that the statements of the top level make now; functions and classes stay."""
+        for table in (self.imports, self.globals, self.annotations, self.stars):
+            table.clear()
+        for statement in statements_of(statements):
+            if not isinstance(statement, _SCOPES):
+                self._define(statement)
 
     def _define(self, statement: ast.stmt) -> None:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -1,43 +1,42 @@
-"""One file while it is edited: a change inside a function parses and walks that function again, and its callers.
+"""One file while it is edited: what was edited is parsed by itself, and no more is walked again than reads of it.
 
-A text is cut into units: the functions of its top level and the methods of its top-level classes. As long as an edit
-stays inside one of them and does not change what others can see of it (its header, attributes it sets, names it
-rebinds, what it compiles), everything else that was learned stays as it is. Any other edit starts again from the text.
+An edit starts again from the text only where it changes what there is: a function or class comes, goes or gets another
+name, base or decorator, or something else is compiled.
 """
 
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from graphmend.analysis.activation import Activation, reached
-from graphmend.analysis.binding import declared
-from graphmend.analysis.definitions import FunctionInfo
+from graphmend.analysis.consequences import DEFINITIONS, Change, Consequences, given_by
+from graphmend.analysis.definitions import ClassInfo, is_stub, says_global, statements_of
+from graphmend.analysis.edits import Edit, difference
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.function_text import ANOTHER, BEFORE_INDENT, parse
+from graphmend.analysis.flags import Flags, sets_flags
+from graphmend.analysis.function_text import BEFORE_INDENT
 from graphmend.analysis.project import Project
-from graphmend.analysis.region import Region, roots
+from graphmend.analysis.region import Region, roots, says_what_is_traced
 from graphmend.analysis.report import shifted
+from graphmend.analysis.sections import (
+    Outside,
+    Parsed,
+    Section,
+    Sections,
+    count_lines,
+    first_indent,
+    first_line,
+    parse,
+    split_at_line,
+)
 from graphmend.analysis.session import Session
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
 from graphmend.analysis.standing import Standing
 from graphmend.analysis.suppress import Suppression, suppressions
-from graphmend.analysis.units import (
-    Unit,
-    header,
-    is_seen_outside,
-    leaves_unit,
-    may_go_on,
-    units,
-)
-from graphmend.analysis.values import Value
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
-#: a chain of callers whose results keep changing is followed this far; then everything is walked again
-_ROUNDS = 6
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Update(NamedTuple):
@@ -63,44 +62,50 @@ class Document:
         self.path = path
         self.project = project or Project()
         self.settings = settings or Settings()
-        self._text: str | None = None
-        self._units: list[Unit] = []
-        self._last: Unit | None = None
+        self._text = ""
         self._session: Session | None = None
+        self._sections: Sections
+        self._consequences: Consequences
         self._standing = Standing(path)
         self._comments: tuple[Suppression, ...] = ()
-        self._of_function: dict[FunctionInfo, list[Activation]] = {}
-        self._indexed = -1
-        self._roots: set[Activation] = set()
-        self._kept = 0
-        self._generalised = 0
+        self._broken: set[Section] = set()
+        self._lost = False
+        """Whether more changed while a part did not parse than could be followed."""
 
-    def update(self, text: str) -> Update:
-        """What is known of the text as it is now."""
-        if self._text is None or self._session is None:
-            return self._from_scratch(text)
-        unit = self._edited(text)
-        if unit is None:
-            return self._from_scratch(text)
-        return self._within(unit, text)
+    def update(self, text: str, edit: Edit | None = None) -> Update:
+        """What is known of the text as it is now. `edit` tells how it came from the last one, where that is known."""
+        if self._session is None:
+            return self._from_scratch(Source(text, self.path))
+        edit = edit or difference(self._text, text)
+        before, self._text = self._text, text
+        if not edit.length and edit.begin == edit.end:
+            return self._update()
+        module = self._session.module
+        if module is not None and module.flags is None:
+            module.flags = Flags(module, before)
+        first, last = self._sections.around(edit, text)
+        if first != last:
+            return self._spans(first, last, edit, before)
+        return self._inside(self._sections.all[first], edit, before)
 
     def close(self) -> None:
         """Let go of all that was learned, and of the syntax tree at once: what refers to itself in circles would stay
         until the collector finds it."""
         session, self._session = self._session, None
-        self._text, self._units, self._last = None, [], None
-        self._roots, self._of_function, self._standing = set(), {}, Standing(self.path)
+        self._text, self._lost = "", False
+        self._broken.clear()
+        self._standing = Standing(self.path)
         if session is not None and session.module is not None:
+            del self._sections, self._consequences
             session.close()
             session.module.fold()
 
-    def _from_scratch(self, text: str) -> Update:
+    def _from_scratch(self, source: Source) -> Update:
         """Parse and walk everything. Of a text that does not parse nothing is known."""
-        source = Source(text, self.path)
         self.close()
-        self._text = text
+        self._text = source.text
         self._comments = suppressions(source)
-        if "torch" not in text:
+        if "torch" not in source.text:
             return Update((), (), self._comments)
         if source.tree is None:
             problem = source.problem
@@ -110,190 +115,342 @@ class Document:
         module = self.project.alone(source)
         assert module is not None
         self._session = session = Session(module, self.project, self.settings)
-        for root in roots(session, module):
-            session.walk_root(root)
-        self._kept, self._generalised = len(session.activations), session.generalised
-        self._indexed = -1
-        self._roots = {activation for activation, _ in session.roots}
-        self._standing.start(session.roots)
-        self._units = sorted(units(module, source), key=lambda u: u.begin)
+        self._sections = Sections(module, source)
+        self._consequences = Consequences(session, module, self._sections, self._standing)
+        self._consequences.start(roots(session, module))
+        return self._update()
+
+    def _again(self) -> Update:
+        """Start again from the text; while a part of it does not parse, all is as it was."""
+        source = Source(self._text, self.path)
+        if source.tree is not None:
+            return self._from_scratch(source)
+        self._lost = True
         return self._update()
 
     def _update(self) -> Update:
-        broken = tuple((u.line, u.line + u.lines - 1) for u in self._units if u.broken)
-        findings = self._standing.findings()
-        if broken:
+        if self._lost:
+            lines = self._sections.line(len(self._sections.all)) - 1
+            return Update((), ((1, lines),), self._comments)
+        broken = tuple(sorted(self._lines(section) for section in self._broken))
+        findings = self._standing.findings({info for section in self._broken for info in section.infos})
+        if any(section.info is None for section in self._broken):
             findings = tuple(f for f in findings if not any(a <= f.span.line <= b for a, b in broken))
         return Update(findings, broken, self._comments)
 
-    # -- which unit an edit is in
+    def _lines(self, section: Section) -> tuple[int, int]:
+        """The first and the last line of a section."""
+        first = self._sections.line(section.index)
+        return first, max(self._sections.line(section.index + 1) - 1, first)
 
-    def _edited(self, text: str) -> Unit | None:
-        """The unit that every difference to the last text is in; None where there is none."""
-        old = self._text
-        assert old is not None
-        if self._last is not None and self._holds(self._last, text):
-            return self._last
-        begin = _common_prefix(old, text)
-        for unit in self._units:
-            if unit.begin <= begin <= unit.end:
-                return unit if self._holds(unit, text) else None
-        return None
+    def _own(self, section: Section) -> str:
+        return self._text[self._sections.begin(section.index) : self._sections.end(section.index)]
 
-    def _holds(self, unit: Unit, text: str) -> bool:
-        old = self._text
-        assert old is not None
-        fits = len(text) >= len(old) - (unit.end - unit.begin)
-        return fits and text.startswith(old[: unit.begin]) and text.endswith(old[unit.end :])
+    # -- where an edit is
 
-    # -- an edit inside a unit
-
-    def _within(self, unit: Unit, text: str) -> Update:
-        assert self._text is not None
-        assert self._session is not None
-        new = text[unit.begin : len(text) - (len(self._text) - unit.end)]
-        grown = len(new) - (unit.end - unit.begin)
-        lines = len(_LINE_END.findall(new)) + 1
-        if leaves_unit(new, unit.indent, text[unit.begin + len(new) : unit.begin + len(new) + 1]):
-            return self._from_scratch(text)
-        node = parse(new)
-        if isinstance(node, ast.AST):
-            if unit.seen_outside or header(node) != unit.header or is_seen_outside(node, unit.info, new):
-                return self._from_scratch(text)
-        elif node is ANOTHER or (may_go_on(new, unit.indent, text) and Source(text).tree is not None):
-            return self._from_scratch(text)
-        self._text, self._last = text, unit
-        moved = lines - unit.lines
-        self._comments = tuple(self._comments_after(unit, new, moved, isinstance(node, ast.AST)))
-        unit.end += grown
-        unit.lines = lines
-        if grown or moved:
-            self._move(unit, grown, moved)
-        unit.broken = node is None
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not self._replace(unit, node, new):
-            return self._from_scratch(text)
+    def _spans(self, first: int, last: int, edit: Edit, before: str) -> Update:
+        """An edit in several sections: they are one until the whole text parses."""
+        source = Source(self._text, self.path)
+        if source.tree is not None:
+            return self._from_scratch(source)
+        self._broken -= set(self._sections.all[first : last + 1])
+        section = self._sections.merge(first, last)
+        self._grow(section, edit, before, parses=False)
+        self._broken.add(section)
         return self._update()
 
-    def _comments_after(self, edited: Unit, text: str, lines: int, parses: bool) -> Iterator[Suppression]:
-        """The comments after an edit, those of a function that does not parse as they were."""
-        behind = edited.line + edited.lines
-        yield from (c for c in self._comments if c.span.line < edited.line)
-        if parses:
-            yield from (c.moved(edited.line - 1) for c in suppressions(Source(text)))
+    def _inside(self, section: Section, edit: Edit, before: str) -> Update:
+        """An edit inside one section."""
+        sections, index = self._sections, section.index
+        if section.text is None:
+            section.text = before[sections.begin(index) : sections.end(index)]
+        own = before[sections.begin(index) : edit.begin], before[edit.end : sections.end(index)]
+        text = own[0] + self._text[edit.begin : edit.begin + edit.length] + own[1]
+        strays = sections.strays(section, text)
+        parsed = parse(text, sections.following(index) if section.info is None else "") if not strays else None
+        self._grow(section, edit, before, parses=parsed is not None)
+        behind = sections.behind_function(section, text) if strays else ""
+        if behind:
+            return self._give_back(section, behind)
+        if parsed is None:
+            return self._does_not_parse(section)
+        section.broken = False
+        self._broken.discard(section)
+        if self._lost or section.merged or not section.whole:
+            return self._again() if not self._broken else self._lose()
+        if not (self._gap(section, text, parsed) if section.info is None else self._unit(section, text, parsed)):
+            return self._again()
+        return self._update()
+
+    def _give_back(self, section: Section, behind: str) -> Update:
+        """Lines became a part of the function before them by their indentation."""
+        function = self._sections.all[section.index - 1]
+        if function.text is None:
+            function.text = self._own(function)
+        self._sections.give(function.index, -len(behind), -count_lines(behind))
+        rest, text = self._own(section), self._own(function)
+        left, parsed = parse(rest, self._sections.following(section.index)), parse(text)
+        if left is None or self._sections.strays(section, rest):
+            return self._does_not_parse(section)
+        section.broken = False
+        self._broken.discard(section)
+        if self._lost or not self._gap(section, rest, left):
+            return self._lose() if parsed is None else self._again()
+        if parsed is None:
+            return self._does_not_parse(function)
+        return self._update() if self._unit(function, text, parsed) else self._again()
+
+    def _lose(self) -> Update:
+        self._lost = True
+        return self._update()
+
+    def _does_not_parse(self, section: Section) -> Update:
+        if not self._sections.strays(section, self._own(section)) and self._sections.may_parse(section, self._text):
+            source = Source(self._text, self.path)
+            if source.tree is not None:
+                return self._from_scratch(source)
+        section.broken = True
+        self._broken.add(section)
+        return self._update()
+
+    def _grow(self, section: Section, edit: Edit, before: str, parses: bool) -> None:
+        """A section was edited: everything behind it moves."""
+        new = self._text[edit.begin : edit.begin + edit.length]
+        grown = edit.length - (edit.end - edit.begin)
+        index, sections = section.index, self._sections
+        lines = 0
+        if "\r" in new or "\r" in before[max(edit.begin - 1, 0) : edit.end + 1]:
+            begin, end = sections.begin(index), sections.end(index)
+            lines = count_lines(self._text[begin : end + grown]) - count_lines(before[begin:end])
         else:
-            yield from (c for c in self._comments if edited.line <= c.span.line < behind)
-        yield from (c.moved(lines) for c in self._comments if c.span.line >= behind)
-
-    def _move(self, edited: Unit, characters: int, lines: int) -> None:
-        """Everything behind the edited unit moves."""
-        behind = self._units[self._units.index(edited) + 1 :]
-        for unit in behind:
-            unit.begin += characters
-            unit.end += characters
+            lines = new.count("\n") - before.count("\n", edit.begin, edit.end)
+        old = self._lines(section)
+        sections.grow(index, grown, lines)
+        self._comments = tuple(self._comments_after(section, old, lines, parses)) if self._may_comment(section) else ()
         if lines:
-            for unit in behind:
-                unit.line += lines
-                unit.info.moved(lines)
-            self._standing.moved(unit.info for unit in behind)
-            self._move_the_rest(edited, lines)
+            self._move(section, lines)
 
-    def _move_the_rest(self, edited: Unit, lines: int) -> None:
-        """What stands behind the edited unit and in no unit itself: lambdas, inner classes' methods, compile sites."""
-        session = self._session
+    def _may_comment(self, section: Section) -> bool:
+        return bool(self._comments) or "graphmend:" in self._own(section)
+
+    def _comments_after(self, edited: Section, old: tuple[int, int], lines: int, parses: bool) -> Iterator[Suppression]:
+        """The comments after an edit, those of a section that does not parse as they were."""
+        first, last = old
+        yield from (c for c in self._comments if c.span.line < first)
+        if parses:
+            yield from (c.moved(first - 1) for c in suppressions(Source(self._own(edited))))
+        else:
+            yield from (c for c in self._comments if first <= c.span.line <= last)
+        yield from (c.moved(lines) for c in self._comments if c.span.line > last)
+
+    def _move(self, edited: Section, lines: int) -> None:
+        """The functions behind an edited section stand on other lines, and so does what stands in no function:
+        lambdas, inner classes' methods, compile sites."""
+        session, sections = self._session, self._sections
         assert session is not None
-        for where, info, line in list(self._standing.outside({unit.info for unit in self._units})):
-            info.moved(sum(u.grown for u in self._units if u.first < line) - info.shift)
+        behind = [s.info for s in sections.all[edited.index + 1 :] if s.info is not None]
+        for info in behind:
+            info.moved(lines)
+        self._standing.moved(behind)
+        known = {info for section in sections.all for info in section.infos}
+        for where, info, line in list(self._standing.outside(known)):
+            info.moved(sections.moved(line) - info.shift)
             self._standing.moved([where])
-        roots = [(a, self._moved(r, edited, lines)) for a, r in session.roots]
-        if any(new is not old for (_, new), (_, old) in zip(roots, session.roots, strict=True)):
-            session.roots = roots
-            self._standing.start(roots)
+        moved = [(a, self._moved(r, edited, lines)) for a, r in session.roots]
+        if any(new is not old for (_, new), (_, old) in zip(moved, session.roots, strict=True)):
+            session.roots = moved
+            self._standing.start(moved)
 
-    def _moved(self, region: Region, edited: Unit, lines: int) -> Region:
-        if region.site is None or region.site[0] != self.path or region.site[1].line <= edited.line:
+    def _moved(self, region: Region, edited: Section, lines: int) -> Region:
+        line = self._sections.line(edited.index)
+        if region.site is None or region.site[0] != self.path or region.site[1].line <= line:
             return region
         return region._replace(site=(self.path, shifted(region.site[1], lines)))
 
-    def _replace(self, unit: Unit, node: ast.FunctionDef | ast.AsyncFunctionDef, text: str) -> bool:
-        """Take a function's new text and walk it. False where what follows from it reaches too far."""
-        session, info = self._session, unit.info
-        assert session is not None
-        before = _declared(session, info)
-        info.replaced(node, Source(BEFORE_INDENT + text if unit.indent else text, self.path))
-        info.moved(unit.line - (2 if unit.indent else 1))
-        session.forget(info)
-        # how a parameter without annotation is used tells what it is
-        if [value.key for value in _declared(session, info).values()] != [value.key for value in before.values()]:
+    # -- what an edit says
+
+    def _unit(self, section: Section, text: str, parsed: Parsed) -> bool:
+        """Take a function's new text, and what was put behind it. False where all must be analysed again."""
+        statements = parsed.inner + parsed.outer
+        node, rest = statements[0] if statements else None, statements[1:]
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or first_indent(text) != section.indent:
             return False
-        session.known_parameters.update(before)  # the walks that were made hold these very values
-        return self._walk_again(info)
+        if not rest:
+            return self._function(section, node, text)
+        index = section.index
+        own, behind = split_at_line(text, first_line(rest[0]) - parsed.inserted)
+        if index + 1 == len(self._sections.all) or not own.endswith(("\n", "\r")):
+            return False
+        gap = self._sections.all[index + 1]
+        if gap.info is not None or gap.broken or not gap.whole:
+            return False
+        if gap.text is None:
+            gap.text = self._own(gap)
+        self._sections.give(index, len(behind), count_lines(behind))
+        gap_text = self._own(gap)
+        gap_parsed = parse(gap_text, self._sections.following(gap.index))
+        if gap_parsed is None:
+            return False
+        return self._function(section, node, own) and self._gap(gap, gap_text, gap_parsed)
 
-    def _walk_again(self, info: FunctionInfo) -> bool:
-        """Walk a function's activations, then the callers of those whose result changed; False if that goes too far."""
-        session = self._session
+    def _function(self, section: Section, node: Definition, text: str) -> bool:
+        """Take a function's new text."""
+        session, info, old = self._session, section.info, section.text
         assert session is not None
-        todo = self._activations_of(info)
-        for _ in range(_ROUNDS):
-            changed = {a for a in todo if self._gives_another(a)} - self._roots  # nobody enters those
-            if not changed:
-                self._standing.walked(info, session.roots)
-                self._prune()
-                return session.generalised == self._generalised
-            if info in session.consulted or any(a.info in session.consulted for a in changed):
-                return False  # an attribute's value may hang on it
-            todo = [a for a in self._activations() if not changed.isdisjoint(a.calls)]
-        return False
+        assert session.module is not None
+        assert info is not None
+        assert old is not None
+        before = section.told if isinstance(section.told, _Told) else _told(info.node)
+        now = _told(node)
+        if before.head != now.head or _reaches_far(old, [info.node]) or _reaches_far(text, [node]):
+            return False
+        if info.transparent is not None or (info.name == "example_inputs" and info.owner is None):
+            return False
+        assert session.module.flags is not None
+        flagged = session.module.flags.edited(old, text)
+        if flagged is None:
+            return False
+        sets, gives = list(sets_flags(info)), given_by(info)
+        change = Change({info}, attributes=self._consequences.attributes_named(flagged))
+        info.replaced(node, Source(BEFORE_INDENT + text if section.indent else text, self.path))
+        info.moved(self._sections.line(section.index) - (2 if section.indent else 1))
+        if sets != list(sets_flags(info)):
+            return False
+        if info.owner is not None and (gives or given_by(info)):
+            self._gives(info.owner, gives | given_by(info), change)
+        if not self._consequences.redeclare(info) or before.signature != now.signature:
+            change.resigned.add(info)
+        section.told, section.text = now, text
+        return self._consequences.follow(change, self._text)
 
-    def _gives_another(self, activation: Activation) -> bool:
-        """Walk an activation again: whether those who entered it get another value."""
-        assert self._session is not None
-        self._standing.walks_again(activation)
-        before = _seen_by_callers(activation)
-        self._session.walk(activation)
-        return _seen_by_callers(activation) != before
+    def _gives(self, owner: ClassInfo, names: set[str], change: Change) -> None:
+        """A method may give these attributes other values."""
+        before = {name: _givers(owner, name) for name in names}
+        owner.reread()
+        change.attributes |= {(owner, name) for name in names}
+        change.given |= {(owner, name) for name, givers in before.items() if givers != _givers(owner, name)}
 
-    def _prune(self) -> None:
-        """Let go of activations that no root reaches any more, once there are many of them."""
-        session = self._session
+    def _gap(self, section: Section, text: str, parsed: Parsed) -> bool:
+        """Take the new text of what stands in no function."""
+        session, old = self._session, section.text
         assert session is not None
-        if len(session.activations) > 2 * self._kept + 100:
-            live = {one.activation for one in reached(session.roots)}
-            session.activations = {k: a for k, a in session.activations.items() if a in live}
-            self._kept = len(session.activations)
+        assert session.module is not None
+        assert old is not None
+        if first_indent(text) not in (None, "", self._sections.before(section.index)):
+            return False
+        outside = self._outside(section, parsed)
+        if outside is None or any(_defines(*one) for one in (*section.outside, *outside)):
+            return False
+        if any(_reaches_far(t, [s for _, s in its]) for t, its in ((old, section.outside), (text, outside))):
+            return False
+        assert session.module.flags is not None
+        flagged = session.module.flags.edited(old, text)
+        if flagged is None:
+            return False
+        change = Change(attributes=self._consequences.attributes_named(flagged))
+        removed, added = _differing(section.outside, outside)
+        if (removed or added) and not self._states(section, outside, removed + added, change):
+            return False
+        section.text = text
+        return self._consequences.follow(change, self._text)
 
-    def _activations(self) -> list[Activation]:
+    def _outside(self, section: Section, parsed: Parsed) -> list[Outside] | None:
+        """The statements of what stands in no function; None where classes came or went."""
         assert self._session is not None
-        return [*self._session.activations.values(), *(activation for activation, _ in self._session.roots)]
+        assert self._session.module is not None
+        before = self._sections.all[section.index - 1].info if section.index else None
+        owner = before.owner if before is not None else None
+        if parsed.nested or (parsed.inner and owner is None):
+            return None
+        classes = {s.name: s for o, s in section.outside if o is None and isinstance(s, ast.ClassDef)}
+        found: list[Outside] = [(owner, statement) for statement in parsed.inner]
+        for statement in parsed.outer:
+            if not isinstance(statement, ast.ClassDef):
+                found.append((None, statement))
+                continue
+            known = classes.pop(statement.name, None)
+            cls = self._session.module.classes.get(statement.name)
+            if known is None or cls is None or cls.node is not known or _head(known) != _head(statement):
+                return None
+            found.append((None, known))
+            found += [(cls, inner) for inner in statement.body]
+        return found if not classes else None
 
-    def _activations_of(self, info: FunctionInfo) -> list[Activation]:
-        """All walks of a function. Activations are only added, and taken away many at once; so their number tells
-        whether the index still holds."""
+    def _states(self, section: Section, outside: list[Outside], changed: list[Outside], change: Change) -> bool:
+        """Take other statements outside of all functions."""
         assert self._session is not None
-        if self._indexed != len(self._session.activations):
-            self._indexed = len(self._session.activations)
-            self._of_function = {}
-            for activation in self._activations():
-                self._of_function.setdefault(activation.info, []).append(activation)
-        return self._of_function.get(info, [])
+        module = self._session.module
+        assert module is not None
+        if any(
+            isinstance(s, ast.ImportFrom) and s.names[0].name == "*" for _, c in changed for s in statements_of([c])
+        ):
+            return False
+        section.outside = outside
+        bound = {name for owner, c in changed if owner is None for name in self._consequences.bound(c)}
+        everything = [one for other in self._sections.all for one in other.outside]
+        if bound:
+            before = {n: (module.imports.get(n), n in module.globals, n in module.annotations) for n in bound}
+            module.define_again(s for owner, s in everything if owner is None)
+            now = {n: (module.imports.get(n), n in module.globals, n in module.annotations) for n in bound}
+            change.names |= {n for n in bound if before[n] != now[n]}
+            change.globals |= bound
+        for cls in dict.fromkeys(owner for owner, _ in changed if owner is not None):
+            cls.define_again(s for owner, s in everything if owner is cls)
+            if not self._consequences.names_in_class(cls, [s for owner, s in changed if owner is cls], change):
+                return False
+        return True
 
 
-def _seen_by_callers(activation: Activation) -> tuple[Hashable, bool, bool]:
-    """What a walk gives to the walks that entered it."""
-    return (None if activation.value is None else activation.value.key, activation.breaks, activation.always_breaks)
+class _Told(NamedTuple):
+    """What others see of a function."""
+
+    head: str
+    """Its name and decorators, and whether it is a stub."""
+    signature: str
+    """Its parameters and annotations."""
 
 
-def _declared(session: Session, info: FunctionInfo) -> dict[tuple[FunctionInfo, str], Value]:
-    """What is known of the parameters of a function without any call."""
-    return {(info, p.arg): declared(session, info, p) for p in (*info.parameters, *info.node.args.kwonlyargs)}
+def _told(node: ast.AST) -> _Told:
+    assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    decorators = " ".join(ast.dump(decorator) for decorator in node.decorator_list)
+    head = f"{type(node).__name__} {node.name} {is_stub(node)} {decorators}"
+    return _Told(head, f"{ast.dump(node.args)} {ast.dump(node.returns) if node.returns is not None else ''}")
 
 
-def _common_prefix(a: str, b: str) -> int:
-    """Length of the longest common beginning, by halving: comparing slices is fast, comparing characters is not."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _givers(owner: ClassInfo, name: str) -> tuple[set[str], bool]:
+    """The methods that assign an attribute, and whether one registers it."""
+    return {method.name for method, _, _ in owner.assigned.get(name, ())}, name in owner.registered
+
+
+def _reaches_far(text: str, nodes: Iterable[ast.AST]) -> bool:
+    """Whether a section may do more than compute and give values to names and attributes."""
+    if says_what_is_traced(text):
+        return True
+    return says_global(text) and any(isinstance(inner, ast.Global) for node in nodes for inner in ast.walk(node))
+
+
+def _defines(owner: ClassInfo | None, statement: ast.stmt) -> bool:
+    """Whether a statement outside of all functions that are followed defines more of them."""
+    if owner is None and isinstance(statement, ast.ClassDef):
+        return False  # what its body holds is listed by itself
+    return any(isinstance(node, DEFINITIONS) for node in ast.walk(statement))
+
+
+def _head(node: ast.ClassDef) -> list[str]:
+    return [ast.dump(part) for part in (*node.bases, *node.keywords, *node.decorator_list)]
+
+
+def _differing(old: list[Outside], new: list[Outside]) -> tuple[list[Outside], list[Outside]]:
+    """What two lists of statements do not begin and end with alike."""
+    before, after = [[(owner, _text_of(s)) for owner, s in one] for one in (old, new)]
+    first = 0
+    while first < min(len(before), len(after)) and before[first] == after[first]:
+        first += 1
+    last = 0
+    while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
+        last += 1
+    return old[first : len(old) - last], new[first : len(new) - last]
+
+
+def _text_of(statement: ast.stmt) -> str:
+    return statement.name if isinstance(statement, ast.ClassDef) else ast.dump(statement)

@@ -75,7 +75,7 @@ def _global(session: Session, module: ModuleInfo, name: str) -> Value:
 def _global_variable(session: Session, module: ModuleInfo, name: str) -> Value:
     expressions = module.globals[name]
     value = join_all(session.reading.evaluate(module, e) for e in expressions[:4])
-    if isinstance(value, Const) and (len(expressions) > 1 or _is_rebound(module, name)):
+    if isinstance(value, Const) and (len(expressions) > 1 or name in module.rebound):
         return Static(value.type) if value.value is not None else UNKNOWN
     if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
         return (
@@ -94,13 +94,6 @@ def _from_outside(value: Value, name: str) -> Value:
             origin, value.rank, value.dtype, value.shape, likely=value.likely, graph_input=True, ndarray=value.ndarray
         )
     return value
-
-
-def _is_rebound(module: ModuleInfo, name: str) -> bool:
-    """Whether a function may assign the global `name`."""
-    return f"global {name}" in module.source.text or (
-        f", {name}" in module.source.text and "global " in module.source.text
-    )
 
 
 def resolve(session: Session, qualified: str) -> Value:

@@ -11,9 +11,10 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.attributes import instance_attribute
 from graphmend.analysis.binding import given, parameters
 from graphmend.analysis.decorators import MODULE_SCOPE
-from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, statements_of
+from graphmend.analysis.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo, statements_of
 from graphmend.analysis.entities import Function, Instance
 from graphmend.analysis.flow import Walker
 from graphmend.analysis.values import NONE, UNKNOWN, Const, Value
@@ -31,6 +32,12 @@ class Reading:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._readers: dict[FunctionInfo, dict[Hashable, Walker]] = {}
+        self.read_in: dict[FunctionInfo, set[Attribute]] = {}
+        """The attributes on which hangs what was read in a function."""
+        self.unplaced: set[Attribute] = set()
+        """Those on which something else hangs."""
+        self.noted = self.unplaced
+        """Where an attribute is noted that what is read now hangs on."""
 
     def forget(self, info: FunctionInfo) -> None:
         """Drop what was read from a function's text, which has changed."""
@@ -39,6 +46,14 @@ class Reading:
     def close(self) -> None:
         """Let go of everything that was read."""
         self._readers.clear()
+
+    def attribute(self, info: ClassInfo, name: str) -> Value | None:
+        """What an attribute is worth, for one who keeps nothing of it."""
+        outer, self.noted = self.noted, set()
+        try:
+            return instance_attribute(self._session, info, name)
+        finally:
+            self.noted = outer
 
     def evaluate(self, module: ModuleInfo, node: ast.expr) -> Value:
         """The value of an expression at a module's top level."""
@@ -49,16 +64,21 @@ class Reading:
             return UNKNOWN
         w = Walker(session, FunctionInfo(MODULE_SCOPE, module), {}, None, session.depth)
         w.silent = 1
-        with session.outside_region():
-            return self.read(w, node)
+        return self.read(w, node)
 
     def read(self, w: Walker, node: ast.expr) -> Value:
         """The value of an expression in a reader; what it calls is no part of the walk that asked."""
-        with self._session.aside():
+        outer, self.noted = self.noted, self._notes(w.info)
+        with self._session.outside_region(), self._session.aside():
             try:
                 return w.eval(node)
             except RecursionError:
                 return UNKNOWN
+            finally:
+                self.noted = outer
+
+    def _notes(self, info: FunctionInfo) -> set[Attribute]:
+        return self.unplaced if info.node is MODULE_SCOPE else self.read_in.setdefault(info, set())
 
     def evaluate_in(self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.expr) -> Value:
         """The value of an expression that stands in a function, whose locals are looked up when asked for; or at the

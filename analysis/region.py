@@ -12,7 +12,7 @@ from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, dotted
 from graphmend.analysis.entities import Class, Function, Instance, Object
 from graphmend.analysis.finding import Span
 from graphmend.analysis.mode import DEFAULT, FULLGRAPH, Mode
-from graphmend.analysis.switches import decorated_mode, program_mode, site_mode
+from graphmend.analysis.switches import FLAG_WORDS, decorated_mode, program_mode, site_mode
 from graphmend.analysis.trees import push_children, walk
 from graphmend.analysis.values import UNKNOWN, Container, Value
 
@@ -99,7 +99,7 @@ _TRAINERS = {"torch_compile": (False, None), "dynamo_backend": ("no", "NO", None
 def _compiled_by_trainer(module: ModuleInfo) -> ast.Call | None:
     """A call such as `TrainingArguments(torch_compile=True)` or `Accelerator(dynamo_backend="inductor")`."""
     text = module.source.text
-    if "torch_compile=" not in text and "dynamo_backend=" not in text:
+    if not any(f"{name}=" in text for name in _TRAINERS):
         return None
     assert module.source.tree is not None
     for node in walk(module.source.tree):
@@ -137,7 +137,14 @@ def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
 
 def may_compile(text: str) -> bool:
     """Whether a text may compile anything: a look at the words saves one through the whole syntax tree."""
+    if not any(word in text for word in ("compile", "optimize", "export")):
+        return False
     return any(_compiles(text, found.start()) for found in _WORDS.finditer(text))
+
+
+def says_what_is_traced(text: str) -> bool:
+    """Whether a part of a module may say what is compiled, and how."""
+    return may_compile(text) or any(word in text for word in (*FLAG_WORDS, *(f"{name}=" for name in _TRAINERS)))
 
 
 _WORDS = re.compile(r"(?:compile|optimize|export)\b")
@@ -229,18 +236,12 @@ def _compile_call(session: Session, module: ModuleInfo, node: ast.expr) -> ast.C
     return None
 
 
-def _functions(module: ModuleInfo) -> Iterator[FunctionInfo]:
-    yield from module.functions.values()
-    for cls in module.classes.values():
-        yield from cls.methods.values()
-
-
 def _sites(
     module: ModuleInfo,
 ) -> Iterator[tuple[FunctionInfo | None, ast.Call | ast.FunctionDef | ast.AsyncFunctionDef]]:
     """Every call that may compile something, and every decorated function, with the function that it stands in."""
     assert module.source.tree is not None
-    scopes: dict[ast.AST, FunctionInfo] = {f.node: f for f in _functions(module)}
+    scopes: dict[ast.AST, FunctionInfo] = {f.node: f for f in module.all_functions()}
     names = {"compile", "optimize", "export", *(n for n, q in module.imports.items() if q in COMPILE | EXPORT)}
     stack: list[tuple[ast.AST, FunctionInfo | None]] = [(module.source.tree, None)]
     while stack:

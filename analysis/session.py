@@ -17,7 +17,8 @@ from graphmend.analysis import elsewhere
 from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.binding import bind, made_here, parameters
-from graphmend.analysis.classes import is_module_class
+from graphmend.analysis.classes import is_module_class, mro
+from graphmend.analysis.contradiction import Parameter, rests_on
 from graphmend.analysis.decorators import DISABLED, OPAQUE, wrapped
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo
 from graphmend.analysis.entities import Class, Function, Instance
@@ -73,9 +74,13 @@ class Session:
         self.judging = Judging(rules, settings, self.torch, self._is_module)
         self.consulted: set[FunctionInfo] = set()
         """Functions whose results went into attributes and globals, which are evaluated once."""
-        self._variants: Counter[FunctionInfo] = Counter()
+        self.variants: Counter[FunctionInfo] = Counter()
         self.generalised = 0
         """How often constants did not count because a function had too many variants."""
+        self.follows = False
+        """Whether edits are followed: then what was walked may have been entered first by what is gone."""
+        self.mixed: set[Parameter] = set()
+        """Parameters whose declaration some call of a function rests on, but not the one that it was walked for."""
         self._stack: list[Activation] = []
         self._active: list[FunctionInfo] = []
         self._apart = False
@@ -127,19 +132,25 @@ class Session:
     @contextmanager
     def apart(self) -> Iterator[None]:
         """What follows begins anew, as if nothing had led to it."""
-        outer = self.depth, self._stack, self._active, self._variants, self.activations
-        self.depth, self._stack, self._active, self._variants, self.activations = 0, [], [], Counter(), {}
+        outer = self.depth, self._stack, self._active, self.variants, self.activations
+        self.depth, self._stack, self._active, self.variants, self.activations = 0, [], [], Counter(), {}
         self._apart = True
         try:
             yield
         finally:
-            self.depth, self._stack, self._active, self._variants, self.activations = outer
+            self.depth, self._stack, self._active, self.variants, self.activations = outer
             self._apart = False
+
+    def asked_for(self, info: ClassInfo, name: str) -> None:
+        """What is walked or read now hangs on an attribute."""
+        (self._stack[-1].reads if self._stack else self.reading.noted).add((info, name))
+        if info.is_inner:  # it goes with the walk that defines it; what it inherits is asked for but once
+            self.reading.unplaced.update((cls, name) for cls in mro(info, self)[1:])
 
     def close(self) -> None:
         """Let go of all walks."""
         self.reading.close()
-        for kept in (self.activations, self.roots, self._inner, self.known_parameters, self._decorated, self._variants):
+        for kept in (self.activations, self.roots, self._inner, self.known_parameters, self._decorated, self.variants):
             kept.clear()
         for known in (self.module_classes, self.outside, self.consulted):
             known.clear()
@@ -207,6 +218,7 @@ class Session:
         activation.verdicts.clear()
         activation.calls.clear()
         activation.asked.clear()
+        activation.reads.clear()
         activation.breaks = activation.always_breaks = False
         self.judging.mode = activation.mode
         self.within_region = activation.within_region
@@ -311,18 +323,22 @@ class Session:
     def _activated(self, info: FunctionInfo, env: Environment, w: Walker) -> Value:
         """The value of a walk with such arguments, made now or before."""
         mode = self.mode
-        if self._variants[info] >= _MOST_VARIANTS:
+        if self.variants[info] >= _MOST_VARIANTS:
             env = {name: _without_constants(value) for name, value in env.items()}
             self.generalised += 1
         key = (info, bool(w.silent), self.within_region, mode, tuple((k, v.key) for k, v in env.items()))
         activation = self.activations.get(key)
         known = activation is not None
         if activation is None:
-            self._variants[info] += 1
+            self.variants[info] += 1
             activation = Activation(info, env, None, w.silent, self.within_region, mode)
             self.activations[key] = activation
         if self._stack:
             self._stack[-1].entered(activation, bool(w.situation.conditional))
+        if known and self.follows:
+            for name, value in env.items():
+                if value is not activation.env[name]:
+                    self.mixed |= rests_on(value) ^ rests_on(activation.env[name])
         if not known:
             self._stack.append(activation)
             closures, self._closures = self._closures, Counter()

@@ -6,10 +6,10 @@ before; so a keystroke costs what its own function costs, however long the file 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from graphmend.analysis.activation import Activation, Reached, reached
-from graphmend.analysis.contradiction import Calls
+from graphmend.analysis.contradiction import Calls, Parameter
 from graphmend.analysis.definitions import FunctionInfo
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.region import Region
@@ -40,20 +40,24 @@ class Standing:
                 if path_of(where) == self._path:
                     self._speakers.setdefault(where, []).append(one)
 
+    def may_contradict(self, parameters: Iterable[Parameter]) -> bool:
+        """Whether calls pass something else than a tensor for one of these parameters."""
+        return any(map(self._calls.may_contradict, parameters))
+
     def walks_again(self, activation: Activation) -> None:
         """An activation is about to be walked again."""
         if activation not in self._before:
             self._before[activation] = list(activation.calls.items()), _spoken_of(activation)
 
-    def walked(self, info: FunctionInfo, roots: Roots) -> None:
-        """All that an edit of a function changes was walked again."""
+    def walked(self, infos: Iterable[FunctionInfo], roots: Roots) -> None:
+        """All that an edit of these functions changes was walked again."""
         for activation, (calls, homes) in self._before.items():
             if list(activation.calls.items()) != calls or _spoken_of(activation) != homes:
                 self.start(roots)
                 return
             for where in homes:
                 self._found.pop(where, None)
-        self._found.pop(home(info), None)
+        self.moved(map(home, infos))
         self._before.clear()
 
     def moved(self, homes: Iterable[Home]) -> None:
@@ -72,12 +76,15 @@ class Standing:
                         info = info.outer
                     yield where, info, said.verdict.node.lineno
 
-    def findings(self) -> tuple[Finding, ...]:
-        """The findings as they stand, in the order of the text."""
+    def findings(self, without: Container[Home] = ()) -> tuple[Finding, ...]:
+        """The findings as they stand, in the order of the text, but for those in some functions."""
+        everything: list[Found] = []
         for where in self._speakers:
-            if where not in self._found:
-                self._found[where] = found_in(self._said(where))
-        everything = [one for found in self._found.values() for one in found]
+            if where not in without:
+                found = self._found.get(where)
+                if found is None:
+                    found = self._found[where] = found_in(self._said(where))
+                everything += found
         return tuple(one.finding for one in sorted(everything, key=by_place))
 
     def _said(self, where: Home) -> Iterator[Said]:

@@ -14,14 +14,15 @@ _CONFIG = "torch._dynamo.config."
 _PATCH = _CONFIG + "patch"
 _ERROR = "torch._dynamo.error_on_graph_break"
 _STANCE = frozenset({"torch.compiler.set_stance", "torch._dynamo.set_stance"})
-_WORDS = (*_FLAGS, "set_stance")
+#: without one of these words, a text switches nothing
+FLAG_WORDS = (*_FLAGS, "set_stance")
 
 
 def program_mode(module: ModuleInfo, scope: FunctionInfo | None) -> Mode | None:
     """The mode in which a compile site traces, by what the program says at its top level and in the function around the
     site; None where it forces everything to run eagerly."""
     mode, eager = DEFAULT, False
-    if not any(word in module.source.text for word in _WORDS):
+    if not any(word in module.source.text for word in FLAG_WORDS):
         return mode
     for statement in _said(module, scope):
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):

@@ -21,6 +21,7 @@ from graphmend.server.moves import Move, move
 
 if TYPE_CHECKING:
     from graphmend.analysis.check import Result
+    from graphmend.analysis.edits import Edit
     from graphmend.analysis.incremental import Document as Incremental
     from graphmend.analysis.project import Project
     from graphmend.transforms.fix import Fix, TextEdit
@@ -88,6 +89,13 @@ class _Outcome(NamedTuple):
         return tuple(sorted((*fresh, *kept), key=lambda f: (f.span, f.code)))
 
 
+class _Followed(NamedTuple):
+    """The analysis that follows a document's edits, and up to which of its states it did."""
+
+    analysis: Incremental
+    stamp: int
+
+
 class Scope:
     """What findings depend on besides a document's own text: the settings, and the modules around it."""
 
@@ -115,7 +123,7 @@ class Analyses:
         self._scope = scope
         self._failed = failed
         self._check = check
-        self._incremental: dict[Document, Incremental] = {}
+        self._followed: dict[Document, _Followed] = {}
         self._lane = Lane("graphmend-analysis")
         self._epochs: Counter[Document] = Counter()
         self._latest: dict[Document, Analysis] = {}
@@ -233,7 +241,9 @@ class Analyses:
         analysis = Analysis(stamp, epoch)
         try:
             scope = self._scope(document)
-            outcome = await self._lane.run(lambda: self._fresh(document, text, scope))
+            known = self._followed.get(document)
+            since = None if known is None else (known.analysis, document.edit(known.stamp, stamp))
+            outcome = await self._lane.run(lambda: self._fresh(document, text, stamp, scope, since))
         except Exception as error:
             self._failed(document, error, text)
         else:
@@ -249,8 +259,16 @@ class Analyses:
         before = self._latest.get(document)
         return before.moved(document.moves(before.stamp, stamp), stamp, before.epoch).findings if before else ()
 
-    def _fresh(self, document: Document, text: str, scope: Scope) -> _Outcome | None:
-        """In the lane: the analysis of a text; None for one that is too long."""
+    def _fresh(
+        self,
+        document: Document,
+        text: str,
+        stamp: int,
+        scope: Scope,
+        since: tuple[Incremental, Edit | None] | None,
+    ) -> _Outcome | None:
+        """In the lane: the analysis of a text; None for one that is too long. `since` is what followed the document
+        until now, with the edit that it has not seen."""
         if len(text) > LONGEST:
             self._notice(document, f" has {len(text)} characters, more than {LONGEST}: it is not analysed")
             return None
@@ -262,10 +280,13 @@ class Analyses:
             findings = suppress.apply(result.source, result.findings, scope.settings)
             return _Outcome(findings, broken, None if broken else result)
         try:
-            update = self._incremental_of(document, scope).update(text)
+            following = self._following(document, scope)
+            edit = since[1] if since is not None and since[0] is following else None
+            update = following.update(text, edit)
         except Exception:
             self._let_go(document)  # what it knows may be half of an edit: the next text starts anew
             raise
+        self._followed[document] = _Followed(following, stamp)
         if update.notice is not None:
             self._notice(document, f", {update.notice}")
         findings = suppress.take_back(update.comments, document.path, update.findings, scope.settings)
@@ -277,26 +298,31 @@ class Analyses:
             self._noticed.add(document.path)
             log.warning("%s%s", document.path, says)
 
-    def _incremental_of(self, document: Document, scope: Scope) -> Incremental:
+    def _following(self, document: Document, scope: Scope) -> Incremental:
         """In the lane: the analysis that follows a document's edits."""
         from graphmend.analysis.incremental import Document as Incremental
 
-        known, project = self._incremental.get(document), scope.project
-        if known is None or known.settings != scope.settings or (project is not None and known.project is not project):
-            self._let_go(document)
-            known = Incremental(document.path, project, scope.settings)
-        self._incremental.pop(document, None)
-        self._incremental[document] = known  # the one that was used last is let go of last
-        while len(self._incremental) > _FOLLOWED:
-            self._let_go(next(iter(self._incremental)))
-        return known
+        followed, project = self._followed.pop(document, None), scope.project
+        if followed is not None:
+            known, stamp = followed
+            if known.settings == scope.settings and (project is None or known.project is project):
+                self._followed[document] = _Followed(known, stamp)  # the one that was used last is let go of last
+                return known
+            self._close(known)
+        while len(self._followed) >= _FOLLOWED:
+            self._let_go(next(iter(self._followed)))
+        return Incremental(document.path, project, scope.settings)
 
     def _let_go(self, document: Document) -> None:
         """Drop a document's syntax tree."""
-        known = self._incremental.pop(document, None)
-        if known is not None:
-            known.close()
-            known.project.forget(known.path)
+        followed = self._followed.pop(document, None)
+        if followed is not None:
+            self._close(followed.analysis)
+
+    @staticmethod
+    def _close(known: Incremental) -> None:
+        known.close()
+        known.project.forget(known.path)
 
     def _whole(self, text: str, path: str, scope: Scope) -> Result | None:
         """In the lane: the analysis of a whole text, with what mends ask of it."""

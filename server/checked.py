@@ -89,6 +89,8 @@ class History:
 
     def says(self, document: Document, finding: Finding) -> tuple[Verdict | None, str]:
         """The newest verdict; one that says more than "not reached" before one that does not."""
+        if not self._checks:
+            return None, ""
         answers = [checked.says(document, finding) for checked in self._checks]
         answers = [answer for answer in answers if answer[1]]
         telling = (answer for answer in answers if answer[0] is not None and answer[0].state != "not reached")

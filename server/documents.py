@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import reduce
 
+from graphmend.analysis.edits import Edit, difference
 from graphmend.analysis.finding import Span
 from graphmend.server.moves import Move
 from graphmend.server.text import Text
@@ -22,6 +24,7 @@ class Document:
         self.text = Text(text)
         self.stamp = 1
         self._moves: list[Move] = []
+        self._edits: list[Edit] = []
         self._forgotten = 1
 
     @property
@@ -44,17 +47,17 @@ class Document:
         self.text.replace(begin, end, new)
         new_end = self.text.position(begin + len(new))
         self._moves.append(Move(_from_one(first), _from_one(old_end), _from_one(new_end)))
+        self._edits.append(Edit(begin, end, len(new)))
         self.stamp += 1
         if len(self._moves) > _MOVES_KEPT:
             self._forgotten += len(self._moves) - _MOVES_KEPT // 2
             del self._moves[: -_MOVES_KEPT // 2]
+            del self._edits[: -_MOVES_KEPT // 2]
 
     def replace_all(self, text: str) -> None:
         """A whole new text, taken as the edit between what it begins and ends with as before."""
-        old = self.text.text
-        begin = _common(len(old), len(text), lambda n: old[:n] == text[:n])
-        end = _common(len(old) - begin, len(text) - begin, lambda n: old[len(old) - n :] == text[len(text) - n :])
-        self.replace(begin, len(old) - end, text[begin : len(text) - end])
+        edit = difference(self.text.text, text)
+        self.replace(edit.begin, edit.end, text[edit.begin : edit.begin + edit.length])
 
     def moves(self, since: int, until: int | None = None) -> list[Move] | None:
         """The edits between two stamps, in order; None where they are no longer known."""
@@ -62,18 +65,16 @@ class Document:
             return None
         return self._moves[since - self._forgotten : None if until is None else until - self._forgotten]
 
+    def edit(self, since: int, until: int) -> Edit | None:
+        """The edits between two stamps as one; None where they are no longer known."""
+        if since < self._forgotten:
+            return None
+        edits = self._edits[since - self._forgotten : until - self._forgotten]
+        return reduce(Edit.then, edits) if edits else Edit(0, 0, 0)
+
 
 def _from_one(position: tuple[int, int]) -> tuple[int, int]:
     return position[0] + 1, position[1]
-
-
-def _common(a: int, b: int, equal: Callable[[int], bool]) -> int:
-    """The greatest length up to both at which two texts are equal; halving compares in C, not in Python."""
-    low, high = 0, min(a, b)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if equal(middle) else (low, middle - 1)
-    return low
 
 
 class Documents:

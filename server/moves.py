@@ -19,18 +19,21 @@ class Move(NamedTuple):
 
 
 def move(span: Span, moves: Iterable[Move]) -> Span | None:
-    """The span after the edits; None where one of them replaced its begin or its end."""
-    begin, end = (span.line, span.column), (span.end_line, span.end_column)
+    """The span after the edits, itself where it stands as it stood; None where one of them replaced its begin or its
+    end."""
+    before = begin, end = (span.line, span.column), (span.end_line, span.end_column)
     for edit in moves:
         if edit.begin >= end and not (edit.begin == end == begin):
             continue
         if edit.old_end <= begin:
+            if edit.old_end[0] < begin[0] and edit.old_end[0] == edit.new_end[0]:
+                continue
             begin, end = _behind(begin, edit), _behind(end, edit)
         elif begin <= edit.begin and edit.old_end <= end and (begin, end) != (edit.begin, edit.old_end):
             end = _behind(end, edit)  # an edit inside: the span grows or shrinks around it
         else:
             return None
-    return Span(*begin, *end)
+    return span if (begin, end) == before else Span(*begin, *end)
 
 
 def touched(span: Span, moves: Iterable[Move]) -> bool:
