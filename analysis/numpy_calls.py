@@ -27,7 +27,7 @@ _FLOATING = frozenset(
 #: elementwise, with a result of the kind that they are given
 _ELEMENTWISE = frozenset(
     "abs absolute fabs negative square sign add subtract multiply power floor_divide mod remainder maximum minimum "
-    "fmax fmin clip ceil floor round around rint trunc fix".split()
+    "fmax fmin clip ceil floor round around rint trunc fix gcd lcm".split()
 )
 _REDUCTIONS = frozenset(
     "prod sum max min amax amin mean median average std var ptp argmax argmin any all count_nonzero product".split()
@@ -64,14 +64,14 @@ def _of_numbers(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value
     """What a function makes of plain numbers, or of a sequence of them; STATIC where that is not known."""
     if name in _REDUCTIONS and args and not keywords and len(args) == 1 and _is_sequence(args[0]):
         return _number("int" if name in ("argmax", "argmin", "count_nonzero") else None, node, reduced=True)
-    kinds = {a.type if isinstance(a, Static) and not _is_none(a) else None for a in args}
-    if not kinds or keywords or not kinds <= {"int", "float"}:
+    if not args or keywords or not all(isinstance(a, Static) and not _is_none(a) for a in args):
         return STATIC
-    if name in _FLOATING:
+    kinds = {a.type for a in args if isinstance(a, Static)}
+    if not kinds <= {"int", "float", None} or not (name in _FLOATING or name in _ELEMENTWISE):
+        return STATIC
+    if name in _FLOATING or "float" in kinds:
         return _number("float", node)
-    if name in _ELEMENTWISE:
-        return _number("float" if "float" in kinds else "int", node)
-    return STATIC
+    return _number(None if None in kinds else "int", node)  # what a configuration holds is a number all the same
 
 
 def _number(kind: str | None, node: ast.AST, reduced: bool = False) -> Tensor:

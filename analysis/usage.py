@@ -76,7 +76,7 @@ def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
                 for side in (node.left, node.right):
                     if isinstance(side, ast.Name):
                         found.setdefault(side.id, ast.unparse(node))
-        elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.BinOp, ast.UnaryOp)):
+        elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             computed.append(node)
     for statement in computed:
         operands = {n.id for n in walk(statement.value) if isinstance(n, ast.Name)}

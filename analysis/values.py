@@ -402,8 +402,8 @@ def as_input(value: Value, always: bool = True) -> Value:
 
 
 def is_known_number(tensor: Tensor) -> bool:
-    """Whether Dynamo knows the value of a 0-d NumPy float, which int() and float() then read (torch 2.13)."""
-    return tensor.ndarray and tensor.constant and dtype_kind(tensor.dtype) == "float"
+    """Whether Dynamo may know the value of a 0-d NumPy float, which int() and float() then read (torch 2.13)."""
+    return tensor.ndarray and tensor.constant and dtype_kind(tensor.dtype) in ("float", None)
 
 
 def without_none(value: Value) -> Value:

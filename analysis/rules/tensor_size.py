@@ -10,24 +10,26 @@ from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import Container, Value, tensor_in
 
-#: where a tensor that the graph computes stands for a size; one that comes from outside is read by a guard (torch 2.13)
-_SIZES: dict[str, int] = {
-    "torch.arange": 0, "torch.zeros": 0, "torch.ones": 0, "torch.empty": 0, "torch.rand": 0, "torch.randn": 0,
-    "torch.linspace": 2, "torch.randperm": 0, "torch.eye": 0, "torch.range": 0, "torch.split": 1,
-    "torch.Tensor.split": 0, "torch.narrow": 2, "torch.Tensor.narrow": 1, "torch.nn.functional.pad": 1,
-    "torch.Tensor.view": 0, "torch.Tensor.reshape": 0, "torch.Tensor.expand": 0, "torch.Tensor.repeat": 0,
-    "torch.topk": 1, "torch.Tensor.topk": 0, "torch.Tensor.new_zeros": 0, "torch.Tensor.new_ones": 0,
-    "torch.Tensor.chunk": 0,
-}  # fmt: skip
+#: what hands its numbers to operators without a look, though it is written in Python
+_FUNCTIONAL = frozenset({
+    "torch.nn.functional.pad", "torch.nn.functional.interpolate", "torch.nn.functional.one_hot",
+    "torch.nn.functional.unfold", "torch.nn.functional.fold",
+})  # fmt: skip
+#: their bounds take numbers of any kind, which the signatures of others say of what may be a tensor too
+_RANGES = frozenset({"torch.arange", "torch.range"})
+#: a parameter of that name takes a sequence of tensors
+_SEQUENCES = frozenset({"tensors", "operands", "matrices"})
 
 
 class TensorSize(Rule):
     """
     What it does:
-        Finds tensors that stand for a size: slice bounds, `arange(n)`, `zeros(n)`, `split(sizes)`, `pad`, `view`.
+        Finds tensors that stand for a size, or for another number that an operator takes: slice bounds, `arange(n)`,
+        `zeros(n)`, `split(sizes)`, `pad`, `view`, `roll(x, n)`, `topk(n)`.
 
     Why it breaks:
-        The shape of the result depends on a value that does not exist while TorchDynamo traces.
+        The operator needs a number that does not exist while TorchDynamo traces. One that comes into the graph from
+        outside is read by a guard (torch 2.13).
 
     Example:
         y = x[:lengths.max()]
@@ -59,6 +61,18 @@ def f(x, n):
 def example_inputs():
     return [(torch.ones(4), torch.tensor(3))]
 """,
+        """
+import torch
+
+@torch.compile
+def f(x):
+    top = x.max()
+    y = torch.stack([top, x.min()]) + torch.full((2,), top) + torch.add(top, top) + torch.linspace(0, top, 2)
+    return y.clamp(max=top).masked_fill(y > top, top) + torch.roll(x, x.shape[0] - 1)[:2]
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
     )
     invalid: ClassVar = (
         """
@@ -82,10 +96,23 @@ def f(x):
 def example_inputs():
     return [(torch.tensor([1, 2]),)]
 """,
+        """
+import torch
+
+@torch.compile
+def f(x):
+    n = x.max()
+    return torch.full((2, n), 0.5), torch.ones(4).roll(n), torch.ones(4).topk(k=n)
+
+def example_inputs():
+    return [(torch.tensor([1, 2]),)]
+""",
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
-        return callee in _SIZES
+        if callee.startswith("torch.nn."):
+            return callee in _FUNCTIONAL
+        return callee.startswith("torch.") and (callee in _RANGES or any(o.no_tensors for o in torch.overloads(callee)))
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if context.mode.scalars:
@@ -93,14 +120,21 @@ def example_inputs():
         if isinstance(event, Subscript):
             return _bounds(event)
         assert isinstance(event, Call)
-        for value in (
-            *event.arguments[_SIZES[event.callee] :],
-            *(v for k, v in event.keywords.items() if k in ("size", "end", "pad")),
-        ):
+        given: list[tuple[int | str, Value]] = [*enumerate(event.arguments), *event.keywords.items()]
+        for place, value in given:
             why = _computed(value)
-            if why is not None:
+            if why is not None and (event.callee in _RANGES or _wants_number(event, place, context.torch)):
                 return Break("GB0033", *why)
         return None
+
+
+def _wants_number(event: Call, place: int | str, torch: TorchFacts) -> bool:
+    """Whether a call takes no tensor at one place, in any of the ways that it may be meant."""
+    count, names = len(event.arguments), frozenset(event.keywords)
+    ways = [o for o in torch.overloads(event.callee) if o.accepts(count, names, {place: False})]
+    if any(o.parameter(place) in _SEQUENCES for o in ways):
+        return False
+    return bool(ways) and not any(o.accepts(count, names, {place: True}) for o in torch.overloads(event.callee))
 
 
 def _computed(value: Value) -> tuple[Origin | None, bool] | None:

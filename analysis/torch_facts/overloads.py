@@ -71,7 +71,7 @@ class Overload(NamedTuple):
         if not self._knows(keywords) or not self.required <= given:
             return False
         for argument, is_tensor in tensors.items():
-            name = self._parameter(argument)
+            name = self.parameter(argument)
             if name in self.no_tensors if is_tensor else name in self.tensors_only:
                 return False
         return True
@@ -79,7 +79,8 @@ class Overload(NamedTuple):
     def _knows(self, keywords: frozenset[str]) -> bool:
         return self.varkw or keywords <= {*self.positional, *self.keyword_only}
 
-    def _parameter(self, argument: int | str) -> str | None:
+    def parameter(self, argument: int | str) -> str | None:
+        """The name of the parameter that an argument, by position or keyword, fills."""
         if isinstance(argument, str):
             return argument
         return self.positional[argument] if argument < len(self.positional) else self.varargs
