@@ -35,8 +35,9 @@ class Result:
     _again: tuple[Project, Settings, ModuleInfo] | None = field(default=None, repr=False)
     _recording: Recording | None = field(default=None, repr=False)
 
-    def facts(self, finding: Finding) -> FunctionFacts:
-        """What the walk knows about the function that `finding`, of this file or of `elsewhere`, stands in.
+    def facts(self, finding: Finding) -> FunctionFacts | None:
+        """What the walk knows about the function that `finding`, of this file or of `elsewhere`, stands in; None for
+        what stands in a lambda at a module's top level.
 
         The first call walks the module's roots once more, with a record of every function that has a finding.
         """
@@ -53,7 +54,7 @@ class Result:
         node, info = place
         definition = _definition(info)
         if definition is None:
-            raise LookupError(f"{finding.code} stands in no definition")
+            return None
         version = load(settings.torch_version).minor
         return self._recording.facts(info.module.source, definition, node, dict(info.module.imports), version)
 

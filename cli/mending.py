@@ -52,7 +52,7 @@ def _next(
     for finding in findings:
         facts = result.facts(finding)
         fix = next((answer for answer in mend(finding, facts) if _permitted(answer, unsafe)), None)
-        if not isinstance(fix, Fix):
+        if not isinstance(fix, Fix) or facts is None:
             continue
         mark = (finding.key, fix.rewrite, ast.dump(facts.statement))
         if mark in tried:

@@ -75,12 +75,14 @@ class Mended:
         return len(made)
 
 
-def mend(finding: Finding, facts: FunctionFacts) -> list[Fix | Refusal]:
-    """Every mend of a finding, best first, then every refusal.
+def mend(finding: Finding, facts: FunctionFacts | None) -> list[Fix | Refusal]:
+    """Every mend of a finding, best first, then every refusal. `facts` are those of its function, if it is in one.
 
     A mend that keeps all output comes before one that silences it, and where both keep it the safe one first:
     that is the order of the catalogue, made stable by what each rewrite can prove here.
     """
+    if facts is None:
+        return [Refusal("", "it stands in no function's body, which a mend would rewrite")]
     answers = [rewrite(finding, facts) for rewrite in rewrites_for(finding)]
     fixes = [_as_certain_as(finding, a) for a in answers if isinstance(a, Fix)]
     refusals = [a for a in answers if isinstance(a, Refusal)]
@@ -153,9 +155,9 @@ class _Permitted:
         self._unsafe, self._prefer_runtime = unsafe, prefer_runtime
         self._tried: set[tuple[str, str, str, str]] = set()
 
-    def first(self, finding: Finding, facts: FunctionFacts) -> tuple[Fix | None, str]:
+    def first(self, finding: Finding, facts: FunctionFacts | None) -> tuple[Fix | None, str]:
         fix, reason = _first(finding, facts, self._unsafe, self._prefer_runtime)
-        if fix is not None and self._mark(finding, fix, facts) in self._tried:
+        if fix is not None and facts is not None and self._mark(finding, fix, facts) in self._tried:
             return None, f"`{fix.rewrite}` was applied and did not remove the break"
         return fix, reason
 
@@ -179,7 +181,7 @@ class _Round:
         for finding in findings:
             facts = found.facts(finding)
             fix, reason = permitted.first(finding, facts)
-            if fix is None:
+            if fix is None or facts is None:
                 self.left.append((finding, reason))
                 continue
             if any(fix == one.fix for one in self.chosen):  # one for several findings; some of them may live on in it
@@ -206,7 +208,7 @@ class _Round:
         return after
 
 
-def _first(finding: Finding, facts: FunctionFacts, unsafe: bool, prefer_runtime: bool) -> tuple[Fix | None, str]:
+def _first(finding: Finding, facts: FunctionFacts | None, unsafe: bool, prefer_runtime: bool) -> tuple[Fix | None, str]:
     """The first mend that may be applied, or why there is none."""
     reason, shown = "no rewrite is known for this break", False
     for answer in mend(finding, facts):

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from graphmend.analysis.check import check
+from graphmend.analysis.source import Source
 from graphmend.transforms import document
 from graphmend.transforms.catalogue import CATALOGUE
+from graphmend.transforms.fix import Refusal
+from graphmend.transforms.mend import mend, mend_all
 
 torch = pytest.importorskip("torch")
 
@@ -48,3 +52,14 @@ def test_torch_names_exist() -> None:
     ):
         assert not [n for n in names if not any(hasattr(p, n) for p in places)]
     assert not [n for n in known.LAYERS if not hasattr(torch.nn, n.rpartition(".")[2])]
+
+
+def test_what_stands_in_no_function_has_no_mend() -> None:
+    text = "import torch\ntable = [lambda x: x if x.any() else -x]\n@torch.compile\ndef f(x):\n    return table[0](x)\n"
+    result = check(Source(text))
+    (finding,) = result.findings
+    assert finding.span.line == 2
+    assert all(isinstance(answer, Refusal) for answer in mend(finding, result.facts(finding)))
+    mended = mend_all(Source(text), unsafe=True)
+    assert mended.source.text == text
+    assert len(mended.left) == 1
