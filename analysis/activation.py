@@ -54,6 +54,7 @@ class Activation:
     __slots__ = (
         "always_breaks",
         "asked",
+        "assumed",
         "breaks",
         "calls",
         "closure",
@@ -61,6 +62,7 @@ class Activation:
         "info",
         "mode",
         "reads",
+        "relies_on",
         "silent",
         "value",
         "verdicts",
@@ -84,6 +86,10 @@ class Activation:
         self.mode = mode
         self.value: Value | None = None
         """The result; None while the walk is under way."""
+        self.assumed: Value | None = None
+        """What a call of itself gives it while the walk is under way; None where it made no such call."""
+        self.relies_on: Activation | None = None
+        """The outermost walk under way that this one relies on: on what that one was assumed to give."""
         self.verdicts: dict[tuple[str, int, int, str], Verdict] = {}
         self.asked: dict[Origin | None, ast.AST] = {}
         """Values that cost the frame wherever it is entered, and where they did so first."""
@@ -95,6 +101,14 @@ class Activation:
         """The activations that this one entered, and whether it did so on every run."""
         self.reads: set[Attribute] = set()
         """The attributes that it asked for."""
+
+    def clear(self) -> None:
+        """Forget what a walk gave, for the next one."""
+        self.verdicts.clear()
+        self.calls.clear()
+        self.asked.clear()
+        self.reads.clear()
+        self.breaks = self.always_breaks = False
 
     def add(self, place: tuple[str, int, int, str], verdict: Verdict) -> None:
         """Keep a verdict; a surer one replaces one for the same place."""
@@ -134,12 +148,15 @@ def reached(roots: Iterable[tuple[Activation, Region]]) -> list[Reached]:
 
     One that two roots reach belongs to the first; that a later one reaches it on every run is told by a second entry.
     A function that a compile site leads to is known by the calls there: as a root that is only assumed it adds nothing.
+    A module that calls one which is compiled by itself is not assumed to be compiled as a whole.
     """
     found: list[Reached] = []
     seen: dict[Activation, bool] = {}
     compiled: set[FunctionInfo] = set()
+    roots = list(roots)
+    parts = {root.info for root, region in roots if region.kind == "compiled" and root.info.name == "forward"}
     for root, region in roots:
-        if region.kind == "assumed" and root.info in compiled:
+        if region.kind == "assumed" and (root.info in compiled or _enters(root, parts)):
             continue
         stack = [(root, True)]
         while stack:
@@ -154,3 +171,17 @@ def reached(roots: Iterable[tuple[Activation, Region]]) -> list[Reached]:
             for called, on_every_run in activation.calls.items():
                 stack.append((called, always and on_every_run))
     return found
+
+
+def _enters(root: Activation, parts: set[FunctionInfo]) -> bool:
+    """Whether tracing a root gets to one of these functions."""
+    seen = {root} if parts else set()
+    stack = list(seen)
+    while stack:
+        for called in stack.pop().calls:
+            if called.info in parts:
+                return True
+            if called not in seen:
+                seen.add(called)
+                stack.append(called)
+    return False

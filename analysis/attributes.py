@@ -57,6 +57,12 @@ def instance_attribute(session: Session, info: ClassInfo, name: str) -> Value | 
     return value
 
 
+def member_names(session: Session, info: ClassInfo) -> list[str]:
+    """The names of all methods and attributes that the classes in reach mention."""
+    chain = mro(info, session)
+    return list(dict.fromkeys(n for c in chain for n in (*c.methods, *c.registered, *c.assigned, *c.names)))
+
+
 def _own_attribute(session: Session, info: ClassInfo, cls: ClassInfo, name: str) -> Value | None:
     if name in cls.registered:
         return _registered(session, cls, name)
@@ -170,7 +176,7 @@ def attribute(w: Walker, value: Value, name: str, node: ast.AST) -> Value:
     if isinstance(value, Container):
         if value.fields is not None and name in value.fields and value.kind != "dict":
             return value.fields[name]
-        return Method(value, name)
+        return _record_member(w, value, name, node) if value.of_class is not None else Method(value, name)
     if isinstance(value, Object):
         return _object_member(value, name, node)
     if isinstance(value, Class):
@@ -234,20 +240,39 @@ def _tensor_attribute(w: Walker, value: Tensor, name: str, node: ast.AST) -> Val
     return _RETURN_KINDS.get(known.kind, STATIC if known.kind == "?" else UNKNOWN)
 
 
+#: methods of records, a model's outputs mostly, that need no reading
+_RECORD_METHODS = frozenset("to_tuple keys values items get pop update copy _replace _asdict".split())
+
+
+def _record_member(w: Walker, value: Container, name: str, node: ast.AST) -> Value:
+    """What the class of a dataclass or named tuple has besides its fields."""
+    assert value.of_class is not None
+    method = find_method(w.session, value.of_class, name) if name not in _RECORD_METHODS else None
+    if method is None:
+        return Method(value, name)
+    if method.is_property:
+        return w.session.enter(Function(method, bound=value), (), {}, w, node)
+    return _bound(w.session, method, value, value.of_class)
+
+
 def _instance_member(w: Walker, value: Instance, name: str, node: ast.AST) -> Value:
     session = w.session
     info = value.info
     if name == "training":
         return Static("bool")
+    if value.given and (given := _given(session, value, name)) is not None:
+        return given
     method = find_method(session, info, name)
     own = instance_attribute(session, info, name)
     assigners = {a[0].name for c in mro(info, session) for a in c.assigned.get(name, ())} if method is not None else ()
     if method is not None and (own is None or not assigners):
         if method.is_property:
             return session.enter(Function(method, bound=value), (), {}, w, node)
-        return _bound(session, method, value)
+        return _bound(session, method, value, info)
     if method is not None and own is not None and "__init__" not in assigners and not method.is_property:
-        return join(_bound(session, method, value), own)  # whether what assigns over the method has run is not known
+        return join(
+            _bound(session, method, value, info), own
+        )  # whether what assigns over the method has run is not known
     if own is not None:
         return own
     if name == "__class__":
@@ -259,11 +284,23 @@ def _instance_member(w: Walker, value: Instance, name: str, node: ast.AST) -> Va
     return UNKNOWN
 
 
-def _bound(session: Session, method: FunctionInfo, receiver: Instance) -> Value:
-    """A method as its instance has it."""
+def _bound(session: Session, method: FunctionInfo, receiver: Value, info: ClassInfo) -> Value:
+    """A method as an instance of the class has it."""
     if method.is_static:
         return Function(method)
-    return session.decorated(method, bound=Class(receiver.info) if method.is_classmethod else receiver)
+    return session.decorated(method, bound=Class(info) if method.is_classmethod else receiver)
+
+
+def _given(session: Session, value: Instance, name: str) -> Value | None:
+    """An attribute that nothing but `__init__` sets, to one of its arguments."""
+    assert value.given is not None
+    session.asked_for(value.info, name)
+    assigned = [a for cls in mro(value.info, session) for a in cls.assigned.get(name, ())]
+    if len(assigned) != 1:
+        return None
+    ((method, _, expression),) = assigned
+    is_argument = method.name == "__init__" and isinstance(expression, ast.Name)
+    return value.given.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
 
 
 def _class_member(w: Walker, value: Class, name: str) -> Value:

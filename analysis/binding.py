@@ -12,7 +12,20 @@ from graphmend.analysis.entities import Class, Function, Instance, Object
 from graphmend.analysis.environment import Environment
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.usage import inferred
-from graphmend.analysis.values import NONE, UNKNOWN, Const, Container, Static, Tensor, Value, join, join_all
+from graphmend.analysis.values import (
+    ABSENT,
+    NONE,
+    UNKNOWN,
+    Choice,
+    Const,
+    Container,
+    Static,
+    Tensor,
+    Value,
+    join,
+    join_all,
+    present,
+)
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
@@ -87,11 +100,15 @@ def bind(session: Session, function: Function, args: tuple[Value, ...], keywords
         env[parameter.arg] = _passed(value, parameter.arg, info)
     extra: dict[str, Value] = {}
     names = {p.arg for p in (*info.parameters, *arguments.kwonlyargs)}
+    left_out: list[str] = []
     for name, value in keywords.items():
-        if name in names:
-            env[name] = _passed(value, name, info)
-        else:
+        if name not in names:
             extra[name] = value
+            continue
+        if isinstance(value, Choice) and ABSENT in value.options:
+            left_out.append(name)
+            value = present(value)
+        env[name] = _passed(value, name, info)
     for parameter in (*info.parameters, *arguments.kwonlyargs):
         name = parameter.arg
         if name not in env:
@@ -103,6 +120,9 @@ def bind(session: Session, function: Function, args: tuple[Value, ...], keywords
             )
         elif env[name] is UNKNOWN:
             env[name] = declared(session, info, parameter)
+    for name in left_out:  # by some callers' paths
+        if (default := info.defaults.get(name)) is not None:
+            env[name] = join(env[name], session.reading.evaluate(info.module, default))
     if arguments.vararg is not None:
         env[arguments.vararg.arg] = Container("tuple", args[len(info.parameters) :])
     if arguments.kwarg is not None:
@@ -174,7 +194,8 @@ def example(value: Value, name: str) -> Value:
         return value if value.value is None else Static(value.type)
     if isinstance(value, Container):
         items = None if value.items is None else tuple(example(v, name) for v in value.items)
-        return Container(value.kind, items, None if value.of is None else example(value.of, name), value.fields)
+        of = None if value.of is None else example(value.of, name)
+        return Container(value.kind, items, of, value.fields, value.of_class)
     if isinstance(value, Instance):
         return Instance(value.info)
     if isinstance(value, Object):

@@ -7,10 +7,10 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from graphmend.analysis import python_calls, tensor_ops
+from graphmend.analysis import functional, protocols, python_calls, tensor_ops
 from graphmend.analysis.attributes import Method, Super
+from graphmend.analysis.binding import bind
 from graphmend.analysis.classes import MODULE_ROOTS, find_method, is_module_class, outside_bases, record_fields
-from graphmend.analysis.elements import element_of
 from graphmend.analysis.entities import Class, Function, Instance, Native, Object, Ref
 from graphmend.analysis.events import Call, With
 from graphmend.analysis.numpy_calls import numpy_call
@@ -58,7 +58,7 @@ _STOPS_GRADIENTS = frozenset(
 #: functions that call their first argument with the others
 _CALLS_ITS_ARGUMENT = frozenset({"torch.utils.checkpoint.checkpoint"})
 _CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
-_MAPS_TREE = frozenset({"torch.utils._pytree.tree_map", "torch.utils._pytree.tree_map_only", "functools.reduce"})
+_MAPS_TREE = frozenset({"torch.utils._pytree.tree_map", "torch.utils._pytree.tree_map_only"})
 
 
 def call(w: Walker, node: ast.Call) -> Value:
@@ -133,15 +133,20 @@ def _instance(w: Walker, callee: Instance, args: Arguments, keywords: Keywords, 
     return external(w, f"{base}.forward", callee, args, keywords, node) if base is not None else UNKNOWN
 
 
+#: a record that is a dict, too, is a library's output of models: its `__post_init__` only fills the dict
+_DICTS = frozenset({"collections.OrderedDict", "builtins.dict"})
+
+
 def _construct(w: Walker, callee: Class, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     session, info = w.session, callee.info
     fields = record_fields(session, info)
     if fields is not None:
         given = dict(zip(fields, args, strict=False)) | {k: v for k, v in keywords.items() if k in fields}
-        rest = {
-            k: NONE if k in _defaulted(info) and _is_none(info, k) else v for k, v in fields.items() if k not in given
-        }
-        return record(session, info, {**fields, **rest, **given})
+        rest = {k: NONE if _is_none(info, k) else v for k, v in fields.items() if k not in given}
+        made = record(session, info, {**fields, **rest, **given})
+        if session.within_region and not _DICTS.intersection(outside_bases(session, info)):
+            protocols.asked(w, made, ("__post_init__",), (), node)
+        return made
     for base in outside_bases(session, info):
         if base.startswith("enum."):
             return STATIC
@@ -150,26 +155,24 @@ def _construct(w: Walker, callee: Class, args: Arguments, keywords: Keywords, no
     if session.within_region and not is_module_class(session, info):
         init = find_method(session, info, "__init__")
         instance = Instance(info, made_inside=True)
-        if init is not None:
-            session.enter(Function(init, bound=instance), args, keywords, w, node)
-        return instance
+        if init is None:
+            return instance
+        session.enter(Function(init, bound=instance), args, keywords, w, node)
+        given = bind(session, Function(init, bound=instance), args, keywords)
+        return Instance(info, True, {name: v for name, v in given.items() if tensor_in(v) is not None})
     return Instance(info, made_inside=session.within_region)
 
 
 def record(session: Session, info: ClassInfo, fields: Mapping[str, Value]) -> Container:
     """An instance of a dataclass or named tuple; the latter unpacks into its fields."""
     is_tuple = "typing.NamedTuple" in outside_bases(session, info)
-    return Container("record", tuple(fields.values()) if is_tuple else None, fields=fields)
+    return Container("record", tuple(fields.values()) if is_tuple else None, None, fields, info)
 
 
-def _defaulted(info: object) -> frozenset[str]:
-    names = getattr(info, "names", {})
-    return frozenset(names)
-
-
-def _is_none(info: object, name: str) -> bool:
-    default = getattr(info, "names", {}).get(name)
-    return isinstance(default, ast.Constant) and default.value is None
+def _is_none(info: ClassInfo, name: str) -> bool:
+    """Whether a field is None by default, and no method such as `__post_init__` sets it."""
+    default = info.names.get(name)
+    return isinstance(default, ast.Constant) and default.value is None and name not in info.assigned
 
 
 def _method(w: Walker, callee: Method, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -198,18 +201,21 @@ def external(w: Walker, name: str, receiver: Value | None, args: Arguments, keyw
         return tensor_ops.result(None, node, "returns a Tensor, as the configuration says")
     if name in session.settings.static:
         return STATIC
-    if "key" in keywords and name in ("builtins.sorted", "builtins.max", "builtins.min") and args:
-        element = element_of(w, args[0], node) if len(args) == 1 else args[0]
-        keywords = {**keywords, "key()": apply(w, keywords["key"], (element,), {}, node)}
+    takes_function = name in functional.KNOWN
+    if takes_function and (answer := functional.answers(w, name, args, keywords, node)) is not None:
+        keywords = {**keywords, "key()": answer}
     if not w.silent and isinstance(node, ast.expr) and session.listens(name):
         w.emit(Call, node, name, receiver, args, keywords)
     if name in _CALLS_ITS_ARGUMENT and args:
         passed = {k: v for k, v in keywords.items() if k not in _CHECKPOINT_OPTIONS}
         return apply(w, args[0], args[1:], passed, node)
     if name in _MAPS_TREE and len(args) >= 2:
-        return Container("tree", of=apply(w, args[0], (element_of(w, args[1], node),), {}, node))
-    if name in ("torch.vmap", "torch.func.vmap") and args:
+        function, tree = args[1:3] if name.endswith("_only") and len(args) > 2 else args[:2]
+        return functional.mapped_tree(w, function, tree, node)
+    if name in ("torch.vmap", "torch.func.vmap", "torch.compile") and args:
         return args[0]
+    if takes_function and (value := functional.function(w, name, args, keywords, node)) is not None:
+        return value
     root = name.partition(".")[0]
     if root == "torch":
         return _torch(w, name, receiver, args, keywords, node)
@@ -358,6 +364,8 @@ def enter_context(w: Walker, node: ast.expr) -> tuple[Value, bool, bool]:
     bound: Value = UNKNOWN
     if isinstance(value, Container) and value.kind == "generator":
         bound = value.element
+    elif isinstance(value, Instance) and (entered := protocols.asked(w, value, ("__enter__",), (), node)) is not None:
+        bound = entered
     elif isinstance(value, (Instance, Object, Tensor)):
         bound = value
     stops = name in _STOPS_GRADIENTS

@@ -9,6 +9,7 @@ from graphmend.analysis.definitions import dotted
 from graphmend.analysis.entities import Class, Function, Instance, Ref
 from graphmend.analysis.environment import Environment, merge
 from graphmend.analysis.events import Branch, BranchKind
+from graphmend.analysis.protocols import by_builtin
 from graphmend.analysis.usage import is_flag
 from graphmend.analysis.values import (
     NONE,
@@ -58,6 +59,8 @@ def condition(w: Walker, test: ast.expr, kind: BranchKind, message: Value | None
         if outcome is not None:
             return outcome
     value = w.eval(test)
+    if value.of_class is not None:
+        value = by_builtin(w, "bool", value, test) or value
     if (
         isinstance(test, ast.Name)
         and isinstance(value, Choice)
@@ -176,7 +179,7 @@ def _isinstance(w: Walker, test: ast.Call) -> Outcome | None:
     others: list[Value] = []
     open_question = False
     for option in options(value):
-        verdict = _fits(option, classes)
+        verdict = is_one_of(option, classes)
         open_question |= verdict is None
         if verdict is not False:
             fits.append(option)
@@ -196,7 +199,7 @@ def _isinstance(w: Walker, test: ast.Call) -> Outcome | None:
     return (None if fits and others else bool(fits)), yes, no
 
 
-def _fits(value: Value, classes: list[Value]) -> bool | None:
+def is_one_of(value: Value, classes: list[Value]) -> bool | None:
     """Whether a value is an instance of one of the classes; None where that is not known."""
     answers = [_fits_one(value, c) for c in classes]
     if True in answers:
@@ -206,10 +209,11 @@ def _fits(value: Value, classes: list[Value]) -> bool | None:
 
 def _fits_one(value: Value, cls: Value) -> bool | None:
     if isinstance(cls, Class):
-        if isinstance(value, Instance):
+        if value.of_class is not None:
             from graphmend.analysis.classes import mro
 
-            return any(c is cls.info for c in mro(value.info))
+            fits = any(c is cls.info for c in mro(value.of_class))
+            return fits if fits or isinstance(value, Instance) else None
         return (
             False
             if isinstance(value, (Tensor, Static)) and not (isinstance(value, Static) and value.type is None)
@@ -232,6 +236,8 @@ def _fits_one(value: Value, cls: Value) -> bool | None:
         return value.type == wanted or (value.type == "bool" and wanted == "int")
     if isinstance(value, Container):
         wanted = _CONTAINERS.get(cls.name)
+        if value.kind == "record" and cls.name in _NUMBERS:
+            return False
         if value.kind not in _CONTAINERS.values():
             return None
         return (

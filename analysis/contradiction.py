@@ -42,7 +42,7 @@ class Calls:
         passed = [a.env.get(origin.node, UNKNOWN) for a in self._of_function.get(origin.where, ())]
         itself = [tensor_in(v) is not None for v in passed if _is_declared(v, origin)]
         known = [v for v in passed if not _is_declared(v, origin)]
-        return all(itself) and any(map(_is_no_tensor, known)) and not any(map(_may_hold_tensor, known))
+        return all(itself) and any(map(_is_no_tensor, known)) and not any(map(may_hold_tensor, known))
 
     def may_contradict(self, parameter: Parameter) -> bool:
         """Whether a call that is known passes something else than a tensor for a parameter."""
@@ -73,7 +73,8 @@ def _is_declared(value: Value, origin: Declared) -> bool:
     return any(part.origin is not None and part.origin.first is origin for part in _parts(value))
 
 
-def _may_hold_tensor(value: Value) -> bool:
+def may_hold_tensor(value: Value) -> bool:
+    """Whether a value is a tensor, or holds one, as far as is known."""
     return any(isinstance(part, Tensor) for part in _parts(value))
 
 

@@ -47,6 +47,17 @@ def statements_of(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             yield from statements_of(case.body)
 
 
+def loop_variables(loop: ast.For) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a loop binds, each with an expression for what it is in any round: `next(xs)`, `next(xs)[0]`."""
+    first = ast.Call(ast.Name("next", ast.Load()), [loop.iter], [])
+    targets = loop.target.elts if isinstance(loop.target, (ast.Tuple, ast.List)) else [loop.target]
+    for i, target in enumerate(targets):
+        whole = target is loop.target
+        value = first if whole else ast.Subscript(first, ast.Constant(i), ast.Load())
+        if isinstance(target, ast.Name):
+            yield target.id, ast.fix_missing_locations(ast.copy_location(value, loop.iter))
+
+
 def dotted(node: ast.expr) -> str | None:
     """`a.b.c` as text; None for anything but names and attributes."""
     if isinstance(node, ast.Name):
@@ -59,6 +70,15 @@ def dotted(node: ast.expr) -> str | None:
         return None
     parts.append(node.id)
     return ".".join(reversed(parts))
+
+
+def _pattern(node: ast.expr) -> str | None:
+    """A string constant; an f-string with a star for what it holds; None for anything else."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    texts = [part.value if isinstance(part, ast.Constant) else "*" for part in parts]
+    if texts in ([], ["*"]) or not all(isinstance(text, str) for text in texts):
+        return None
+    return "".join(str(text) for text in texts)
 
 
 class FunctionInfo:
@@ -169,10 +189,9 @@ class FunctionInfo:
                 and isinstance(call.func, ast.Attribute)
                 and call.func.attr in ("register_buffer", "register_parameter", "add_module", "register_module")
                 and call.args
-                and isinstance(call.args[0], ast.Constant)
-                and isinstance(call.args[0].value, str)
+                and (name := _pattern(call.args[0])) is not None
             ):
-                found.append((call.args[0].value, call.func.attr, call))
+                found.append((name, call.func.attr, call))
         return found
 
     @property
@@ -256,7 +275,8 @@ class ClassInfo:
 
     @cached_property
     def registered(self) -> dict[str, tuple[str, FunctionInfo, ast.Call]]:
-        """`self.register_buffer("name", ...)` and the like: name -> (method called, in which method, call)."""
+        """`self.register_buffer("name", ...)` and the like: name -> (method called, in which method, call). A name that
+        is put together, `f"layer{i}"`, is written with a star, `layer*`."""
         found: dict[str, tuple[str, FunctionInfo, ast.Call]] = {}
         for method in self.methods.values():
             for name, how, call in method.registers:
@@ -398,6 +418,9 @@ class ModuleInfo:
                 self.globals.setdefault(statement.target.id, []).append(statement.value)
         elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
             self.globals.setdefault(statement.target.id, []).append(statement.value)
+        elif isinstance(statement, ast.For):
+            for name, value in loop_variables(statement):
+                self.globals.setdefault(name, []).append(value)
 
     def _absolute(self, statement: ast.ImportFrom) -> str:
         if not statement.level:

@@ -23,6 +23,7 @@ from graphmend.analysis.values import (
     Value,
     join_all,
     options,
+    present,
     without_none,
 )
 
@@ -41,7 +42,7 @@ def index_of(w: Walker, node: ast.expr) -> Value:
     return w.eval(node)
 
 
-def item(w: Walker, value: Value, index: Value, node: ast.Subscript) -> Value:
+def item(w: Walker, value: Value, index: Value, node: ast.AST) -> Value:
     """`value[index]`."""
     if isinstance(value, Tensor):
         return tensor_ops.subscript(value, index, node)
@@ -64,7 +65,8 @@ def item(w: Walker, value: Value, index: Value, node: ast.Subscript) -> Value:
 
 def _element(value: Container, index: Value, node: ast.AST) -> Value:
     if isinstance(index, Const) and value.fields is not None and index.value in value.fields:
-        return value.fields[index.value]
+        held = value.fields[index.value]
+        return present(held) if isinstance(held, Choice) else held
     if value.kind == "record" and value.fields and isinstance(index, Const) and index.value == 0:
         return next(iter(value.fields.values()))
     if isinstance(index, Container) and index.kind == "slice":

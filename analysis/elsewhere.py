@@ -41,6 +41,8 @@ def _is_from_outside(value: Value, here: ModuleInfo | None) -> bool:
     """Whether a value has neither evidence nor anything that a module defines in it."""
     if value is UNKNOWN or isinstance(value, (Static, Ref, Object)):
         return True
+    if isinstance(value, Instance) and value.given and not all(_is_from_outside(v, here) for v in value.given.values()):
+        return False
     if isinstance(value, (Class, Instance)):
         return value.info.module is not here
     if isinstance(value, Function):
@@ -50,7 +52,8 @@ def _is_from_outside(value: Value, here: ModuleInfo | None) -> bool:
         return all(_is_from_outside(option, here) for option in value.options)
     if isinstance(value, Container):
         parts = (*(value.items or ()), *([value.of] if value.of is not None else ()), *(value.fields or {}).values())
-        return all(_is_from_outside(part, here) for part in parts)
+        made_here = value.of_class is not None and value.of_class.module is here
+        return not made_here and all(_is_from_outside(part, here) for part in parts)
     if isinstance(value, (Method, Super)):
         return _is_from_outside(value.receiver, here)
     return False

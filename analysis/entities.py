@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Value
+from graphmend.analysis.values import Static, Value
 
 if TYPE_CHECKING:
     from graphmend.analysis.definitions import ClassInfo, FunctionInfo
@@ -81,20 +81,38 @@ class Class(Value):
 
 
 class Instance(Value):
-    """An instance of a class in reach."""
+    """An instance of a class in reach. `given`: the tensors that its `__init__` was called with, by parameter,
+    where the traced code made it."""
 
-    __slots__ = ("info", "made_inside")
+    __slots__ = ("given", "info", "made_inside", "of_class")
 
-    def __init__(self, info: ClassInfo, made_inside: bool = False) -> None:
-        self.info = info
+    def __init__(self, info: ClassInfo, made_inside: bool = False, given: Mapping[str, Value] | None = None) -> None:
+        self.info = self.of_class = info
         self.made_inside = made_inside
+        self.given = given
 
     @property
     def key(self) -> Hashable:
-        return ("instance", id(self.info), self.made_inside)
+        given = tuple((k, v.key) for k, v in self.given.items()) if self.given else None
+        return ("instance", id(self.info), self.made_inside, given)
 
     def __repr__(self) -> str:
         return f"Instance({self.info.name})"
+
+
+class Text(Static):
+    """A string of which the analysis knows how it begins and ends: `f"layer{i}"`."""
+
+    __slots__ = ("begins", "ends")
+
+    def __init__(self, begins: str, ends: str) -> None:
+        super().__init__("str")
+        self.begins = begins
+        self.ends = ends
+
+    def fits(self, text: str) -> bool:
+        """Whether it may be this one."""
+        return len(text) > len(self.begins + self.ends) and text.startswith(self.begins) and text.endswith(self.ends)
 
 
 class Native(Value):

@@ -10,8 +10,9 @@ from graphmend.analysis.attributes import attribute
 from graphmend.analysis.calls import call
 from graphmend.analysis.conditions import condition
 from graphmend.analysis.definitions import dotted
+from graphmend.analysis.dictionaries import spread
 from graphmend.analysis.elements import element_of, index_of, item
-from graphmend.analysis.entities import Function
+from graphmend.analysis.entities import Function, Text
 from graphmend.analysis.events import Subscript
 from graphmend.analysis.names import global_name
 from graphmend.analysis.operators import binop, boolop, compare, unary
@@ -27,6 +28,7 @@ from graphmend.analysis.values import (
     Value,
     join,
     join_all,
+    present,
 )
 
 if TYPE_CHECKING:
@@ -50,10 +52,11 @@ def _name(w: Walker, node: ast.Name) -> Value:
     if value is not None:
         return value
     if name in w.lazy:
-        expression, is_element = w.lazy.pop(name)
-        w.env[name] = UNKNOWN  # a definition in a circle
-        value = w.eval(expression)
-        w.env[name] = value = element_of(w, value, expression) if is_element else value
+        known = w.lazy[name]
+        if isinstance(known, Value):
+            return known
+        w.env[name] = w.lazy[name] = UNKNOWN  # a definition in a circle
+        w.env[name] = w.lazy[name] = value = w.eval(known)
         return value
     if w.closure is not None and name in w.closure:
         return w.closure[name]
@@ -95,8 +98,10 @@ def _dict(w: Walker, node: ast.Dict) -> Value:
         value = w.eval(value_node)
         if key is None:
             if isinstance(value, Container):
-                fields.update(value.fields or {})
-                values.append(value.of or UNKNOWN) if value.of is not None else None
+                more = value.fields or {}
+                spread(fields, more)
+                values += map(present, more.values())
+                values += [value.of] if value.of is not None else []
             else:
                 values.append(UNKNOWN)
             continue
@@ -107,7 +112,7 @@ def _dict(w: Walker, node: ast.Dict) -> Value:
                 fields[name.value] = value
             except TypeError:
                 values.append(UNKNOWN)
-    return Container("dict", None, join_all([*values, *fields.values()]) if values or fields else None, fields)
+    return Container("dict", None, join_all(values) if values else None, fields)
 
 
 def _ternary(w: Walker, node: ast.IfExp) -> Value:
@@ -197,10 +202,14 @@ def _named(w: Walker, node: ast.NamedExpr) -> Value:
 
 
 def _joined(w: Walker, node: ast.JoinedStr) -> Value:
+    known: list[str | None] = []
     for part in node.values:
-        if isinstance(part, ast.FormattedValue):
-            w.eval(part.value)
-    return STR
+        value = w.eval(part)
+        plain = not isinstance(part, ast.FormattedValue) or (part.conversion == -1 and part.format_spec is None)
+        known.append(str(value.value) if plain and isinstance(value, Const) else None)
+    if None not in known:
+        return Const("".join(filter(None, known)))
+    return Text(known[0] or "", known[-1] or "") if known[0] or known[-1] else STR
 
 
 def _starred(w: Walker, node: ast.Starred) -> Value:

@@ -17,14 +17,15 @@ from graphmend.analysis.definitions import ClassInfo, FunctionInfo, dotted
 from graphmend.analysis.elements import element_of
 from graphmend.analysis.entities import Class, Function, Object
 from graphmend.analysis.environment import Environment, behind_break, filled_in, merge, same
-from graphmend.analysis.events import Branch, Define, Event, Raise, Situation
+from graphmend.analysis.events import Define, Event, Raise, Situation
 from graphmend.analysis.expressions import EVALUATE
 from graphmend.analysis.names import resolve
 from graphmend.analysis.operators import binary
+from graphmend.analysis.patterns import matched
 from graphmend.analysis.switches import decorated_mode
-from graphmend.analysis.targets import assign
+from graphmend.analysis.targets import assign, bind
 from graphmend.analysis.trees import walk
-from graphmend.analysis.values import Const, Container, Value, join_all, tensor_in
+from graphmend.analysis.values import Choice, Const, Container, Value, join_all
 
 if TYPE_CHECKING:
     from graphmend.analysis.session import Session
@@ -58,8 +59,8 @@ class Walker:
         """How often the walk went on behind a graph break."""
         self.path_ends: set[str] = set()
         """The last names of all dotted paths that `env` may hold."""
-        self.lazy: dict[str, tuple[ast.expr, bool]] = {}
-        """Locals that are evaluated when first asked for, and whether they are an element of the expression's value."""
+        self.lazy: dict[str, ast.expr | Value] = {}
+        """Locals that are evaluated when first asked for; what they were found to be."""
         self._loops: list[tuple[list[Environment], list[Environment]]] = []
 
     @property
@@ -241,12 +242,7 @@ class Walker:
     def _raise(self, node: ast.Raise) -> bool:
         if node.exc is not None:
             self.eval(node.exc)
-        if (
-            not self.depth
-            and not self.situation.conditional
-            and not self.situation.blocks
-            and self.session.region.kind == "compiled"
-        ):
+        if not self.depth and self.always and not self.situation.blocks and self.session.region.kind == "compiled":
             self.emit(Raise, node)
         return False
 
@@ -303,23 +299,24 @@ class Walker:
     def _match(self, node: ast.Match) -> bool:
         subject = self.eval(node.subject)
         before, ends, exhaustive = self.env, [], False
+        path = dotted(node.subject)
         self.situation.conditional += 1
         for case in node.cases:
             self.env = dict(before)
-            for inner in ast.walk(case.pattern):
-                if isinstance(inner, ast.MatchValue) and tensor_in(subject) is not None:
-                    self.emit(Branch, inner.value, subject, "match")
-                name = getattr(inner, "name", None) or getattr(inner, "rest", None)
-                if isinstance(name, str):
-                    self.env[name] = (
-                        subject if isinstance(case.pattern, ast.MatchAs) else element_of(self, subject, node.subject)
-                    )
-            if case.guard is not None:
-                condition(self, case.guard, "if")
-            elif isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None:
-                exhaustive = True
-            if self.run(case.body):
+            match = matched(self, case.pattern, subject, node.subject)
+            if path is not None and isinstance(subject, Choice):
+                bind(self, path, match.kept)
+            truth: bool | None = True
+            if match.fits is not False and case.guard is not None:
+                truth, yes, _ = condition(self, case.guard, "if")
+                self.env.update(yes)
+            if match.fits is not False and truth is not False and self.run(case.body):
                 ends.append(self.env)
+            if match.fits and truth:
+                exhaustive = True
+                break
+            if case.guard is None:
+                subject = match.rest
         self.situation.conditional -= 1
         if not exhaustive:
             ends.append(dict(before))

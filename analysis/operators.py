@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis import tensor_ops
+from graphmend.analysis import protocols, tensor_ops
 from graphmend.analysis.conditions import condition
 from graphmend.analysis.events import Branch, Call, Contains
 from graphmend.analysis.values import (
@@ -14,6 +14,7 @@ from graphmend.analysis.values import (
     FALSE,
     MOST_ITEMS,
     NONE,
+    NOTHING,
     STATIC,
     STR,
     TRUE,
@@ -92,6 +93,8 @@ def unary(w: Walker, node: ast.UnaryOp) -> Value:
     tensor = tensor_in(value)
     if tensor is not None:
         return tensor_ops.unary(tensor, node)
+    if value.of_class is not None:
+        return protocols.signed(w, node, value)
     return value if isinstance(value, (Static, Scalar)) else UNKNOWN
 
 
@@ -114,7 +117,7 @@ _FOLD: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-def binary(w: Walker, node: ast.BinOp | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
+def binary(w: Walker, node: ast.expr | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
     """`left op right`."""
     text = isinstance(left, Static) and left.type == "str"
     if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not text:
@@ -123,6 +126,10 @@ def binary(w: Walker, node: ast.BinOp | ast.AugAssign, op: ast.operator, left: V
         return _fold(op, left.value, right.value)
     if isinstance(left, Static) and isinstance(right, Static) and not text:
         return _number(op, left, right)
+    if left.of_class is not None or right.of_class is not None:
+        answer = protocols.arithmetic(w, node, op, left, right)
+        if answer is not None:
+            return answer
     if isinstance(left, Choice) or isinstance(right, Choice):
         pairs = [(a, b) for a in options(without_none(left)) for b in options(without_none(right))]
         return join_all(binary(w, node, op, a, b) for a, b in pairs[:9])
@@ -153,7 +160,7 @@ def binary(w: Walker, node: ast.BinOp | ast.AugAssign, op: ast.operator, left: V
         scalar = left if isinstance(left, Scalar) else right
         assert isinstance(scalar, Scalar)
         return scalar.derived(scalar.type)
-    return UNKNOWN
+    return NOTHING if left is NOTHING or right is NOTHING else UNKNOWN
 
 
 def _beginning(value: Container) -> dict[Any, Value] | None:
@@ -193,7 +200,7 @@ def compare(w: Walker, node: ast.Compare) -> Value:
         right = w.eval(right_node)
         if asked is not None and tensor_in(asked) is not None:
             w.emit(Branch, node, asked, "and")
-        result = _compared(w, node, op, left, right)
+        result = compared(w, node, op, left, right)
         asked = result
         left = right
         if i and not isinstance(result, (Tensor, Const)):
@@ -201,10 +208,16 @@ def compare(w: Walker, node: ast.Compare) -> Value:
     return result
 
 
-def _compared(w: Walker, node: ast.Compare, op: ast.cmpop, left: Value, right: Value) -> Value:
+def compared(w: Walker, node: ast.expr, op: ast.cmpop, left: Value, right: Value) -> Value:
+    """`left < right` and the like, for one operator."""
     if isinstance(op, (ast.Is, ast.IsNot)):
         return BOOL
     if isinstance(op, (ast.In, ast.NotIn)):
+        if right.of_class is not None:
+            answer = protocols.asked(w, right, ("__contains__",), (left,), node)
+            if answer is not None and tensor_in(answer) is not None:
+                w.emit(Branch, node, answer, "if")
+            return BOOL
         w.emit(Contains, node, left, right)
         if (
             isinstance(left, Const)
@@ -215,6 +228,10 @@ def _compared(w: Walker, node: ast.Compare, op: ast.cmpop, left: Value, right: V
         ):
             return Const(isinstance(op, ast.NotIn))  # an empty **kwargs
         return BOOL
+    if left.of_class is not None or right.of_class is not None:
+        answer = protocols.compared(w, node, op, left, right)
+        if answer is not None:
+            return answer
     a, b = tensor_in(left), tensor_in(right)
     if a is not None or b is not None:
         other = right if a is not None else left

@@ -7,8 +7,10 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from graphmend.analysis import dictionaries, protocols
+from graphmend.analysis.dictionaries import widened
 from graphmend.analysis.elements import element_of
-from graphmend.analysis.entities import Class, Instance, Native, Object, Ref
+from graphmend.analysis.entities import Class, Instance, Native, Object, Ref, Text
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.tensor_ops import any_of, result
 from graphmend.analysis.values import (
@@ -40,6 +42,10 @@ _Builtin = Callable[["Walker", Arguments, Keywords, ast.AST], Value]
 
 def builtin(w: Walker, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """A call of a builtin, by its bare name."""
+    if args and args[0].of_class is not None:
+        answer = protocols.by_builtin(w, name, args[0], node)
+        if answer is not None:
+            return answer
     handler = _BUILTINS.get(name)
     if handler is not None:
         return handler(w, args, keywords, node)
@@ -108,17 +114,13 @@ def _extreme(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> V
     if tensor is not None:
         return result(tensor, node, "is a Tensor, as an argument is", rank=tensor.rank)
     scalar = next((v for v in values if isinstance(v, Scalar)), None)
-    return scalar.derived(scalar.type) if scalar is not None else join_all(_widened(v) for v in values)
-
-
-def _widened(value: Value) -> Value:
-    return Static(value.type) if isinstance(value, Const) else value
+    return scalar.derived(scalar.type) if scalar is not None else join_all(widened(v) for v in values)
 
 
 def _sum(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     added = element_of(w, args[0], node) if args else UNKNOWN
     tensor = tensor_in(added)
-    return result(tensor, node, "adds Tensors", rank=tensor.rank) if tensor is not None else _widened(added)
+    return result(tensor, node, "adds Tensors", rank=tensor.rank) if tensor is not None else widened(added)
 
 
 def _truths(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -126,26 +128,17 @@ def _truths(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Va
 
 
 def _getattr(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    from graphmend.analysis.attributes import attribute
+    from graphmend.analysis.attributes import attribute, member_names
 
     if len(args) >= 2 and isinstance(args[1], Const) and isinstance(args[1].value, str):
         found = attribute(w, args[0], args[1].value, node)
         if len(args) == 3 and isinstance(found, (Static, Tensor, Container)):
-            return join(found, args[2]) if not isinstance(args[2], Const) else _widened(found)
+            return join(found, args[2]) if not isinstance(args[2], Const) else widened(found)
         return found
+    if len(args) == 2 and isinstance(args[1], Text) and isinstance(args[0], Instance):
+        names = [n for n in member_names(w.session, args[0].info) if args[1].fits(n)]
+        return join_all(attribute(w, args[0], name, node) for name in names)
     return UNKNOWN
-
-
-def _map(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    from graphmend.analysis.calls import apply
-
-    if len(args) < 2:
-        return UNKNOWN
-    return Container("generator", of=apply(w, args[0], tuple(element_of(w, a, node) for a in args[1:]), {}, node))
-
-
-def _filter(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("generator", of=element_of(w, args[1], node) if len(args) > 1 else UNKNOWN)
 
 
 def _next(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -160,7 +153,9 @@ def _iterator(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> 
 
 def _dict(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     if args and isinstance(args[0], Container) and args[0].kind == "dict":
-        return Container("dict", None, args[0].of, {**(args[0].fields or {}), **keywords})
+        fields = dict(args[0].fields or {})
+        dictionaries.spread(fields, keywords)
+        return Container("dict", None, args[0].of, fields)
     if not args:
         return Container("dict", None, join_all(keywords.values()) if keywords else None, dict(keywords))
     return Container("dict", of=UNKNOWN, fields={})
@@ -182,7 +177,7 @@ def _abs(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value
     tensor = tensor_in(args[0]) if args else None
     if tensor is not None:
         return result(tensor, node, rank=tensor.rank, dtype=tensor.dtype, shape=tensor.shape)
-    return _widened(args[0]) if args else UNKNOWN
+    return widened(args[0]) if args else UNKNOWN
 
 
 def _range(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -222,8 +217,6 @@ _BUILTINS: dict[str, _Builtin] = {
     "hasattr": _always(BOOL),
     "callable": _always(BOOL),
     "getattr": _getattr,
-    "map": _map,
-    "filter": _filter,
     "next": _next,
     "iter": _iterator,
     "dict": _dict,
@@ -251,12 +244,13 @@ def container_method(
 ) -> Value:
     """A method of a list, tuple, dict or set. What adds an element rebinds the name that holds the container."""
     if name in ("append", "add", "appendleft", "insert", "extend", "update", "setdefault"):
-        _add(w, value, name, args, node)
-        return args[1] if name == "setdefault" and len(args) > 1 else NONE
+        return _add(w, value, name, args, keywords, node)
     if value.kind == "dict":
-        return _dict_method(value, name, args)
+        return dictionaries.method(value, name, args)
     if name in ("pop", "popleft", "__getitem__"):
         return value.element
+    if name == "sort":
+        return _sort(w, value, keywords, node)
     if name in ("copy", "to", "eval", "train", "half", "float", "cuda", "cpu"):
         return value
     if name in ("index", "count", "__len__"):
@@ -273,49 +267,33 @@ def container_method(
     if value.kind == "generator" and name == "send":
         return value.element
     if name == "_replace":
-        return Container(value.kind, value.items, value.of, {**(value.fields or {}), **keywords})
+        return Container(value.kind, value.items, value.of, {**(value.fields or {}), **keywords}, value.of_class)
     return UNKNOWN
 
 
-def _dict_method(value: Container, name: str, args: Arguments) -> Value:
-    known = value.fields or {}
-    element = join_all(known.values()) if value.of is None and known else value.of if value.of is not None else UNKNOWN
-    if name in ("get", "pop"):
-        if args and isinstance(args[0], Const) and args[0].value in known:
-            return known[args[0].value]
-        default = args[1] if len(args) > 1 else NONE
-        if value.of is None and not known:
-            return _widened(default) if default is not NONE else UNKNOWN
-        return UNKNOWN if args and isinstance(args[0], Const) else join(element, default)
-    if name == "items":
-        return Container("generator", of=Container("tuple", (STATIC, element)))
-    if name == "values":
-        return Container("generator", of=element)
-    if name == "keys":
-        return Container("generator", of=STATIC)
-    return value if name == "copy" else UNKNOWN
+def _sort(w: Walker, value: Container, keywords: Keywords, node: ast.AST) -> Value:
+    from graphmend.analysis.calls import external
+
+    external(w, "builtins.sorted", None, (value,), keywords, node)
+    return NONE
 
 
-def _add(w: Walker, value: Container, name: str, args: Arguments, node: ast.AST) -> None:
+def _add(w: Walker, value: Container, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     from graphmend.analysis.definitions import dotted
 
     func = node.func if isinstance(node, ast.Call) else None
     path = dotted(func.value) if isinstance(func, ast.Attribute) else None
-    if path is None or path not in w.env or not args:
-        return
-    spread = name in ("extend", "update")
-    new = args[-1] if not spread else args[0].element if isinstance(args[0], Container) else UNKNOWN
+    known = path is not None and path in w.env
+    if path is None or not known or not (args or keywords):
+        return args[1] if name == "setdefault" and len(args) > 1 else NONE
     if value.kind == "dict":
-        fields = (
-            {**(value.fields or {}), **(args[0].fields or {})}
-            if isinstance(args[0], Container)
-            else dict(value.fields or {})
-        )
-        w.env[path] = Container("dict", None, new if value.of is None else join(value.of, new), fields)
-    elif value.items is not None and name == "append" and len(value.items) < 8 and not w.situation.blocks:
+        return dictionaries.fill(w, path, value, name, args, keywords)
+    new = args[-1] if name != "extend" else args[0].element if isinstance(args[0], Container) else UNKNOWN
+    if value.items is not None and name == "append" and len(value.items) < 8 and not w.situation.blocks:
         w.env[path] = Container(value.kind, (*value.items, new))
     else:
         w.env[path] = Container(value.kind, None, new if value.items == () else join(value.element, new))
+    return NONE
 
 
 # -- the standard library and the rest
@@ -339,11 +317,6 @@ def library(w: Walker, name: str, receiver: Value | None, args: Arguments, keywo
         return Object("logging.Logger")
     if name == "contextlib.nullcontext":
         return Object(name)
-    if name in ("itertools.chain", "itertools.product", "itertools.zip_longest"):
-        elements = tuple(element_of(w, a, node) for a in args)
-        return Container(
-            "generator", of=join_all(elements) if name == "itertools.chain" else Container("tuple", elements)
-        )
     if name.startswith("math.") and any_of(args) is not None:
         tensor = any_of(args)
         return Scalar(Origin("takes a Python value out of a Tensor", node, tensor.origin if tensor else None), "float")

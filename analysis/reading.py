@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.attributes import instance_attribute
 from graphmend.analysis.binding import given, parameters
 from graphmend.analysis.decorators import MODULE_SCOPE
-from graphmend.analysis.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo, statements_of
+from graphmend.analysis.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo, loop_variables, statements_of
 from graphmend.analysis.entities import Function, Instance
 from graphmend.analysis.flow import Walker
 from graphmend.analysis.values import NONE, UNKNOWN, Const, Value
@@ -109,9 +109,10 @@ class Reading:
                 and len(statement.targets) == 1
                 and isinstance(statement.targets[0], ast.Name)
             ):
-                w.lazy.setdefault(statement.targets[0].id, (statement.value, False))
-            elif isinstance(statement, ast.For) and isinstance(statement.target, ast.Name):
-                w.lazy.setdefault(statement.target.id, (statement.iter, True))
+                w.lazy.setdefault(statement.targets[0].id, statement.value)
+            elif isinstance(statement, ast.For):
+                for name, value in loop_variables(statement):
+                    w.lazy.setdefault(name, value)
             elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 w.env[statement.name] = Function(session.inner_function(statement, info), closure=w.env)
             elif isinstance(statement, (ast.Import, ast.ImportFrom)):

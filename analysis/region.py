@@ -121,12 +121,12 @@ def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
     """The functions and modules that the module's own text compiles."""
     if not may_compile(module.source.text):
         return
-    for scope, node in _sites(module):
+    for scope, node, loops in _sites(module):
         program = program_mode(module, scope)
         if program is None:
             continue
         if isinstance(node, ast.Call):
-            yield from _called(session, module, scope, node, program)
+            yield from _called(session, module, scope, node, loops, program)
             continue
         for decorator in node.decorator_list:
             site = _compile_call(session, module, decorator)
@@ -159,9 +159,14 @@ def _compiles(text: str, at: int) -> bool:
 
 
 def _called(
-    session: Session, module: ModuleInfo, scope: FunctionInfo | None, call: ast.Call, program: Mode
+    session: Session,
+    module: ModuleInfo,
+    scope: FunctionInfo | None,
+    call: ast.Call,
+    loops: list[ast.comprehension],
+    program: Mode,
 ) -> Iterator[Root]:
-    """`torch.compile(X)`, `X.compile()` and `torch.export.export(X, ...)`."""
+    """`torch.compile(X)`, `X.compile()`, `torch.export.export(X, ...)`; `loops` are the comprehension's around it."""
     name = module.qualified(call.func)
     target: ast.expr | None = None
     if name in COMPILE or name in EXPORT:
@@ -174,7 +179,7 @@ def _called(
         target = call.args[0]
         call = call.func
     elif isinstance(call.func, ast.Attribute) and call.func.attr == "compile":
-        value = session.reading.evaluate_in(module, scope, call.func.value)
+        value = session.reading.evaluate_in(module, scope, _of_all(call.func.value, loops))
         if isinstance(value, (Instance, Container)) or (
             isinstance(value, Object) and value.cls.startswith("torch.nn.")
         ):
@@ -186,8 +191,13 @@ def _called(
     )
     if not strict:
         return
-    for function in _targets(session, session.reading.evaluate_in(module, scope, target)):
+    for function in _targets(session, session.reading.evaluate_in(module, scope, _of_all(target, loops))):
         yield _root(session, module, function, call, FULLGRAPH if name in EXPORT else site_mode(program, call))
+
+
+def _of_all(target: ast.expr, loops: list[ast.comprehension]) -> ast.expr:
+    """What stands in a comprehension, of all its rounds."""
+    return ast.copy_location(ast.ListComp(target, loops), target) if loops else target
 
 
 def _targets(session: Session, value: Value) -> Iterator[Function]:
@@ -236,26 +246,38 @@ def _compile_call(session: Session, module: ModuleInfo, node: ast.expr) -> ast.C
     return None
 
 
-def _sites(
-    module: ModuleInfo,
-) -> Iterator[tuple[FunctionInfo | None, ast.Call | ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Every call that may compile something, and every decorated function, with the function that it stands in."""
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+
+
+class _Site(NamedTuple):
+    """A call that may compile something, or a decorated function."""
+
+    scope: FunctionInfo | None
+    """The function that it stands in."""
+    node: ast.Call | ast.FunctionDef | ast.AsyncFunctionDef
+    loops: list[ast.comprehension]
+    """Those of the comprehension that it stands in."""
+
+
+def _sites(module: ModuleInfo) -> Iterator[_Site]:
     assert module.source.tree is not None
     scopes: dict[ast.AST, FunctionInfo] = {f.node: f for f in module.all_functions()}
     names = {"compile", "optimize", "export", *(n for n, q in module.imports.items() if q in COMPILE | EXPORT)}
-    stack: list[tuple[ast.AST, FunctionInfo | None]] = [(module.source.tree, None)]
+    stack: list[tuple[ast.AST, FunctionInfo | None, list[ast.comprehension]]] = [(module.source.tree, None, [])]
     while stack:
-        node, scope = stack.pop()
+        node, scope, loops = stack.pop()
         decorators: list[ast.expr] = []
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             decorators = node.decorator_list
             if decorators:
-                yield scope, node
-            scope = scopes.get(node, scope)
+                yield _Site(scope, node, loops)
+            scope, loops = scopes.get(node, scope), []
         elif isinstance(node, ast.Call):
             text = dotted(node.func)
             if (text is not None and text.rpartition(".")[2] in names) or isinstance(node.func, ast.Call):
-                yield scope, node
+                yield _Site(scope, node, loops)
+        elif isinstance(node, _COMPREHENSIONS):
+            loops = node.generators
         below: list[ast.AST] = []
         push_children(node, below)
-        stack.extend((child, scope) for child in below if child not in decorators)
+        stack.extend((child, scope, loops) for child in below if child not in decorators)

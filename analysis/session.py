@@ -30,6 +30,7 @@ from graphmend.analysis.judging import Judging
 from graphmend.analysis.mode import Mode
 from graphmend.analysis.project import Project
 from graphmend.analysis.reading import Reading
+from graphmend.analysis.recursion import Recursion
 from graphmend.analysis.region import Region, Root
 from graphmend.analysis.report import loses_frame, only_some_rounds
 from graphmend.analysis.rules import RULES
@@ -40,8 +41,9 @@ from graphmend.analysis.torch_facts import load
 from graphmend.analysis.tracing import WHILE_TRACING
 from graphmend.analysis.values import UNKNOWN, Const, Static, Value, as_input
 
-#: calls within calls, and activations of one function at a time, that are followed
+#: calls within calls that are followed
 _DEEPEST = 14
+#: activations of one function at a time before constants among a recursive call's arguments stop to count
 _RECURSION = 2
 #: combinations of arguments for which a function is walked before constants among them stop to count
 _MOST_VARIANTS = 16
@@ -82,6 +84,7 @@ class Session:
         self.mixed: set[Parameter] = set()
         """Parameters whose declaration some call of a function rests on, but not the one that it was walked for."""
         self._stack: list[Activation] = []
+        self._recursion = Recursion(self.activations)
         self._active: list[FunctionInfo] = []
         self._apart = False
         self._closures: Counter[FunctionInfo] = Counter()
@@ -132,13 +135,14 @@ class Session:
     @contextmanager
     def apart(self) -> Iterator[None]:
         """What follows begins anew, as if nothing had led to it."""
-        outer = self.depth, self._stack, self._active, self.variants, self.activations
+        outer = self.depth, self._stack, self._active, self.variants, self.activations, self._recursion
         self.depth, self._stack, self._active, self.variants, self.activations = 0, [], [], Counter(), {}
+        self._recursion = Recursion(self.activations)
         self._apart = True
         try:
             yield
         finally:
-            self.depth, self._stack, self._active, self.variants, self.activations = outer
+            self.depth, self._stack, self._active, self.variants, self.activations, self._recursion = outer
             self._apart = False
 
     def asked_for(self, info: ClassInfo, name: str) -> None:
@@ -215,11 +219,8 @@ class Session:
 
     def walk(self, activation: Activation) -> None:
         """Walk an activation (again), from nothing."""
-        activation.verdicts.clear()
-        activation.calls.clear()
-        activation.asked.clear()
-        activation.reads.clear()
-        activation.breaks = activation.always_breaks = False
+        activation.clear()
+        self._recursion.forget()
         self.judging.mode = activation.mode
         self.within_region = activation.within_region
         self.depth = 0
@@ -290,7 +291,7 @@ class Session:
         answer = WHILE_TRACING.get(f"{info.module.name}.{info.qualname}")
         if answer is not None:
             return answer
-        if self.depth >= _DEEPEST or self._active.count(info) > _RECURSION:
+        if self.depth >= _DEEPEST or self._active.count(info) > self._most_recursion(function):
             return UNKNOWN
         if info.is_abstract:
             return annotated(self, info.module, getattr(info.node, "returns", None), info.name, info.qualname)
@@ -300,6 +301,11 @@ class Session:
             with self.within(mode):
                 return self._entered(function, args, keywords, w)
         return self._entered(function, args, keywords, w)
+
+    def _most_recursion(self, function: Function) -> int:
+        """How many activations of a function there may be when one more is entered: where it is traced, one of them has
+        no constants, and is asked again by its own calls."""
+        return _RECURSION + (function.closure is None and self.within_region)
 
     def _entered(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker) -> Value:
         """The value of a call whose body is walked, unless that was done for such arguments."""
@@ -323,9 +329,10 @@ class Session:
     def _activated(self, info: FunctionInfo, env: Environment, w: Walker) -> Value:
         """The value of a walk with such arguments, made now or before."""
         mode = self.mode
-        if self.variants[info] >= _MOST_VARIANTS:
+        many = self.variants[info] >= _MOST_VARIANTS
+        if many or (self.within_region and self._active.count(info) >= _RECURSION):
             env = {name: _without_constants(value) for name, value in env.items()}
-            self.generalised += 1
+            self.generalised += many
         key = (info, bool(w.silent), self.within_region, mode, tuple((k, v.key) for k, v in env.items()))
         activation = self.activations.get(key)
         known = activation is not None
@@ -341,9 +348,14 @@ class Session:
                     self.mixed |= rests_on(value) ^ rests_on(activation.env[name])
         if not known:
             self._stack.append(activation)
-            closures, self._closures = self._closures, Counter()
+            closures = self._closures
+
+            def walk() -> Value:
+                self._closures = Counter()
+                return self.walk_body(info, dict(env), None, w.silent, None)
+
             try:
-                activation.value = self.walk_body(info, env, None, w.silent, None)
+                activation.value = self._recursion.settled(activation, key, walk)
             except RecursionError:
                 activation.value = UNKNOWN
                 raise
@@ -351,6 +363,8 @@ class Session:
                 self._stack.pop()
                 self._closures = closures
         value = activation.value or UNKNOWN
+        if known:
+            value = self._recursion.given(activation, self._stack, self.within_region)
         if activation.breaks:
             always = activation.always_breaks
             if self._stack:

@@ -29,6 +29,8 @@ def assign(w: Walker, target: ast.expr, value: Value, augmented: bool = False) -
         path = dotted(target)
         if path is not None and isinstance(owner, (Instance, Object, Tensor)):
             bind(w, path, value)
+        elif isinstance(owner, Container) and owner.of_class is not None:
+            _store_field(w, target, owner, value)
     elif isinstance(target, ast.Subscript):
         owner = w.eval(target.value)
         w.emit(Subscript, target, owner, index_of(w, target.slice), True)
@@ -82,3 +84,11 @@ def _store_item(w: Walker, target: ast.Subscript, owner: Value, value: Value) ->
         )
     else:
         w.env[path] = Container(owner.kind, None, value if owner.items == () else join(owner.element, value))
+
+
+def _store_field(w: Walker, target: ast.Attribute, owner: Container, value: Value) -> None:
+    """`name.field = value` of a dataclass."""
+    path = dotted(target.value)
+    if path is not None and path in w.env:
+        fields = {**(owner.fields or {}), target.attr: value}
+        w.env[path] = Container(owner.kind, owner.items, owner.of, fields, owner.of_class)

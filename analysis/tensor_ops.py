@@ -50,7 +50,7 @@ def unary(value: Tensor, node: ast.UnaryOp) -> Tensor:
     return result(value, node, rank=value.rank, dtype=value.dtype, shape=value.shape)
 
 
-def binary(node: ast.BinOp | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
+def binary(node: ast.expr | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
     """`left op right` where one of them is or may be a tensor."""
     a, b = tensor_in(left), tensor_in(right)
     base = a if a is not None and (b is None or not a.likely) else b
@@ -98,7 +98,7 @@ def _mixed(value: Tensor, left: Value, right: Value) -> Tensor:
     return Tensor(value.origin, value.rank, value.dtype, value.shape, likely=True, ndarray=value.ndarray)
 
 
-def compare(node: ast.Compare, left: Value, right: Value) -> Value:
+def compare(node: ast.expr, left: Value, right: Value) -> Value:
     """`left < right`, elementwise."""
     a, b = tensor_in(left), tensor_in(right)
     base = a if a is not None else b

@@ -10,6 +10,7 @@
                 definitions in reach of the loader, and what calls of them enter
     Choice      one of several of the above
     UNKNOWN     nothing is known; no rule speaks about it
+    NOTHING     there is no such value, as far as was seen
 
 A Tensor or Scalar carries its `origin`: the chain back to the parameter, annotation or torch call that makes it one.
 Ref to Instance stand in `entities.py`. Values are immutable and compare by identity; `key` is what a summary is looked
@@ -20,9 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from graphmend.analysis.origin import Origin
+
+if TYPE_CHECKING:
+    from graphmend.analysis.definitions import ClassInfo
 
 
 class Value:
@@ -30,6 +34,8 @@ class Value:
 
     __slots__ = ()
     origin: Origin | None = None
+    of_class: ClassInfo | None = None
+    """The class in reach that the value is an instance of."""
 
     @property
     def key(self) -> Hashable:
@@ -37,15 +43,20 @@ class Value:
         raise NotImplementedError
 
 
-class _Unknown(Value):
-    __slots__ = ()
+class _Mark(Value):
+    """A value of which there is but one."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     @property
     def key(self) -> Hashable:
-        return "?"
+        return self.name
 
     def __repr__(self) -> str:
-        return "UNKNOWN"
+        return self.name.upper()
 
 
 class Static(Value):
@@ -179,9 +190,9 @@ def _depth(value: Value) -> int:
 
 class Container(Value):
     """`items` where the length is known, else `of`, the join of all elements. A dict has `fields` by constant key as
-    far as known; a dataclass or named tuple has `fields` by attribute."""
+    far as known; a dataclass or named tuple has `fields` by attribute, and knows its class."""
 
-    __slots__ = ("depth", "fields", "items", "kind", "of")
+    __slots__ = ("depth", "fields", "items", "kind", "of", "of_class")
 
     def __init__(
         self,
@@ -189,12 +200,14 @@ class Container(Value):
         items: tuple[Value, ...] | None = None,
         of: Value | None = None,
         fields: Mapping[Any, Value] | None = None,
+        of_class: ClassInfo | None = None,
     ) -> None:
         if items is not None and len(items) > MOST_ITEMS:
             of, items = join_all(items), None
         if fields is not None and len(fields) > MOST_ITEMS:
             fields = None
         self.kind = kind
+        self.of_class = of_class
         self.items = items
         self.of = of
         self.fields = fields
@@ -218,7 +231,8 @@ class Container(Value):
     def key(self) -> Hashable:
         items = None if self.items is None else tuple(v.key for v in self.items)
         fields = None if self.fields is None else tuple((repr(k), v.key) for k, v in self.fields.items())
-        return ("container", self.kind, items, None if self.of is None else self.of.key, fields)
+        kind = self.kind if self.of_class is None else id(self.of_class)
+        return ("container", kind, items, None if self.of is None else self.of.key, fields)
 
     def __repr__(self) -> str:
         return f"Container({self.kind}, {self.items if self.items is not None else self.of})"
@@ -240,7 +254,11 @@ class Choice(Value):
         return "Choice(" + " | ".join(map(repr, self.options)) + ")"
 
 
-UNKNOWN: Final = _Unknown()
+UNKNOWN: Final = _Mark("unknown")
+#: among the options of what a dict holds under a key: some paths leave the key out
+ABSENT: Final = _Mark("absent")
+#: what a recursive call gives as long as no path that returns was found: the least value
+NOTHING: Final = _Mark("nothing")
 STATIC: Final = Static()
 INT: Final = Static("int")
 FLOAT: Final = Static("float")
@@ -278,6 +296,8 @@ def join(a: Value, b: Value) -> Value:
         return a
     if a is UNKNOWN or b is UNKNOWN:
         return UNKNOWN
+    if a is NOTHING or b is NOTHING:
+        return b if a is NOTHING else a
     merged = _join_alike(a, b)
     if merged is not None:
         return merged
@@ -338,9 +358,11 @@ def _join_alike(a: Value, b: Value) -> Value | None:
     if isinstance(a, Container):
         if not isinstance(b, Container) or a.kind != b.kind:
             return None
+        of_class = a.of_class if a.of_class is b.of_class else None
+        fields = _join_fields(a.fields, b.fields, ABSENT if a.kind == "dict" else None)
         if a.items is not None and b.items is not None and len(a.items) == len(b.items):
-            return Container(a.kind, tuple(map(join, a.items, b.items)), fields=_join_fields(a.fields, b.fields))
-        return Container(a.kind, None, _join_elements(a, b), _join_fields(a.fields, b.fields))
+            return Container(a.kind, tuple(map(join, a.items, b.items)), None, fields, of_class)
+        return Container(a.kind, None, _join_elements(a, b), fields, of_class)
     return a if type(a) is type(b) and a.key == b.key else None
 
 
@@ -352,12 +374,19 @@ def _join_elements(a: Container, b: Container) -> Value:
     return join(a.element, b.element)
 
 
-def _join_fields(a: Mapping[Any, Value] | None, b: Mapping[Any, Value] | None) -> Mapping[Any, Value] | None:
+def _join_fields(
+    a: Mapping[Any, Value] | None, b: Mapping[Any, Value] | None, missing: Value | None
+) -> Mapping[Any, Value] | None:
+    """`missing` is what stands for what only one side has; None where that is taken for both."""
     if a is None or b is None:
         return a if b is None else b
     if a is b:
         return a
-    return {k: join(a[k], b[k]) if k in a and k in b else a.get(k) or b[k] for k in {**a, **b}}
+    fields = {}
+    for key in {**a, **b}:
+        its, other = a.get(key, missing), b.get(key, missing)
+        fields[key] = other if its is None else its if other is None else join(its, other)
+    return fields  # type: ignore[return-value]
 
 
 def join_all(values: Iterable[Value]) -> Value:
@@ -397,13 +426,21 @@ def as_input(value: Value, always: bool = True) -> Value:
         items = None if value.items is None else tuple(as_input(v, always) for v in value.items)
         of = None if value.of is None else as_input(value.of, always)
         differs = of is not value.of or any(a is not b for a, b in zip(items or (), value.items or (), strict=True))
-        return Container(value.kind, items, of, value.fields) if differs else value
+        return Container(value.kind, items, of, value.fields, value.of_class) if differs else value
     return value
 
 
 def is_known_number(tensor: Tensor) -> bool:
     """Whether Dynamo may know the value of a 0-d NumPy float, which int() and float() then read (torch 2.13)."""
     return tensor.ndarray and tensor.constant and dtype_kind(tensor.dtype) in ("float", None)
+
+
+def present(value: Value) -> Value:
+    """What a dict holds under a key, where the key is there."""
+    if isinstance(value, Choice) and ABSENT in value.options:
+        kept = tuple(o for o in value.options if o is not ABSENT)
+        return kept[0] if len(kept) == 1 else Choice(kept)
+    return UNKNOWN if value is ABSENT else value
 
 
 def without_none(value: Value) -> Value:

@@ -7,17 +7,21 @@ from typing import ClassVar
 from graphmend.analysis.events import Call, Contains, Event
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
-from graphmend.analysis.values import Choice, Container, Tensor, Value, tensor_in
+from graphmend.analysis.values import Choice, Container, Tensor, Value, join_all, tensor_in
 
 _TRUTHS = frozenset({"builtins.any", "builtins.all"})
 _ORDERING = frozenset({"builtins.sorted", "builtins.max", "builtins.min"})
+_ASKING = frozenset(
+    {"builtins.filter", "itertools.filterfalse", "itertools.takewhile", "itertools.dropwhile", "itertools.groupby"}
+)
 
 
 class TensorMembership(Rule):
     """
     What it does:
         Finds `value in tensor`, `tensor in [...]`, `==` and `.index()` on containers of tensors, `any()`, `all()` and
-        `sorted()` over tensors.
+        `sorted()` over tensors, `filter()` and the like whose predicate answers with a tensor, and `max(..., key=...)`
+        of tensors.
 
     Why it breaks:
         Python compares element by element and asks each answer for its truth, which is a branch on data.
@@ -76,10 +80,21 @@ def f(ts):
 def example_inputs():
     return [([torch.ones(2), -torch.ones(2)],)]
 """,
+        """
+import torch
+
+@torch.compile
+def f(ts):
+    kept = list(filter(lambda t: t.sum() > 0, ts))
+    return kept[0] + 1
+
+def example_inputs():
+    return [([torch.ones(2), -torch.ones(2)],)]
+""",
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
-        return callee in _TRUTHS or callee in _ORDERING
+        return callee in _TRUTHS or callee in _ORDERING or callee in _ASKING
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, Call):
@@ -111,18 +126,23 @@ def _may_hold(container: Value) -> bool:
 
 
 def _reduced(event: Call) -> Break | None:
-    """`any(...)`, `all(...)`, `sorted(...)` over tensors."""
+    """`any(...)`, `sorted(...)`, `filter(...)` and the like over tensors."""
     if not event.arguments:
         return None
     name = event.callee.rpartition(".")[2]
     over = event.arguments[0]
+    element = over.element if isinstance(over, Container) else None
+    key = event.keywords.get("key()")
     if event.callee in _TRUTHS:
-        why = evidence(over.element) if isinstance(over, Container) and tensor_in(over.element) is not None else None
-        gb_id = "GB0170"
+        asked, gb_id = element if element is not None and tensor_in(element) is not None else None, "GB0170"
+    elif event.callee in _ASKING:
+        asked, gb_id = key, "GB0170" if name != "groupby" else "GB0152"
+    elif name == "sorted":
+        asked, gb_id = key if key is not None else element, "GB0207"
+    elif key is None:
+        return None  # max() and min() of tensors become torch.maximum and torch.minimum
     else:
-        key = event.keywords.get("key()")
-        if key is None and name != "sorted":
-            return None  # max() and min() of tensors become torch.maximum and torch.minimum
-        why = evidence(key) if key is not None else evidence(over.element) if isinstance(over, Container) else None
-        gb_id = "GB0207" if name == "sorted" else "GB0170"
+        compared = element if len(event.arguments) == 1 else join_all(event.arguments)
+        asked, gb_id = key if tensor_in(key) is not None else compared, "GB0193"
+    why = evidence(asked) if asked is not None else None
     return Break(gb_id, *why, fill={"what": f"{name}()"}) if why is not None else None

@@ -44,7 +44,10 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "os.environ.__setitem__ os.environ.setdefault os.get_exec_path os.makedirs os.path.abspath os.path.exists "
         "os.path.getmtime os.path.getsize os.path.isdir os.path.isfile os.path.islink os.path.lexists "
         "os.path.normpath os.path.realpath os.path.relpath os.path.samefile os.walk pathlib.Path.cwd "
-        "pathlib.Path.exists pathlib.Path.is_file pathlib.Path.iterdir pathlib.Path.mkdir pathlib.Path.read_text "
+        "pathlib.Path.exists pathlib.Path.glob pathlib.Path.is_dir pathlib.Path.is_file pathlib.Path.is_symlink "
+        "pathlib.Path.iterdir pathlib.Path.mkdir pathlib.Path.open pathlib.Path.owner pathlib.Path.read_text "
+        "pathlib.Path.rename pathlib.Path.resolve pathlib.Path.samefile pathlib.Path.stat pathlib.Path.touch "
+        "pathlib.Path.unlink pathlib.Path.write_text "
         "pdb.set_trace queue.PriorityQueue queue.Queue shutil.copy shutil.disk_usage shutil.rmtree shutil.which "
         "signal.getsignal signal.signal subprocess.check_output subprocess.run tempfile.TemporaryDirectory "
         "tempfile.mkdtemp tempfile.mkstemp threading.Event threading.Semaphore threading.Thread threading.Timer "
@@ -80,7 +83,8 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "GB0059",
         "reaches a builtin that is not traced",
         "ast.literal_eval ast.parse collections.Counter.most_common configparser.ConfigParser fnmatch.filter "
-        "fnmatch.fnmatch statistics.mode tempfile.NamedTemporaryFile traceback.print_exc zipfile.is_zipfile",
+        "fnmatch.fnmatch pathlib.Path.match pathlib.Path.read_bytes pathlib.Path.write_bytes statistics.mode "
+        "tempfile.NamedTemporaryFile traceback.print_exc zipfile.is_zipfile",
     ),
     ("GB0082", "a coroutine", "asyncio.run asyncio.sleep"),
     ("GB0109", "a list of numbers other than integers", "numpy.ndarray.tolist"),
