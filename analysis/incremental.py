@@ -35,6 +35,7 @@ from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
 from graphmend.analysis.standing import Standing
 from graphmend.analysis.suppress import Suppression, suppressions
+from graphmend.analysis.trees import statements
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -426,7 +427,7 @@ def _reaches_far(text: str, nodes: Iterable[ast.AST]) -> bool:
     """Whether a section may do more than compute and give values to names and attributes."""
     if says_what_is_traced(text):
         return True
-    return says_global(text) and any(isinstance(inner, ast.Global) for node in nodes for inner in ast.walk(node))
+    return says_global(text) and any(isinstance(inner, ast.Global) for node in nodes for inner in statements(node))
 
 
 def _defines(owner: ClassInfo | None, statement: ast.stmt) -> bool:

@@ -44,3 +44,15 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
         yield node
         if _FIELDS[node.__class__]:
             push_children(node, stack)
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and the statements, handlers and cases below it, those of inner functions and classes too."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        for block in ("finalbody", "orelse", "handlers", "cases", "body"):
+            inner = getattr(node, block, None)
+            if inner.__class__ is list:
+                stack.extend(reversed(inner))
