@@ -206,6 +206,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / file.name
         started = starts(chosen, Path(folder), args.starts) if args.starts else []
+        if started and not args.json:
+            _print("until initialize is answered", started, ("wall", "p95", "processor"))
         before = "".join(f"{_renamed(text, n)}\n\n" for n in range(4))
         after = "".join(f"\n\n{_renamed(text, n)}" for n in range(4, 9))
         texts = [("", text, 0), (" x10", before + text + after, before.count("\n"))]  # typed into the same function
@@ -213,13 +215,12 @@ def main() -> int:
             path.write_text(content, encoding="utf-8")
             for mode in ("pull", "publish"):
                 measured = measure(chosen, path, content, above + middle(text), args.characters, mode == "pull")
-                results += [{"server": name, "mode": mode + times_longer, **row(t)} for name, t in measured.items()]
+                rows = [{"server": name, "mode": mode + times_longer, **row(t)} for name, t in measured.items()]
+                results += rows
+                if not args.json:
+                    _print("keys", rows, ("first", "p50", "p95", "max", "processor", "MiB", "timeouts"))
     if args.json:
         print(json.dumps({"starts": started, "keys": results}, indent=1))
-    else:
-        if started:
-            _print("until initialize is answered", started, ("wall", "p95", "processor"))
-        _print("keys", results, ("first", "p50", "p95", "max", "processor", "MiB", "timeouts"))
     return 0
 
 
@@ -233,7 +234,10 @@ def _print(title: str, results: list[dict[str, Any]], columns: tuple[str, ...]) 
     print(f"{'server':<18}{'mode':<12}" + "".join(f"{c:>12}" for c in columns))
     for result in results:
         cells = (f"{result[c]:>12.{0 if c == 'timeouts' else 1}f}" if c in result else f"{'-':>12}" for c in columns)
-        print(f"{result['server']:<18}{result.get('mode', ''):<12}{''.join(cells)}   {result.get('note', '')}".rstrip())
+        print(
+            f"{result['server']:<18}{result.get('mode', ''):<12}{''.join(cells)}   {result.get('note', '')}".rstrip(),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
