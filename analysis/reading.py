@@ -46,6 +46,8 @@ class Reading:
     def close(self) -> None:
         """Let go of everything that was read."""
         self._readers.clear()
+        self.read_in.clear()
+        self.unplaced.clear()
 
     def attribute(self, info: ClassInfo, name: str) -> Value | None:
         """What an attribute is worth, for one who keeps nothing of it."""

@@ -156,7 +156,7 @@ class Session:
         self.reading.close()
         for kept in (self.activations, self.roots, self._inner, self.known_parameters, self._decorated, self.variants):
             kept.clear()
-        for known in (self.module_classes, self.outside, self.consulted):
+        for known in (self.module_classes, self.outside, self.consulted, self.mixed):
             known.clear()
 
     # -- rules
