@@ -88,6 +88,8 @@ class FunctionInfo:
         self, node: FunctionNode, module: ModuleInfo, owner: ClassInfo | None = None, outer: FunctionInfo | None = None
     ) -> None:
         self._node: FunctionNode | Folded = node
+        self._folded: Folded | None = None
+        """What the node was made from again, where it was."""
         self.module = module
         self.owner = owner
         self.outer = outer
@@ -104,12 +106,16 @@ class FunctionInfo:
     @property
     def node(self) -> FunctionNode:
         if isinstance(self._node, Folded):
-            self._node = self._node.unfolded(self.module.source.text)
+            self._folded = self._node
+            self._node = self._folded.unfolded(self.module.source.text)
+            self.module.unfolded.append(self)
         return self._node
 
     def fold(self) -> None:
         """Let go of the syntax tree until it is asked for."""
-        if isinstance(self._node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if self._folded is not None:
+            self._node, self._folded = self._folded, None
+        elif isinstance(self._node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             self._node = Folded(self._node, self.source.lines)
 
     @property
@@ -128,7 +134,7 @@ class FunctionInfo:
 
     def replaced(self, node: FunctionNode, source: Source) -> None:
         """The function's own text was edited and parsed again; its header says what it said before."""
-        self._node = node
+        self._node, self._folded = node, None
         self._source = source
         self._shift = 0
         self.uses = self.transparent = None
@@ -351,6 +357,8 @@ class ModuleInfo:
         self.stars: list[str] = []
         self.value_cache: dict[str, Value] = {}
         self.folded = False
+        self.unfolded: list[FunctionInfo] = []
+        """Functions whose syntax trees were asked for since they were let go of."""
         self.switched: dict[str, bool] = {}
         """Whether the text gives an attribute another value than False, where that was asked."""
         self.flags: Flags | None = None
@@ -367,6 +375,12 @@ class ModuleInfo:
         for function in self.functions.values():
             function.fold()
         self.source.fold()
+
+    def fold_again(self) -> None:
+        """Let go of the syntax trees that were asked for in the meantime."""
+        for function in self.unfolded:
+            function.fold()
+        self.unfolded.clear()
 
     def close(self) -> None:
         """Let go of all definitions: they and the module know each other, and only the collector of cycles would find

@@ -119,6 +119,7 @@ class Document:
         self._sections = Sections(module, source)
         self._consequences = Consequences(session, module, self._sections, self._standing)
         self._consequences.start(roots(session, module))
+        self.project.fold()
         return self._update()
 
     def _again(self) -> Update:

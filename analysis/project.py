@@ -102,6 +102,12 @@ class Project:
             if self._modules.get(module.name) is not module:
                 module.close()
 
+    def fold(self) -> None:
+        """Let go of what was asked for of the imported modules' syntax trees, where little memory is wanted."""
+        for module in self._modules.values() if self._lean else ():
+            if module is not None:
+                module.fold_again()
+
     def forget(self, *paths: str) -> None:
         """Drop what was read from files that have changed, or that nobody needs any more."""
         for name, module in list(self._modules.items()):

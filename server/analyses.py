@@ -33,10 +33,10 @@ LONGEST = 10_000_000
 
 #: Results that are kept for mends: those of the documents that were analysed last. A result holds a syntax tree, which
 #: takes ten times the memory of its text.
-_RESULTS_KEPT = 4
+_RESULTS_KEPT = 2
 
 #: Documents whose edits are followed function by function; the others start again from their whole text.
-_FOLLOWED = 3
+_FOLLOWED = 2
 
 Check = Callable[[Source, "Project | None", Settings], "Result"]
 
