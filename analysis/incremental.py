@@ -207,7 +207,9 @@ class Document:
         return self._update()
 
     def _does_not_parse(self, section: Section) -> Update:
-        if not self._sections.strays(section, self._own(section)) and self._sections.may_parse(section, self._text):
+        strays = self._sections.strays(section, self._own(section))
+        beside = any(abs(other.index - section.index) == 1 for other in self._broken)
+        if beside or (not strays and self._sections.may_parse(section, self._text)):
             source = Source(self._text, self.path)
             if source.tree is not None:
                 return self._from_scratch(source)

@@ -240,6 +240,15 @@ def test_what_does_not_parse_by_itself_may_do_so_with_what_is_around(before: str
         assert facts(update.findings) == expected
 
 
+def test_two_parts_that_do_not_parse_complete_each_other() -> None:
+    head = '__all__ = [\n    "Net",\n'
+    text = MODEL + f'\n\n{head}    "Base",\n]\n'
+    document = Document("net.py")
+    expected = document.update(text)
+    assert document.update(text.replace(head, "")).broken
+    assert document.update(text) == expected
+
+
 def test_lines_above_move_what_stands_below() -> None:
     document = Document("net.py")
     before = document.update(MODEL).findings
