@@ -208,14 +208,19 @@ class Document:
 
     def _does_not_parse(self, section: Section) -> Update:
         strays = self._sections.strays(section, self._own(section))
-        beside = any(abs(other.index - section.index) == 1 for other in self._broken)
-        if beside or (not strays and self._sections.may_parse(section, self._text)):
+        touches = any(self._touch(section, other) for other in self._broken)
+        if touches or (not strays and self._sections.may_parse(section, self._text)):
             source = Source(self._text, self.path)
             if source.tree is not None:
                 return self._from_scratch(source)
         section.broken = True
         self._broken.add(section)
         return self._update()
+
+    def _touch(self, one: Section, other: Section) -> bool:
+        """Whether nothing stands between two sections."""
+        first, last = sorted((one.index, other.index))
+        return first != last and self._sections.end(first) == self._sections.begin(last)
 
     def _grow(self, section: Section, edit: Edit, before: str, parses: bool) -> None:
         """A section was edited: everything behind it moves."""
