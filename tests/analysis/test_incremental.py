@@ -249,6 +249,18 @@ def test_two_parts_that_do_not_parse_complete_each_other() -> None:
     assert document.update(text) == expected
 
 
+def test_the_head_of_a_method_is_put_back_by_an_edit_of_the_one_before() -> None:
+    head = "    @torch.no_grad()\n    def last(\n    "
+    before = 'class Two(Net):\n    def first(self, x):\n        """Text (`x`)."""\n        return x\n\n'
+    text = f"{MODEL}\n\n{before}{head}    self,\n        x: torch.Tensor,\n    ):\n        return x.item()\n"
+    document = Document("net.py")
+    expected = document.update(text)
+    headless = text.replace(head, "    ")
+    assert document.update(headless).broken
+    assert document.update(headless.replace("Text (`x`)", "(Text (`x`)")).broken
+    assert document.update(text) == expected
+
+
 def test_lines_above_move_what_stands_below() -> None:
     document = Document("net.py")
     before = document.update(MODEL).findings
