@@ -14,27 +14,14 @@ torch = pytest.importorskip("torch")
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
     pytest.skip("the runtime keeps output in the graph from torch 2.13 on", allow_module_level=True)
 
+from outputs import printing  # noqa: E402
+
 from graphmend.runtime import emit  # noqa: E402
 
 X = torch.arange(6.0).reshape(2, 3)
 
 
-class Lines(logging.Handler):
-    """Prints records with the place that they report."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print(record.name, record.levelname, record.lineno, record.funcName, self.format(record))
-
-
-def _logger(name: str) -> logging.Logger:
-    logger = logging.getLogger(f"test_calls.{name}")
-    logger.propagate = False
-    logger.setLevel(logging.INFO)
-    logger.handlers = [Lines()]
-    return logger
-
-
-first = _logger("first")
+first = printing("first")
 
 
 @functools.lru_cache(None)
