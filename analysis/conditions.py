@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.definitions import dotted
 from graphmend.analysis.entities import Class, Function, Instance, Ref
 from graphmend.analysis.environment import Environment, merge
 from graphmend.analysis.events import Branch, BranchKind
 from graphmend.analysis.protocols import by_builtin
+from graphmend.analysis.syntax import dotted
 from graphmend.analysis.usage import is_flag
 from graphmend.analysis.values import (
     NONE,

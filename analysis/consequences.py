@@ -15,13 +15,14 @@ from graphmend.analysis.binding import declared, parameters
 from graphmend.analysis.classes import mro, record_fields
 from graphmend.analysis.contradiction import rests_on
 from graphmend.analysis.decorators import DISABLED, OPAQUE
-from graphmend.analysis.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo, statements_of
+from graphmend.analysis.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.entities import Function
 from graphmend.analysis.names import global_name
 from graphmend.analysis.region import Root, says_what_is_traced
 from graphmend.analysis.sections import Section, Sections
 from graphmend.analysis.session import Session
 from graphmend.analysis.standing import Standing
+from graphmend.analysis.syntax import statements_of
 from graphmend.analysis.values import Value
 
 #: a chain of what changes by what changed is followed this far; then everything is walked again

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from graphmend.analysis.attributes import attribute
 from graphmend.analysis.calls import call
 from graphmend.analysis.conditions import condition
-from graphmend.analysis.definitions import dotted
 from graphmend.analysis.dictionaries import spread
 from graphmend.analysis.elements import element_of, index_of, item
 from graphmend.analysis.entities import Function, Text
 from graphmend.analysis.events import Subscript
 from graphmend.analysis.names import global_name
 from graphmend.analysis.operators import binop, boolop, compare, unary
+from graphmend.analysis.syntax import dotted
 from graphmend.analysis.targets import assign, bind
 from graphmend.analysis.values import (
     FALSE,

@@ -10,7 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, statements_of
+from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
+from graphmend.analysis.syntax import statements_of
 
 _SWITCH = r"\.{}\s*=(?!=|\s*False\b)"
 _ANY_SWITCH = re.compile(_SWITCH.format(r"(\w+)"))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.calls import enter_context
 from graphmend.analysis.conditions import condition
-from graphmend.analysis.definitions import ClassInfo, FunctionInfo, dotted
+from graphmend.analysis.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.elements import element_of
 from graphmend.analysis.entities import Class, Function, Object
 from graphmend.analysis.environment import Environment, behind_break, filled_in, merge, same
@@ -23,6 +23,7 @@ from graphmend.analysis.names import resolve
 from graphmend.analysis.operators import binary
 from graphmend.analysis.patterns import matched
 from graphmend.analysis.switches import decorated_mode
+from graphmend.analysis.syntax import dotted
 from graphmend.analysis.targets import assign, bind
 from graphmend.analysis.trees import walk
 from graphmend.analysis.values import Choice, Const, Container, Value, join_all

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from graphmend.analysis.consequences import DEFINITIONS, Change, Consequences, given_by
-from graphmend.analysis.definitions import ClassInfo, is_stub, says_global, statements_of
+from graphmend.analysis.definitions import ClassInfo
 from graphmend.analysis.edits import Edit, difference
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.flags import Flags, sets_flags
@@ -35,6 +35,7 @@ from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
 from graphmend.analysis.standing import Standing
 from graphmend.analysis.suppress import Suppression, suppressions
+from graphmend.analysis.syntax import is_stub, says_global, statements_of
 from graphmend.analysis.trees import statements
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef

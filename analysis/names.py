@@ -7,10 +7,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.annotations import annotated
-from graphmend.analysis.definitions import ModuleInfo, dotted
+from graphmend.analysis.definitions import ModuleInfo
 from graphmend.analysis.entities import Class, Ref
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.project import NEVER_READ
+from graphmend.analysis.syntax import dotted
 from graphmend.analysis.values import FALSE, UNKNOWN, Const, Container, Static, Tensor, Value, join_all
 
 if TYPE_CHECKING:

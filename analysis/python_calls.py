@@ -279,7 +279,7 @@ def _sort(w: Walker, value: Container, keywords: Keywords, node: ast.AST) -> Val
 
 
 def _add(w: Walker, value: Container, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    from graphmend.analysis.definitions import dotted
+    from graphmend.analysis.syntax import dotted
 
     func = node.func if isinstance(node, ast.Call) else None
     path = dotted(func.value) if isinstance(func, ast.Attribute) else None

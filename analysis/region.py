@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, dotted
+from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.entities import Class, Function, Instance, Object
 from graphmend.analysis.finding import Span
 from graphmend.analysis.mode import DEFAULT, FULLGRAPH, Mode
 from graphmend.analysis.switches import FLAG_WORDS, decorated_mode, program_mode, site_mode
+from graphmend.analysis.syntax import dotted
 from graphmend.analysis.trees import push_children, walk
 from graphmend.analysis.values import UNKNOWN, Container, Value
 

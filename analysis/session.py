@@ -20,7 +20,7 @@ from graphmend.analysis.binding import bind, made_here, parameters
 from graphmend.analysis.classes import is_module_class, mro
 from graphmend.analysis.contradiction import Parameter, rests_on
 from graphmend.analysis.decorators import DISABLED, OPAQUE, wrapped
-from graphmend.analysis.definitions import ClassInfo, FunctionInfo, FunctionNode, ModuleInfo
+from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.entities import Class, Function, Instance
 from graphmend.analysis.environment import Environment
 from graphmend.analysis.events import Call, Event, Generator
@@ -37,6 +37,7 @@ from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.rule import Break, Rule
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.switches import decorated_mode
+from graphmend.analysis.syntax import FunctionNode
 from graphmend.analysis.torch_facts import load
 from graphmend.analysis.tracing import WHILE_TRACING
 from graphmend.analysis.values import UNKNOWN, Const, Static, Value, as_input

@@ -6,8 +6,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from graphmend.analysis.definitions import FunctionInfo, ModuleInfo, statements_of
+from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.mode import DEFAULT, FULLGRAPH, Mode
+from graphmend.analysis.syntax import statements_of
 
 _FLAGS = {"capture_scalar_outputs": "scalars", "capture_dynamic_output_shape_ops": "shapes"}
 _CONFIG = "torch._dynamo.config."

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.definitions import dotted
 from graphmend.analysis.elements import element_of, index_of
 from graphmend.analysis.entities import Instance, Object
 from graphmend.analysis.events import SetAttribute, Subscript
+from graphmend.analysis.syntax import dotted
 from graphmend.analysis.values import Container, Tensor, Value, join
 
 if TYPE_CHECKING:

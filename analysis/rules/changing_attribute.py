@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import ClassVar
 
-from graphmend.analysis.definitions import dotted
 from graphmend.analysis.entities import Instance
 from graphmend.analysis.events import Event, SetAttribute
 from graphmend.analysis.rules.rule import Break, Context, Rule
+from graphmend.analysis.syntax import dotted
 from graphmend.analysis.values import Static
 
 

@@ -1,0 +1,80 @@
+"""What a piece of syntax says by itself: the statements of a scope, a dotted name, whether a body is a stub."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_GLOBAL = re.compile(r"(?:^|[:;])[ \t\f]*global\s", re.MULTILINE)
+#: statements with no others of their scope inside
+_FLAT = frozenset({
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return,
+    ast.Import, ast.ImportFrom, ast.Raise, ast.Assert, ast.Pass, ast.Delete, ast.Global, ast.Nonlocal, ast.Break,
+    ast.Continue,
+})  # fmt: skip
+
+
+def says_global(text: str) -> bool:
+    """Whether a text may hold a `global` statement."""
+    return _GLOBAL.search(text) is not None
+
+
+def statements_of(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of one scope, those inside `if`, `try`, `with` and loops too, but not those of inner scopes."""
+    for statement in body:
+        yield statement
+        if statement.__class__ in _FLAT:
+            continue
+        for block in ("body", "orelse", "finalbody"):
+            if inner := getattr(statement, block, None):
+                yield from statements_of(inner)
+        for handler in getattr(statement, "handlers", ()):
+            yield from statements_of(handler.body)
+        for case in getattr(statement, "cases", ()):
+            yield from statements_of(case.body)
+
+
+def loop_variables(loop: ast.For) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a loop binds, each with an expression for what it is in any round: `next(xs)`, `next(xs)[0]`."""
+    first = ast.Call(ast.Name("next", ast.Load()), [loop.iter], [])
+    targets = loop.target.elts if isinstance(loop.target, (ast.Tuple, ast.List)) else [loop.target]
+    for i, target in enumerate(targets):
+        whole = target is loop.target
+        value = first if whole else ast.Subscript(first, ast.Constant(i), ast.Load())
+        if isinstance(target, ast.Name):
+            yield target.id, ast.fix_missing_locations(ast.copy_location(value, loop.iter))
+
+
+def dotted(node: ast.expr) -> str | None:
+    """`a.b.c` as text; None for anything but names and attributes."""
+    if isinstance(node, ast.Name):
+        return node.id
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def pattern(node: ast.expr) -> str | None:
+    """A string constant; an f-string with a star for what it holds; None for anything else."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    texts = [part.value if isinstance(part, ast.Constant) else "*" for part in parts]
+    if texts in ([], ["*"]) or not all(isinstance(text, str) for text in texts):
+        return None
+    return "".join(str(text) for text in texts)
+
+
+def is_stub(node: FunctionNode) -> bool:
+    """Whether a body only documents or refuses."""
+    if isinstance(node, ast.Lambda):
+        return False
+    return all(
+        isinstance(s, (ast.Pass, ast.Raise)) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
+        for s in node.body
+    )
