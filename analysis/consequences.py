@@ -22,14 +22,13 @@ from graphmend.analysis.region import Root, says_what_is_traced
 from graphmend.analysis.sections import Section, Sections
 from graphmend.analysis.session import Session
 from graphmend.analysis.standing import Standing
-from graphmend.analysis.syntax import statements_of
+from graphmend.analysis.syntax import DEFINITIONS, statements_of
 from graphmend.analysis.values import Value
 
 #: a chain of what changes by what changed is followed this far; then everything is walked again
 _ROUNDS = 6
 #: what is looked up without being named
 _IMPLICIT = frozenset({"forward", "setup_context", "example_inputs"})
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 @dataclass

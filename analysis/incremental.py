@@ -7,17 +7,18 @@ name, base or decorator, or something else is compiled.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend.analysis.consequences import DEFINITIONS, Change, Consequences, given_by
+from graphmend.analysis.appearance import Seen, class_head, defines, differing, givers, reaches_far, seen_of
+from graphmend.analysis.consequences import Change, Consequences, given_by
 from graphmend.analysis.definitions import ClassInfo
 from graphmend.analysis.edits import Edit, difference
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.flags import Flags, sets_flags
 from graphmend.analysis.function_text import BEFORE_INDENT
 from graphmend.analysis.project import Project
-from graphmend.analysis.region import Region, roots, says_what_is_traced
+from graphmend.analysis.region import Region, roots
 from graphmend.analysis.report import shifted
 from graphmend.analysis.sections import (
     Outside,
@@ -35,8 +36,7 @@ from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
 from graphmend.analysis.standing import Standing
 from graphmend.analysis.suppress import Suppression, suppressions
-from graphmend.analysis.syntax import is_stub, says_global, statements_of
-from graphmend.analysis.trees import statements
+from graphmend.analysis.syntax import statements_of
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -310,9 +310,9 @@ class Document:
         assert session.module is not None
         assert info is not None
         assert old is not None
-        before = section.told if isinstance(section.told, _Told) else _told(info.node)
-        now = _told(node)
-        if before.head != now.head or _reaches_far(old, [info.node]) or _reaches_far(text, [node]):
+        before = section.told if isinstance(section.told, Seen) else seen_of(info.node)
+        now = seen_of(node)
+        if before.head != now.head or reaches_far(old, [info.node]) or reaches_far(text, [node]):
             return False
         if info.transparent is not None or (info.name == "example_inputs" and info.owner is None):
             return False
@@ -335,10 +335,10 @@ class Document:
 
     def _gives(self, owner: ClassInfo, names: set[str], change: Change) -> None:
         """A method may give these attributes other values."""
-        before = {name: _givers(owner, name) for name in names}
+        before = {name: givers(owner, name) for name in names}
         owner.reread()
         change.attributes |= {(owner, name) for name in names}
-        change.given |= {(owner, name) for name, givers in before.items() if givers != _givers(owner, name)}
+        change.given |= {(owner, name) for name, those in before.items() if those != givers(owner, name)}
 
     def _gap(self, section: Section, text: str, parsed: Parsed) -> bool:
         """Take the new text of what stands in no function."""
@@ -349,16 +349,16 @@ class Document:
         if first_indent(text) not in (None, "", self._sections.before(section.index)):
             return False
         outside = self._outside(section, parsed)
-        if outside is None or any(_defines(*one) for one in (*section.outside, *outside)):
+        if outside is None or any(defines(*one) for one in (*section.outside, *outside)):
             return False
-        if any(_reaches_far(t, [s for _, s in its]) for t, its in ((old, section.outside), (text, outside))):
+        if any(reaches_far(t, [s for _, s in its]) for t, its in ((old, section.outside), (text, outside))):
             return False
         assert session.module.flags is not None
         flagged = session.module.flags.edited(old, text)
         if flagged is None:
             return False
         change = Change(attributes=self._consequences.attributes_named(flagged))
-        removed, added = _differing(section.outside, outside)
+        removed, added = differing(section.outside, outside)
         if (removed or added) and not self._states(section, outside, removed + added, change):
             return False
         section.text = text
@@ -380,7 +380,7 @@ class Document:
                 continue
             known = classes.pop(statement.name, None)
             cls = self._session.module.classes.get(statement.name)
-            if known is None or cls is None or cls.node is not known or _head(known) != _head(statement):
+            if known is None or cls is None or cls.node is not known or class_head(known) != class_head(statement):
                 return None
             found.append((None, known))
             found += [(cls, inner) for inner in statement.body]
@@ -409,58 +409,3 @@ class Document:
             if not self._consequences.names_in_class(cls, [s for owner, s in changed if owner is cls], change):
                 return False
         return True
-
-
-class _Told(NamedTuple):
-    """What others see of a function."""
-
-    head: str
-    """Its name and decorators, and whether it is a stub."""
-    signature: str
-    """Its parameters and annotations."""
-
-
-def _told(node: ast.AST) -> _Told:
-    assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    decorators = " ".join(ast.dump(decorator) for decorator in node.decorator_list)
-    head = f"{type(node).__name__} {node.name} {is_stub(node)} {decorators}"
-    return _Told(head, f"{ast.dump(node.args)} {ast.dump(node.returns) if node.returns is not None else ''}")
-
-
-def _givers(owner: ClassInfo, name: str) -> tuple[set[str], bool]:
-    """The methods that assign an attribute, and whether one registers it."""
-    return {method.name for method, _, _ in owner.assigned.get(name, ())}, name in owner.registered
-
-
-def _reaches_far(text: str, nodes: Iterable[ast.AST]) -> bool:
-    """Whether a section may do more than compute and give values to names and attributes."""
-    if says_what_is_traced(text):
-        return True
-    return says_global(text) and any(isinstance(inner, ast.Global) for node in nodes for inner in statements(node))
-
-
-def _defines(owner: ClassInfo | None, statement: ast.stmt) -> bool:
-    """Whether a statement outside of all functions that are followed defines more of them."""
-    if owner is None and isinstance(statement, ast.ClassDef):
-        return False  # what its body holds is listed by itself
-    return any(isinstance(node, DEFINITIONS) for node in ast.walk(statement))
-
-
-def _head(node: ast.ClassDef) -> list[str]:
-    return [ast.dump(part) for part in (*node.bases, *node.keywords, *node.decorator_list)]
-
-
-def _differing(old: list[Outside], new: list[Outside]) -> tuple[list[Outside], list[Outside]]:
-    """What two lists of statements do not begin and end with alike."""
-    before, after = [[(owner, _text_of(s)) for owner, s in one] for one in (old, new)]
-    first = 0
-    while first < min(len(before), len(after)) and before[first] == after[first]:
-        first += 1
-    last = 0
-    while last < min(len(before), len(after)) - first and before[-1 - last] == after[-1 - last]:
-        last += 1
-    return old[first : len(old) - last], new[first : len(new) - last]
-
-
-def _text_of(statement: ast.stmt) -> str:
-    return statement.name if isinstance(statement, ast.ClassDef) else ast.dump(statement)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _GLOBAL = re.compile(r"(?:^|[:;])[ \t\f]*global\s", re.MULTILINE)
 #: statements with no others of their scope inside
 _FLAT = frozenset({
