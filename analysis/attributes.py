@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.classes import find_method, is_module_class, mro, outside_bases
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo
-from graphmend.analysis.entities import Class, Function, Instance, Object, Ref
+from graphmend.analysis.entities import Class, Function, Instance, Object, Record, Ref
 from graphmend.analysis.flags import switched
 from graphmend.analysis.names import resolve
 from graphmend.analysis.origin import Origin
@@ -176,7 +176,7 @@ def attribute(w: Walker, value: Value, name: str, node: ast.AST) -> Value:
     if isinstance(value, Container):
         if value.fields is not None and name in value.fields and value.kind != "dict":
             return value.fields[name]
-        return _record_member(w, value, name, node) if value.of_class is not None else Method(value, name)
+        return _record_member(w, value, name, node) if isinstance(value, Record) else Method(value, name)
     if isinstance(value, Object):
         return _object_member(value, name, node)
     if isinstance(value, Class):
@@ -244,15 +244,14 @@ def _tensor_attribute(w: Walker, value: Tensor, name: str, node: ast.AST) -> Val
 _RECORD_METHODS = frozenset("to_tuple keys values items get pop update copy _replace _asdict".split())
 
 
-def _record_member(w: Walker, value: Container, name: str, node: ast.AST) -> Value:
+def _record_member(w: Walker, value: Record, name: str, node: ast.AST) -> Value:
     """What the class of a dataclass or named tuple has besides its fields."""
-    assert value.of_class is not None
-    method = find_method(w.session, value.of_class, name) if name not in _RECORD_METHODS else None
+    method = find_method(w.session, value.info, name) if name not in _RECORD_METHODS else None
     if method is None:
         return Method(value, name)
     if method.is_property:
         return w.session.enter(Function(method, bound=value), (), {}, w, node)
-    return _bound(w.session, method, value, value.of_class)
+    return _bound(w.session, method, value, value.info)
 
 
 def _instance_member(w: Walker, value: Instance, name: str, node: ast.AST) -> Value:

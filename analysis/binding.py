@@ -195,7 +195,7 @@ def example(value: Value, name: str) -> Value:
     if isinstance(value, Container):
         items = None if value.items is None else tuple(example(v, name) for v in value.items)
         of = None if value.of is None else example(value.of, name)
-        return Container(value.kind, items, of, value.fields, value.of_class)
+        return value.with_parts(items, of, value.fields)
     if isinstance(value, Instance):
         return Instance(value.info)
     if isinstance(value, Object):

@@ -11,7 +11,7 @@ from graphmend.analysis import functional, protocols, python_calls, tensor_ops
 from graphmend.analysis.attributes import Method, Super
 from graphmend.analysis.binding import bind
 from graphmend.analysis.classes import MODULE_ROOTS, find_method, is_module_class, outside_bases, record_fields
-from graphmend.analysis.entities import Class, Function, Instance, Native, Object, Ref
+from graphmend.analysis.entities import Class, Function, Instance, Native, Object, Record, Ref
 from graphmend.analysis.events import Call, With
 from graphmend.analysis.numpy_calls import numpy_call
 from graphmend.analysis.origin import Origin
@@ -163,10 +163,10 @@ def _construct(w: Walker, callee: Class, args: Arguments, keywords: Keywords, no
     return Instance(info, made_inside=session.within_region)
 
 
-def record(session: Session, info: ClassInfo, fields: Mapping[str, Value]) -> Container:
+def record(session: Session, info: ClassInfo, fields: Mapping[str, Value]) -> Record:
     """An instance of a dataclass or named tuple; the latter unpacks into its fields."""
     is_tuple = "typing.NamedTuple" in outside_bases(session, info)
-    return Container("record", tuple(fields.values()) if is_tuple else None, None, fields, info)
+    return Record(info, fields, tuple(fields.values()) if is_tuple else None)
 
 
 def _is_none(info: ClassInfo, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.entities import Class, Function, Instance, Ref
+from graphmend.analysis.entities import Class, Function, Instance, Record, Ref, class_of
 from graphmend.analysis.environment import Environment, merge
 from graphmend.analysis.events import Branch, BranchKind
 from graphmend.analysis.protocols import by_builtin
@@ -59,7 +59,7 @@ def condition(w: Walker, test: ast.expr, kind: BranchKind, message: Value | None
         if outcome is not None:
             return outcome
     value = w.eval(test)
-    if value.of_class is not None:
+    if value.dispatches:
         value = by_builtin(w, "bool", value, test) or value
     if (
         isinstance(test, ast.Name)
@@ -209,10 +209,11 @@ def is_one_of(value: Value, classes: list[Value]) -> bool | None:
 
 def _fits_one(value: Value, cls: Value) -> bool | None:
     if isinstance(cls, Class):
-        if value.of_class is not None:
+        own = class_of(value)
+        if own is not None:
             from graphmend.analysis.classes import mro
 
-            fits = any(c is cls.info for c in mro(value.of_class))
+            fits = any(c is cls.info for c in mro(own))
             return fits if fits or isinstance(value, Instance) else None
         return (
             False
@@ -236,7 +237,7 @@ def _fits_one(value: Value, cls: Value) -> bool | None:
         return value.type == wanted or (value.type == "bool" and wanted == "int")
     if isinstance(value, Container):
         wanted = _CONTAINERS.get(cls.name)
-        if value.kind == "record" and cls.name in _NUMBERS:
+        if isinstance(value, Record) and cls.name in _NUMBERS:
             return False
         if value.kind not in _CONTAINERS.values():
             return None

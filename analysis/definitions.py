@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from graphmend.analysis.function_text import Folded
 from graphmend.analysis.syntax import (
@@ -19,10 +19,15 @@ from graphmend.analysis.syntax import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flags import Flags
-    from graphmend.analysis.project import Project
     from graphmend.analysis.source import Source
     from graphmend.analysis.values import Value
+
+
+class SwitchedNames(Protocol):
+    """The attributes that a text gives another value than False."""
+
+    def __contains__(self, name: str, /) -> bool: ...
+
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -280,11 +285,10 @@ Attribute = tuple[ClassInfo, str]
 class ModuleInfo:
     """The top level of one source."""
 
-    def __init__(self, source: Source, name: str, project: Project) -> None:
+    def __init__(self, source: Source, name: str) -> None:
         assert source.tree is not None
         self.source = source
         self.name = name
-        self.project = project
         self.imports: dict[str, str] = {}
         self.functions: dict[str, FunctionInfo] = {}
         self.classes: dict[str, ClassInfo] = {}
@@ -297,7 +301,7 @@ class ModuleInfo:
         """Functions whose syntax trees were asked for since they were let go of."""
         self.switched: dict[str, bool] = {}
         """Whether the text gives an attribute another value than False, where that was asked."""
-        self.flags: Flags | None = None
+        self.flags: SwitchedNames | None = None
         """The same of every attribute, while edits of the text are followed."""
         self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
         for statement in statements_of(source.tree.body):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.attributes import Method, Super
-from graphmend.analysis.entities import Class, Function, Instance, Object, Ref
+from graphmend.analysis.entities import Class, Function, Instance, Object, Record, Ref
 from graphmend.analysis.environment import Environment
 from graphmend.analysis.values import UNKNOWN, Choice, Container, Static, Value
 
@@ -52,7 +52,7 @@ def _is_from_outside(value: Value, here: ModuleInfo | None) -> bool:
         return all(_is_from_outside(option, here) for option in value.options)
     if isinstance(value, Container):
         parts = (*(value.items or ()), *([value.of] if value.of is not None else ()), *(value.fields or {}).values())
-        made_here = value.of_class is not None and value.of_class.module is here
+        made_here = isinstance(value, Record) and value.info.module is here
         return not made_here and all(_is_from_outside(part, here) for part in parts)
     if isinstance(value, (Method, Super)):
         return _is_from_outside(value.receiver, here)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis.values import Static, Value
+from graphmend.analysis.values import Container, Static, Value
 
 if TYPE_CHECKING:
     from graphmend.analysis.definitions import ClassInfo, FunctionInfo
@@ -84,10 +84,11 @@ class Instance(Value):
     """An instance of a class in reach. `given`: the tensors that its `__init__` was called with, by parameter,
     where the traced code made it."""
 
-    __slots__ = ("given", "info", "made_inside", "of_class")
+    __slots__ = ("given", "info", "made_inside")
+    dispatches = True
 
     def __init__(self, info: ClassInfo, made_inside: bool = False, given: Mapping[str, Value] | None = None) -> None:
-        self.info = self.of_class = info
+        self.info = info
         self.made_inside = made_inside
         self.given = given
 
@@ -98,6 +99,37 @@ class Instance(Value):
 
     def __repr__(self) -> str:
         return f"Instance({self.info.name})"
+
+
+class Record(Container):
+    """An instance of a dataclass or named tuple in reach: `fields` by attribute, `items` too where it is a tuple."""
+
+    __slots__ = ("info",)
+    dispatches = True
+
+    def __init__(
+        self,
+        info: ClassInfo,
+        fields: Mapping[Any, Value] | None,
+        items: tuple[Value, ...] | None = None,
+        of: Value | None = None,
+    ) -> None:
+        super().__init__("record", items, of, fields)
+        self.info = info
+
+    @property
+    def identity(self) -> Hashable:
+        return id(self.info)
+
+    def with_parts(
+        self, items: tuple[Value, ...] | None, of: Value | None, fields: Mapping[Any, Value] | None
+    ) -> Record:
+        return Record(self.info, fields, items, of)
+
+
+def class_of(value: Value) -> ClassInfo | None:
+    """The class in reach that a value is an instance of."""
+    return value.info if isinstance(value, (Instance, Record)) else None
 
 
 class Text(Static):

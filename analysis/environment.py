@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphmend.analysis.entities import Record
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.values import NONE, UNKNOWN, Choice, Container, Tensor, Value, as_input, join
 
@@ -33,7 +34,7 @@ def same(a: Environment, b: Environment) -> bool:
 
 
 #: kinds of values that are, or may hold, tensors
-_MAY_CHANGE = frozenset({Tensor, Choice, Container})
+_MAY_CHANGE = frozenset({Tensor, Choice, Container, Record})
 
 
 def behind_break(env: Environment, always: bool) -> Environment:

@@ -127,7 +127,7 @@ def mapped_tree(w: Walker, function: Value, tree: Value, node: ast.AST) -> Value
     items = None if tree.items is None else tuple(mapped_tree(w, function, v, node) for v in tree.items)
     of = None if tree.of is None else mapped_tree(w, function, tree.of, node)
     fields = None if tree.fields is None else {k: mapped_tree(w, function, v, node) for k, v in tree.fields.items()}
-    return Container(tree.kind, items, of, fields, tree.of_class)
+    return tree.with_parts(items, of, fields)
 
 
 def _repeat(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:

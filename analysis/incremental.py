@@ -69,6 +69,7 @@ class Document:
         self._sections: Sections
         self._consequences: Consequences
         self._standing = Standing(path)
+        self._flags: Flags | None = None
         self._comments: tuple[Suppression, ...] = ()
         self._broken: set[Section] = set()
         self._lost = False
@@ -84,7 +85,7 @@ class Document:
             return self._update()
         module = self._session.module
         if module is not None and module.flags is None:
-            module.flags = Flags(module, before)
+            module.flags = self._flags = Flags(module, before)
         first, last = self._sections.around(edit, text)
         if first != last:
             return self._spans(first, last, edit, before)
@@ -316,8 +317,8 @@ class Document:
             return False
         if info.transparent is not None or (info.name == "example_inputs" and info.owner is None):
             return False
-        assert session.module.flags is not None
-        flagged = session.module.flags.edited(old, text)
+        assert self._flags is not None
+        flagged = self._flags.edited(old, text)
         if flagged is None:
             return False
         sets, gives = list(sets_flags(info)), given_by(info)
@@ -353,8 +354,8 @@ class Document:
             return False
         if any(reaches_far(t, [s for _, s in its]) for t, its in ((old, section.outside), (text, outside))):
             return False
-        assert session.module.flags is not None
-        flagged = session.module.flags.edited(old, text)
+        assert self._flags is not None
+        flagged = self._flags.edited(old, text)
         if flagged is None:
             return False
         change = Change(attributes=self._consequences.attributes_named(flagged))

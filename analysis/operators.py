@@ -93,7 +93,7 @@ def unary(w: Walker, node: ast.UnaryOp) -> Value:
     tensor = tensor_in(value)
     if tensor is not None:
         return tensor_ops.unary(tensor, node)
-    if value.of_class is not None:
+    if value.dispatches:
         return protocols.signed(w, node, value)
     return value if isinstance(value, (Static, Scalar)) else UNKNOWN
 
@@ -126,7 +126,7 @@ def binary(w: Walker, node: ast.expr | ast.AugAssign, op: ast.operator, left: Va
         return _fold(op, left.value, right.value)
     if isinstance(left, Static) and isinstance(right, Static) and not text:
         return _number(op, left, right)
-    if left.of_class is not None or right.of_class is not None:
+    if left.dispatches or right.dispatches:
         answer = protocols.arithmetic(w, node, op, left, right)
         if answer is not None:
             return answer
@@ -213,7 +213,7 @@ def compared(w: Walker, node: ast.expr, op: ast.cmpop, left: Value, right: Value
     if isinstance(op, (ast.Is, ast.IsNot)):
         return BOOL
     if isinstance(op, (ast.In, ast.NotIn)):
-        if right.of_class is not None:
+        if right.dispatches:
             answer = protocols.asked(w, right, ("__contains__",), (left,), node)
             if answer is not None and tensor_in(answer) is not None:
                 w.emit(Branch, node, answer, "if")
@@ -228,7 +228,7 @@ def compared(w: Walker, node: ast.expr, op: ast.cmpop, left: Value, right: Value
         ):
             return Const(isinstance(op, ast.NotIn))  # an empty **kwargs
         return BOOL
-    if left.of_class is not None or right.of_class is not None:
+    if left.dispatches or right.dispatches:
         answer = protocols.compared(w, node, op, left, right)
         if answer is not None:
             return answer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.attributes import attribute
 from graphmend.analysis.conditions import is_one_of
 from graphmend.analysis.elements import element_of
-from graphmend.analysis.entities import Instance
+from graphmend.analysis.entities import Instance, Record
 from graphmend.analysis.events import Branch
 from graphmend.analysis.targets import bind
 from graphmend.analysis.values import (
@@ -146,7 +146,7 @@ def _class(w: Walker, pattern: ast.MatchClass, value: Value, node: ast.expr) -> 
     answer = is_one_of(value, [w.eval(pattern.cls)])
     if answer is False:
         return False
-    names = list(value.fields or {}) if isinstance(value, Container) and value.of_class is not None else []
+    names = list(value.fields or {}) if isinstance(value, Record) else []
     answers: list[bool | None] = [answer]
     for i, inner in enumerate(pattern.patterns):
         part = attribute(w, value, names[i], node) if i < len(names) else value if not names and i == 0 else UNKNOWN

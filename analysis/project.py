@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from graphmend.analysis.definitions import ModuleInfo
 from graphmend.analysis.source import Source
 
 if TYPE_CHECKING:
-    from graphmend.analysis.definitions import ModuleInfo
     from graphmend.analysis.values import Value
 
 
@@ -68,16 +68,12 @@ class Project:
 
     def alone(self, source: Source) -> ModuleInfo | None:
         """The definitions of one source, for one reader alone, who changes them as the text is edited."""
-        from graphmend.analysis.definitions import ModuleInfo
-
         if source.tree is None:
             return None
-        return ModuleInfo(source, self.loader.module_name(source.path) or "", self)
+        return ModuleInfo(source, self.loader.module_name(source.path) or "")
 
     def read(self, source: Source, name: str | None = None) -> ModuleInfo | None:
         """The definitions of one source; None where it does not parse."""
-        from graphmend.analysis.definitions import ModuleInfo
-
         by_itself = name is None
         if name is None:
             name = self.loader.module_name(source.path) or ""
@@ -86,7 +82,7 @@ class Project:
                 return known
         if source.tree is None:
             return None
-        module = ModuleInfo(source, name, self)
+        module = ModuleInfo(source, name)
         if name and self._modules.get(name) is None:
             self._modules[name] = module
             if by_itself:

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.classes import find_method
-from graphmend.analysis.entities import Function
+from graphmend.analysis.entities import Function, class_of
 from graphmend.analysis.values import UNKNOWN, Value
 
 if TYPE_CHECKING:
@@ -32,10 +32,11 @@ _BUILTINS = {
 
 def asked(w: Walker, value: Value, names: tuple[str, ...], args: tuple[Value, ...], node: ast.AST) -> Value | None:
     """What the first of these methods gives that the value's class has; None without one in reach."""
-    if value.of_class is None or not w.session.within_region:  # what is only read for its value does well without
+    own = class_of(value)
+    if own is None or not w.session.within_region:  # what is only read for its value does well without
         return None
     for name in names:
-        method = find_method(w.session, value.of_class, name)
+        method = find_method(w.session, own, name)
         if method is not None:
             return w.session.enter(Function(method, bound=value), args, {}, w, node)
     return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis import dictionaries, protocols
 from graphmend.analysis.dictionaries import widened
 from graphmend.analysis.elements import element_of
-from graphmend.analysis.entities import Class, Instance, Native, Object, Ref, Text
+from graphmend.analysis.entities import Class, Instance, Native, Object, Record, Ref, Text
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.tensor_ops import any_of, result
 from graphmend.analysis.values import (
@@ -42,7 +42,7 @@ _Builtin = Callable[["Walker", Arguments, Keywords, ast.AST], Value]
 
 def builtin(w: Walker, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """A call of a builtin, by its bare name."""
-    if args and args[0].of_class is not None:
+    if args and args[0].dispatches:
         answer = protocols.by_builtin(w, name, args[0], node)
         if answer is not None:
             return answer
@@ -259,7 +259,7 @@ def container_method(
 
             w.emit(Contains, node, args[0] if args else UNKNOWN, value)
         return INT
-    if value.kind == "record":
+    if isinstance(value, Record):
         if name in ("to_tuple", "values"):
             return Container("tuple", of=join_all((value.fields or {}).values()))
         if name == "get" and args and isinstance(args[0], Const):
@@ -267,7 +267,7 @@ def container_method(
     if value.kind == "generator" and name == "send":
         return value.element
     if name == "_replace":
-        return Container(value.kind, value.items, value.of, {**(value.fields or {}), **keywords}, value.of_class)
+        return value.with_parts(value.items, value.of, {**(value.fields or {}), **keywords})
     return UNKNOWN
 
 

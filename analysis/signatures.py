@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
 
+from graphmend.analysis.entities import Record
 from graphmend.analysis.torch_facts import Returns, TorchFacts
 from graphmend.analysis.values import FALSE, NONE, Const, Container, Scalar, Static, Tensor, Value
 
 _Signature = tuple[Returns | None, bool]
-_IS_TENSOR: dict[type[Value], bool] = {Tensor: True, Static: False, Const: False, Scalar: False, Container: False}
+_IS_TENSOR: dict[type[Value], bool] = {
+    Tensor: True, Static: False, Const: False, Scalar: False, Container: False, Record: False,
+}  # fmt: skip
 _NONE_GIVEN: frozenset[str] = frozenset()
 
 

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.elements import element_of, index_of
-from graphmend.analysis.entities import Instance, Object
+from graphmend.analysis.entities import Instance, Object, Record
 from graphmend.analysis.events import SetAttribute, Subscript
 from graphmend.analysis.syntax import dotted
 from graphmend.analysis.values import Container, Tensor, Value, join
@@ -29,7 +29,7 @@ def assign(w: Walker, target: ast.expr, value: Value, augmented: bool = False) -
         path = dotted(target)
         if path is not None and isinstance(owner, (Instance, Object, Tensor)):
             bind(w, path, value)
-        elif isinstance(owner, Container) and owner.of_class is not None:
+        elif isinstance(owner, Record):
             _store_field(w, target, owner, value)
     elif isinstance(target, ast.Subscript):
         owner = w.eval(target.value)
@@ -86,9 +86,9 @@ def _store_item(w: Walker, target: ast.Subscript, owner: Value, value: Value) ->
         w.env[path] = Container(owner.kind, None, value if owner.items == () else join(owner.element, value))
 
 
-def _store_field(w: Walker, target: ast.Attribute, owner: Container, value: Value) -> None:
+def _store_field(w: Walker, target: ast.Attribute, owner: Record, value: Value) -> None:
     """`name.field = value` of a dataclass."""
     path = dotted(target.value)
     if path is not None and path in w.env:
         fields = {**(owner.fields or {}), target.attr: value}
-        w.env[path] = Container(owner.kind, owner.items, owner.of, fields, owner.of_class)
+        w.env[path] = owner.with_parts(owner.items, owner.of, fields)

@@ -20,13 +20,10 @@ up by, and leaves origins out.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache, partial
+from typing import Any, Final
 
 from graphmend.analysis.origin import Origin
-
-if TYPE_CHECKING:
-    from graphmend.analysis.definitions import ClassInfo
 
 
 class Value:
@@ -34,8 +31,8 @@ class Value:
 
     __slots__ = ()
     origin: Origin | None = None
-    of_class: ClassInfo | None = None
-    """The class in reach that the value is an instance of."""
+    dispatches: bool = False
+    """Whether it is an instance of a class in reach, whose methods operators and builtins call."""
 
     @property
     def key(self) -> Hashable:
@@ -190,9 +187,9 @@ def _depth(value: Value) -> int:
 
 class Container(Value):
     """`items` where the length is known, else `of`, the join of all elements. A dict has `fields` by constant key as
-    far as known; a dataclass or named tuple has `fields` by attribute, and knows its class."""
+    far as known; a dataclass or named tuple has `fields` by attribute (`entities.Record`)."""
 
-    __slots__ = ("depth", "fields", "items", "kind", "of", "of_class")
+    __slots__ = ("depth", "fields", "items", "kind", "of")
 
     def __init__(
         self,
@@ -200,14 +197,12 @@ class Container(Value):
         items: tuple[Value, ...] | None = None,
         of: Value | None = None,
         fields: Mapping[Any, Value] | None = None,
-        of_class: ClassInfo | None = None,
     ) -> None:
         if items is not None and len(items) > MOST_ITEMS:
             of, items = join_all(items), None
         if fields is not None and len(fields) > MOST_ITEMS:
             fields = None
         self.kind = kind
-        self.of_class = of_class
         self.items = items
         self.of = of
         self.fields = fields
@@ -221,6 +216,17 @@ class Container(Value):
             self.items, self.of, self.fields, self.depth = None, UNKNOWN, None, 1
 
     @property
+    def identity(self) -> Hashable:
+        """What kind of container it is."""
+        return self.kind
+
+    def with_parts(
+        self, items: tuple[Value, ...] | None, of: Value | None, fields: Mapping[Any, Value] | None
+    ) -> Container:
+        """A container of the same kind that holds other values."""
+        return Container(self.kind, items, of, fields)
+
+    @property
     def element(self) -> Value:
         """What iteration yields."""
         if self.items is not None:
@@ -231,8 +237,7 @@ class Container(Value):
     def key(self) -> Hashable:
         items = None if self.items is None else tuple(v.key for v in self.items)
         fields = None if self.fields is None else tuple((repr(k), v.key) for k, v in self.fields.items())
-        kind = self.kind if self.of_class is None else id(self.of_class)
-        return ("container", kind, items, None if self.of is None else self.of.key, fields)
+        return ("container", self.identity, items, None if self.of is None else self.of.key, fields)
 
     def __repr__(self) -> str:
         return f"Container({self.kind}, {self.items if self.items is not None else self.of})"
@@ -358,11 +363,11 @@ def _join_alike(a: Value, b: Value) -> Value | None:
     if isinstance(a, Container):
         if not isinstance(b, Container) or a.kind != b.kind:
             return None
-        of_class = a.of_class if a.of_class is b.of_class else None
+        make = a.with_parts if a.identity == b.identity else partial(Container, a.kind)
         fields = _join_fields(a.fields, b.fields, ABSENT if a.kind == "dict" else None)
         if a.items is not None and b.items is not None and len(a.items) == len(b.items):
-            return Container(a.kind, tuple(map(join, a.items, b.items)), None, fields, of_class)
-        return Container(a.kind, None, _join_elements(a, b), fields, of_class)
+            return make(tuple(map(join, a.items, b.items)), None, fields)
+        return make(None, _join_elements(a, b), fields)
     return a if type(a) is type(b) and a.key == b.key else None
 
 
@@ -426,7 +431,7 @@ def as_input(value: Value, always: bool = True) -> Value:
         items = None if value.items is None else tuple(as_input(v, always) for v in value.items)
         of = None if value.of is None else as_input(value.of, always)
         differs = of is not value.of or any(a is not b for a, b in zip(items or (), value.items or (), strict=True))
-        return Container(value.kind, items, of, value.fields, value.of_class) if differs else value
+        return value.with_parts(items, of, value.fields) if differs else value
     return value
 
 

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-from typing import Any
-
 from lsprotocol import types
-from pygls.exceptions import JsonRpcException, JsonRpcInternalError
-from pygls.lsp.server import LanguageServer
 
 import graphmend
 from graphmend.server import (
@@ -25,29 +19,13 @@ from graphmend.server import (
 )
 from graphmend.server.analyses import Check
 from graphmend.server.capabilities import Capabilities
+from graphmend.server.language_server import Server
 from graphmend.server.protocol import Protocol
 from graphmend.server.publish import Publisher
 from graphmend.server.rendering import Renderer
 from graphmend.server.session import Session
 from graphmend.server.verify import Verify
 from graphmend.server.workspace import Workspace
-
-log = logging.getLogger(__name__)
-
-
-class Server(LanguageServer):
-    """pygls' server, which reports its errors to the log: a popup helps nobody."""
-
-    protocol: Protocol
-
-    def report_server_error(self, error: Exception, source: Any) -> None:
-        if source is JsonRpcInternalError and isinstance(error, OSError | ValueError):
-            # a write failed: pygls 2.1 has this source for it; telling the client would be another write, without end
-            print(f"graphmend: the client cannot be written to: {error}", file=sys.stderr)
-        elif isinstance(error, JsonRpcException) and not isinstance(error, JsonRpcInternalError):
-            log.warning("%s", error)  # the client's mistake, and its answer says so
-        else:
-            log.error("%s", error, exc_info=error)
 
 
 def create(check: Check | None = None) -> tuple[Server, Session]:

@@ -14,7 +14,7 @@ from graphmend.server.capabilities import Capabilities
 from graphmend.server.protocol import Json
 
 if TYPE_CHECKING:
-    from graphmend.server.app import Server
+    from graphmend.server.language_server import Server
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from graphmend.server.verification import Verification
 
 if TYPE_CHECKING:
     from graphmend.dynamo.merge import Verdict
-    from graphmend.server.app import Server
+    from graphmend.server.language_server import Server
     from graphmend.workspace.config import Configuration
 
 CONFIGURATION_FILES = ("pyproject.toml", "graphmend.toml")

@@ -34,11 +34,11 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.values import Tensor
 from graphmend.transforms.code import Code
 from graphmend.transforms.compile_site import site_of
-from graphmend.transforms.edits import begins_line, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.hoist import above
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.offer import show
+from graphmend.transforms.positions import begins_line, replaceable
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

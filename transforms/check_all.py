@@ -25,12 +25,13 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.assert_async import message
 from graphmend.transforms.code import Code
-from graphmend.transforms.edits import HOLE, replace, replaceable
+from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.legality import observed
 from graphmend.transforms.names import called
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.positions import replaceable
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

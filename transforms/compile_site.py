@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.transforms.edits import first_position
+from graphmend.transforms.positions import first_position
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

@@ -35,11 +35,12 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.values import Tensor
 from graphmend.transforms.bindings import alive, fresh, reads, writes
-from graphmend.transforms.edits import HOLE, is_elif, replace, replaceable
+from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.names import qualified
 from graphmend.transforms.offer import show
+from graphmend.transforms.positions import is_elif, replaceable
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.where import branch
 

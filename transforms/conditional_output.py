@@ -21,13 +21,14 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.bindings import fresh
-from graphmend.transforms.edits import HOLE, replace, replaceable
+from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.emit import ATTRIBUTED, NotCarriedError, attributed, deferred
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.legality import speculate
 from graphmend.transforms.names import qualified
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.positions import replaceable
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.where import branch
 

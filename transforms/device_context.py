@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.bindings import reads, writes
 from graphmend.transforms.code import Code
-from graphmend.transforms.edits import HOLE, replace, replaceable, swap
+from graphmend.transforms.edits import HOLE, replace, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.names import called, qualified
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.positions import replaceable
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

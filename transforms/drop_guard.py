@@ -22,7 +22,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.edits import HOLE, is_elif, replace, replaceable
+from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.in_place import writable, written_on_both_sides
 from graphmend.transforms.legality import repeatable, speculate
@@ -30,6 +30,7 @@ from graphmend.transforms.masked_store import one_by_one
 from graphmend.transforms.names import called, is_tensor, method
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.picked import is_mask, picked
+from graphmend.transforms.positions import is_elif, replaceable
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

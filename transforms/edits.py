@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.finding import Span
 from graphmend.transforms.fix import TextEdit, Unmendable
+from graphmend.transforms.positions import first_position
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts
@@ -44,38 +45,6 @@ def behind(source: Source, statement: ast.stmt, new: str) -> TextEdit:
 def swap(source: Source, node: ast.expr, text: str) -> TextEdit:
     """Put `text` in the place of an expression."""
     return TextEdit(source.span(node), text)
-
-
-def begins_line(source: Source, statement: ast.stmt) -> bool:
-    """Is there only white space in front of a statement?"""
-    line, column = first_position(source, statement)
-    return not source.lines.line(line - 1)[:column].strip("\ufeff \t\f")
-
-
-def is_elif(source: Source, statement: ast.stmt) -> bool:
-    """Is an `if` statement written as the `elif` of another one?"""
-    span = source.span(statement)
-    return isinstance(statement, ast.If) and source.lines.line(span.line - 1)[span.column :].startswith("elif")
-
-
-def replaceable(facts: FunctionFacts, old: Sequence[ast.stmt]) -> bool:
-    """Can statements be replaced by others: do they have their lines to themselves, or stand alone behind a colon?"""
-    source = facts.source
-    line = source.lines.line((old[-1].end_lineno or old[-1].lineno) - 1)
-    rest = line[source.span(old[-1]).end_column :].strip()
-    if rest and not rest.startswith("#"):
-        return False
-    if begins_line(source, old[0]):
-        return True
-    block = facts.body_of(old[0])
-    return is_elif(source, old[0]) or (len(block) == len(old) == 1 and not isinstance(facts.parent(old[0]), ast.Module))
-
-
-def first_position(source: Source, statement: ast.stmt) -> tuple[int, int]:
-    """(line, column) of a statement, its decorators included."""
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    span = source.span(decorators[0]) if decorators else source.span(statement)
-    return span.line, span.column - bool(decorators)
 
 
 def apply(text: str, edits: Iterable[TextEdit], source: Source) -> str:

@@ -24,10 +24,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.bindings import writes
-from graphmend.transforms.edits import HOLE, as_one, begins_line, delete, replace, replaceable
+from graphmend.transforms.edits import HOLE, as_one, delete, replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.idle import Idle, NotIdleError, asks_if_any, asks_if_empty, looked_for
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.positions import begins_line, replaceable
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

@@ -27,11 +27,12 @@ from graphmend.analysis.values import Tensor
 from graphmend.transforms.alike import alike
 from graphmend.transforms.bindings import parameters, reads, writes
 from graphmend.transforms.code import Code
-from graphmend.transforms.edits import HOLE, replace, replaceable, swap
+from graphmend.transforms.edits import HOLE, replace, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.names import constant, method
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.positions import replaceable
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

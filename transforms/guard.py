@@ -20,12 +20,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.edits import HOLE, replace, replaceable
+from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.emit import ATTRIBUTED, OUTPUT, attributed, outward
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.names import qualified
 from graphmend.transforms.offer import offer, refuse, show
+from graphmend.transforms.positions import replaceable
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

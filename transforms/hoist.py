@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.finding import Span
 from graphmend.transforms.bindings import fresh, locals_of, reads
 from graphmend.transforms.code import Code
-from graphmend.transforms.edits import begins_line, first_position, replaceable, swap
+from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.names import qualified
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.positions import begins_line, first_position, replaceable
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

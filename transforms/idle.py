@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.values import tensor_in
 from graphmend.transforms.bindings import alive, reads, writes
-from graphmend.transforms.edits import begins_line, replaceable
 from graphmend.transforms.names import called, constant, method
+from graphmend.transforms.positions import begins_line, replaceable
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts import FunctionFacts

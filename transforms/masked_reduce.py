@@ -26,13 +26,14 @@ from graphmend.analysis.values import Tensor, dtype_kind
 from graphmend.transforms import torch_names as known
 from graphmend.transforms.bindings import reads, stored
 from graphmend.transforms.code import Code
-from graphmend.transforms.edits import replace, replaceable, swap
+from graphmend.transforms.edits import replace, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.legality import changed_in_place, leak, repeatable, speculate
 from graphmend.transforms.names import constant, qualified
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.picked import Picked, aligned, missing, picked
+from graphmend.transforms.positions import replaceable
 from graphmend.transforms.selection import number_type
 
 if TYPE_CHECKING:

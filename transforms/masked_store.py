@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.values import Tensor
 from graphmend.transforms import torch_names as known
 from graphmend.transforms.code import Code
-from graphmend.transforms.edits import replace, replaceable
+from graphmend.transforms.edits import replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.in_place import apart, intact, linear, linear_operator
@@ -30,6 +30,7 @@ from graphmend.transforms.legality import repeatable, speculate
 from graphmend.transforms.names import called, constant, is_tensor, method, qualified
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.picked import aligned, picked
+from graphmend.transforms.positions import replaceable
 from graphmend.transforms.selection import gradient_differences, number_type
 
 if TYPE_CHECKING:

@@ -24,11 +24,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.branches import Block
-from graphmend.transforms.edits import replace, replaceable
+from graphmend.transforms.edits import replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.names import constant, is_tensor
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.positions import replaceable
 from graphmend.transforms.predicate import Predicates
 from graphmend.transforms.selection import Choice, NotSelectableError, gradient_differences, select
 

@@ -35,10 +35,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.transforms.bindings import reads
 from graphmend.transforms.code import Code
-from graphmend.transforms.edits import HOLE, is_elif, replace, replaceable
+from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.positions import is_elif, replaceable
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from graphmend.analysis.finding import Span
-from graphmend.transforms.edits import begins_line, first_position, is_elif
 from graphmend.transforms.fix import TextEdit, Unmendable
+from graphmend.transforms.positions import begins_line, first_position, is_elif
 
 if TYPE_CHECKING:
     from graphmend.analysis.source import Source

@@ -32,12 +32,13 @@ from graphmend.analysis.values import Tensor
 from graphmend.transforms.alike import Metas, compare
 from graphmend.transforms.bindings import alive, fresh, reads, writes
 from graphmend.transforms.code import Code
-from graphmend.transforms.edits import before, begins_line, behind, replace, replaceable, swap
+from graphmend.transforms.edits import before, behind, replace, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.in_place import intact, linear_operator
 from graphmend.transforms.legality import speculate
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.positions import begins_line, replaceable
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.selection import NotSelectableError, gradient_differences, incoming
 

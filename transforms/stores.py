@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.values import Container, Static, Tensor
 from graphmend.transforms import torch_names as known
@@ -14,11 +14,27 @@ from graphmend.transforms.names import constant, is_tensor
 from graphmend.transforms.selection import Choice, NotSelectableError
 
 if TYPE_CHECKING:
-    from graphmend.transforms.branches import Block
+    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.transforms.predicate import Predicates
 
 #: `copy`: the tensor itself is changed; `element`: a part of it is stored; `store`: an attribute or a key of a
 #: dictionary is bound again; `mask`: elements are stored under a mask
 How = Literal["copy", "element", "store", "mask"]
+
+
+class Converting(Protocol):
+    """The block that a store or an in-place method stands in, while it is converted."""
+
+    facts: FunctionFacts
+    predicates: Predicates
+    whole: ast.stmt
+    """The statement that is converted."""
+    replace: dict[ast.expr, str]
+    """Expressions, and the text that they have become."""
+    evaluated: list[ast.expr]
+    """What the block evaluates."""
+
+    def text(self, node: ast.expr, /) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -42,7 +58,7 @@ class Change:
         return self.how == "store" or (self.how == "copy" and self.target != self.root)
 
 
-def change_of(block: Block, call: ast.Call) -> Change:
+def change_of(block: Converting, call: ast.Call) -> Change:
     """`t.method_(...)`, written as the value that `t` has afterwards."""
     assert isinstance(call.func, ast.Attribute)
     receiver, attr = call.func.value, call.func.attr
@@ -69,7 +85,7 @@ def change_of(block: Block, call: ast.Call) -> Change:
     return Change(target, root, Choice(text, call, None), "copy")
 
 
-def store_of(block: Block, target: ast.Subscript | ast.Attribute, choice: Choice) -> Change:
+def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: Choice) -> Change:
     """`y[0] = v`, `y[mask] = 0`, `d["key"] = v`, `self.name = v`."""
     root = _root(target)
     if root is None:
@@ -93,7 +109,7 @@ def store_of(block: Block, target: ast.Subscript | ast.Attribute, choice: Choice
     return Change(text, root, choice, "element", before=Choice(text, target, None))
 
 
-def _loaded(block: Block, target: ast.Attribute | ast.Subscript) -> Choice | None:
+def _loaded(block: Converting, target: ast.Attribute | ast.Subscript) -> Choice | None:
     """The value that a place has before the branch, where the function reads it as a tensor."""
     wanted = ast.unparse(target)
     for node in ast.walk(block.facts.function):
@@ -103,12 +119,12 @@ def _loaded(block: Block, target: ast.Attribute | ast.Subscript) -> Choice | Non
     return None
 
 
-def _is_mask(block: Block, node: ast.expr) -> bool:
+def _is_mask(block: Converting, node: ast.expr) -> bool:
     value = block.facts.value(node)
     return isinstance(value, Tensor) and value.dtype == "bool"
 
 
-def _fixed(block: Block, index: ast.expr) -> bool:
+def _fixed(block: Converting, index: ast.expr) -> bool:
     """A whole number or a slice that is known while tracing."""
     if isinstance(index, ast.Slice):
         return all(_fixed(block, part) for part in (index.lower, index.upper, index.step) if part is not None)

@@ -30,13 +30,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.transforms.bindings import fresh, reads, stored
 from graphmend.transforms.branches import Block, may_return, returns
 from graphmend.transforms.code import folded
-from graphmend.transforms.edits import HOLE, replace, replaceable
+from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.in_place import writable, written_on_both_sides
 from graphmend.transforms.legality import changed_in_place, escapes
 from graphmend.transforms.names import is_tensor
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.positions import replaceable
 from graphmend.transforms.predicate import NotATensorError, Predicates, depends, split
 from graphmend.transforms.selection import (
     RETURN,

@@ -33,12 +33,13 @@ from graphmend.analysis.values import Scalar, Tensor, dtype_kind
 from graphmend.transforms.alike import Metas, compare
 from graphmend.transforms.bindings import alive, fresh, reads, writes
 from graphmend.transforms.code import Code
-from graphmend.transforms.edits import HOLE, replace, replaceable
+from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.legality import speculate
 from graphmend.transforms.names import called, constant, is_tensor
 from graphmend.transforms.offer import offer, refuse
+from graphmend.transforms.positions import replaceable
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.scalars import Kept, conversion, tensor_text
 from graphmend.transforms.selection import NotSelectableError, incoming

@@ -11,7 +11,8 @@ from graphmend.analysis.facts import FunctionFacts
 from graphmend.analysis.finding import Span
 from graphmend.analysis.source import Source
 from graphmend.transforms import TextEdit, Unmendable
-from graphmend.transforms.edits import HOLE, apply, before, checked, is_elif, replace, replaceable
+from graphmend.transforms.edits import HOLE, apply, before, checked, replace
+from graphmend.transforms.positions import is_elif, replaceable
 
 
 def parsed(text: str, kind: type[ast.stmt] = ast.If) -> tuple[Source, FunctionFacts, ast.stmt]:
