@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis.entities import Class, Instance, Object, Ref
+from graphmend.analysis.classes import is_module_class, mro, outside_bases
+from graphmend.analysis.definitions import ClassInfo
+from graphmend.analysis.entities import Class, Instance, Object, Record, Ref
+from graphmend.analysis.names import named
 from graphmend.analysis.origin import Declared
 from graphmend.analysis.values import (
     BOOL,
@@ -25,6 +29,7 @@ from graphmend.analysis.values import (
 if TYPE_CHECKING:
     from graphmend.analysis.definitions import ModuleInfo
     from graphmend.analysis.session import Session
+
 
 _TENSORS = {
     "torch.Tensor": None, "torch.FloatTensor": "float32", "torch.LongTensor": "int64", "torch.IntTensor": "int32",
@@ -114,7 +119,6 @@ class _Reader:
 
     def _plain(self, node: ast.expr) -> Value:
         from graphmend.analysis.classes import is_config
-        from graphmend.analysis.names import named
 
         target = named(self.session, self.module, node)
         if isinstance(target, Class):
@@ -141,15 +145,13 @@ class _Reader:
         return Object(name) if last[:1].isupper() and not name.startswith("typing.") else UNKNOWN
 
     def _class(self, target: Class) -> Value:
-        from graphmend.analysis.classes import is_config_class, record_fields
+        from graphmend.analysis.classes import is_config_class
 
         info = target.info
         if is_config_class(self.session, info):
             return STATIC
         fields = record_fields(self.session, info)
         if fields is not None:
-            from graphmend.analysis.calls import record
-
             return record(self.session, info, fields)
         return Instance(info)
 
@@ -190,3 +192,25 @@ class _Reader:
             names = arguments[1].value.split()
             rank = len(names) if not any(n.startswith(("*", "...")) for n in names) else None
         return self.tensor(_JAXTYPING[kind], rank)
+
+
+def record(session: Session, info: ClassInfo, fields: Mapping[str, Value]) -> Record:
+    """An instance of a dataclass or named tuple; the latter unpacks into its fields."""
+    is_tuple = "typing.NamedTuple" in outside_bases(session, info)
+    return Record(info, fields, tuple(fields.values()) if is_tuple else None)
+
+
+def record_fields(session: Session, info: ClassInfo) -> Mapping[Any, Value] | None:
+    """Of a dataclass or named tuple (a model's output, mostly): its fields; None for any other class."""
+    chain = mro(info, session)
+    outside = outside_bases(session, info)
+    is_record = any(c.is_dataclass() for c in chain) or any(
+        b in ("typing.NamedTuple", "typing.TypedDict") for b in outside
+    )
+    if not is_record or is_module_class(session, info):
+        return None
+    fields: dict[Any, Value] = {}
+    for cls in reversed(chain):
+        for name, annotation in cls.annotations.items():
+            fields[name] = annotated(session, cls.module, annotation, f"{cls.name}.{name}", cls.qualname)
+    return fields

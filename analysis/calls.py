@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphmend.analysis import functional, protocols, python_calls, tensor_ops
-from graphmend.analysis.attributes import Method, Super
+from graphmend.analysis.annotations import record, record_fields
 from graphmend.analysis.binding import bind
-from graphmend.analysis.classes import MODULE_ROOTS, find_method, is_module_class, outside_bases, record_fields
-from graphmend.analysis.entities import Class, Function, Instance, Native, Object, Record, Ref
+from graphmend.analysis.classes import MODULE_ROOTS, find_method, is_module_class, outside_bases
+from graphmend.analysis.entities import Class, Function, Instance, Method, Native, Object, Ref, Super
 from graphmend.analysis.events import Call, With
 from graphmend.analysis.numpy_calls import numpy_call
 from graphmend.analysis.origin import Origin
@@ -38,7 +38,6 @@ from graphmend.analysis.values import (
 if TYPE_CHECKING:
     from graphmend.analysis.definitions import ClassInfo
     from graphmend.analysis.flow import Walker
-    from graphmend.analysis.session import Session
 
 Arguments = tuple[Value, ...]
 Keywords = Mapping[str, Value]
@@ -161,12 +160,6 @@ def _construct(w: Walker, callee: Class, args: Arguments, keywords: Keywords, no
         given = bind(session, Function(init, bound=instance), args, keywords)
         return Instance(info, True, {name: v for name, v in given.items() if tensor_in(v) is not None})
     return Instance(info, made_inside=session.within_region)
-
-
-def record(session: Session, info: ClassInfo, fields: Mapping[str, Value]) -> Record:
-    """An instance of a dataclass or named tuple; the latter unpacks into its fields."""
-    is_tuple = "typing.NamedTuple" in outside_bases(session, info)
-    return Record(info, fields, tuple(fields.values()) if is_tuple else None)
 
 
 def _is_none(info: ClassInfo, name: str) -> bool:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from graphmend.analysis.annotations import annotated
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.entities import Class, Ref
 from graphmend.analysis.names import named
@@ -73,22 +71,6 @@ def is_config(name: str) -> bool:
 
 def is_config_class(session: Session, info: ClassInfo) -> bool:
     return is_config(info.name) and not is_module_class(session, info)
-
-
-def record_fields(session: Session, info: ClassInfo) -> Mapping[Any, Value] | None:
-    """Of a dataclass or named tuple (a model's output, mostly): its fields; None for any other class."""
-    chain = mro(info, session)
-    outside = outside_bases(session, info)
-    is_record = any(c.is_dataclass() for c in chain) or any(
-        b in ("typing.NamedTuple", "typing.TypedDict") for b in outside
-    )
-    if not is_record or is_module_class(session, info):
-        return None
-    fields: dict[Any, Value] = {}
-    for cls in reversed(chain):
-        for name, annotation in cls.annotations.items():
-            fields[name] = annotated(session, cls.module, annotation, f"{cls.name}.{name}", cls.qualname)
-    return fields
 
 
 def find_method(session: Session, info: ClassInfo, name: str, after: ClassInfo | None = None) -> FunctionInfo | None:

@@ -11,11 +11,12 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from graphmend.analysis.activation import Activation, reached
+from graphmend.analysis.annotations import record_fields
 from graphmend.analysis.binding import declared, parameters
-from graphmend.analysis.classes import mro, record_fields
-from graphmend.analysis.contradiction import rests_on
+from graphmend.analysis.classes import mro
 from graphmend.analysis.decorators import DISABLED, OPAQUE
 from graphmend.analysis.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo
+from graphmend.analysis.dependence import rests_on
 from graphmend.analysis.entities import Function
 from graphmend.analysis.names import global_name
 from graphmend.analysis.region import Root, says_what_is_traced

@@ -11,21 +11,9 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from graphmend.analysis.activation import Activation, Verdict
+from graphmend.analysis.dependence import Parameter, may_hold_tensor, parts_of
 from graphmend.analysis.origin import Declared
-from graphmend.analysis.values import NONE, UNKNOWN, Choice, Container, Scalar, Static, Tensor, Value, tensor_in
-
-#: (module, qualified name) of a function, and the name of the parameter
-Parameter = tuple[tuple[str, str], str]
-
-
-def rests_on(value: Value) -> frozenset[Parameter]:
-    """The parameters whose declarations alone make a value, or a part of it, a tensor."""
-    found = set()
-    for part in _parts(value):
-        first = part.origin.first if part.origin is not None else None
-        if isinstance(first, Declared) and isinstance(first.node, str):
-            found.add((first.where, first.node))
-    return frozenset(found)
+from graphmend.analysis.values import NONE, UNKNOWN, Container, Scalar, Static, Value, tensor_in
 
 
 class Calls:
@@ -58,24 +46,9 @@ class Calls:
         return found
 
 
-def _parts(value: Value) -> tuple[Value, ...]:
-    """What a value is made of, as far down as is known."""
-    if isinstance(value, Choice):
-        return tuple(p for o in value.options for p in _parts(o))
-    if isinstance(value, Container):
-        inner = (*(value.items or ()), *((value.of,) if value.of is not None else ()), *(value.fields or {}).values())
-        return (value, *(p for v in inner for p in _parts(v)))
-    return (value,)
-
-
 def _is_declared(value: Value, origin: Declared) -> bool:
     """Whether a value is what the declaration made of the parameter, and no call's."""
-    return any(part.origin is not None and part.origin.first is origin for part in _parts(value))
-
-
-def may_hold_tensor(value: Value) -> bool:
-    """Whether a value is a tensor, or holds one, as far as is known."""
-    return any(isinstance(part, Tensor) for part in _parts(value))
+    return any(part.origin is not None and part.origin.first is origin for part in parts_of(value))
 
 
 def _is_no_tensor(value: Value) -> bool:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.attributes import Method, Super
-from graphmend.analysis.entities import Class, Function, Instance, Object, Record, Ref
+from graphmend.analysis.entities import Class, Function, Instance, Method, Object, Record, Ref, Super
 from graphmend.analysis.environment import Environment
 from graphmend.analysis.values import UNKNOWN, Choice, Container, Static, Value
 

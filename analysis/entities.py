@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from graphmend.analysis.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.values import Container, Static, Value
-
-if TYPE_CHECKING:
-    from graphmend.analysis.definitions import ClassInfo, FunctionInfo
 
 
 class Ref(Value):
@@ -159,3 +157,32 @@ class Native(Value):
     @property
     def key(self) -> Hashable:
         return ("native", self.name, id(self.call))
+
+
+class Method(Value):
+    """A method of a value that has no body in reach."""
+
+    __slots__ = ("name", "receiver")
+
+    def __init__(self, receiver: Value, name: str) -> None:
+        self.receiver = receiver
+        self.name = name
+
+    @property
+    def key(self) -> Any:
+        return ("method", self.receiver.key, self.name)
+
+
+class Super(Value):
+    """`super()` in a method of `after`, for an instance of `info`."""
+
+    __slots__ = ("after", "info", "receiver")
+
+    def __init__(self, info: ClassInfo, after: ClassInfo, receiver: Value) -> None:
+        self.info = info
+        self.after = after
+        self.receiver = receiver
+
+    @property
+    def key(self) -> Any:
+        return ("super", id(self.info), id(self.after))

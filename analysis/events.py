@@ -164,3 +164,17 @@ class Generator(Event):
     """Tracing starts at a function that turned out to be a generator."""
 
     __slots__ = ()
+
+
+#: enclosing blocks out of which Dynamo can't resume (torch 2.13): it gives the whole frame up
+_LOSES_FRAME = frozenset({"for", "while", "try", "except", "with"})
+
+
+def loses_frame(situation: Situation) -> bool:
+    """Whether a break here costs the whole frame instead of splitting the graph."""
+    return any(b in _LOSES_FRAME for b in situation.blocks)
+
+
+def only_some_rounds(situation: Situation) -> bool:
+    """Whether a place within loops is not reached in each of their rounds."""
+    return situation.conditional > sum(block in ("for", "while") for block in situation.blocks)

@@ -128,7 +128,8 @@ def _truths(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Va
 
 
 def _getattr(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    from graphmend.analysis.attributes import attribute, member_names
+    from graphmend.analysis.attributes import attribute
+    from graphmend.analysis.instance_attributes import member_names
 
     if len(args) >= 2 and isinstance(args[1], Const) and isinstance(args[1].value, str):
         found = attribute(w, args[0], args[1].value, node)
@@ -162,7 +163,7 @@ def _dict(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Valu
 
 
 def _super(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    from graphmend.analysis.attributes import Super
+    from graphmend.analysis.entities import Super
 
     owner = w.info.owner
     if len(args) == 2 and isinstance(args[0], Class):

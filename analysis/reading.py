@@ -11,12 +11,12 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.attributes import instance_attribute
 from graphmend.analysis.binding import given, parameters
 from graphmend.analysis.decorators import MODULE_SCOPE
 from graphmend.analysis.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.entities import Function, Instance
 from graphmend.analysis.flow import Walker
+from graphmend.analysis.instance_attributes import instance_attribute
 from graphmend.analysis.syntax import loop_variables, statements_of
 from graphmend.analysis.values import NONE, UNKNOWN, Const, Value
 

@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.activation import Activation, Verdict, reached
 from graphmend.analysis.contradiction import Calls
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
-from graphmend.analysis.events import Situation
 from graphmend.analysis.finding import Effect, Finding, Related, Span
 
 if TYPE_CHECKING:
     from graphmend.analysis.region import Region
 
 Home = FunctionInfo | ModuleInfo
-
-#: enclosing blocks out of which Dynamo can't resume (torch 2.13): it gives the whole frame up
-_LOSES_FRAME = frozenset({"for", "while", "try", "except", "with"})
 
 
 class Found(NamedTuple):
@@ -29,16 +25,6 @@ class Found(NamedTuple):
     finding: Finding
     node: ast.expr | ast.stmt
     info: FunctionInfo
-
-
-def loses_frame(situation: Situation) -> bool:
-    """Whether a break here costs the whole frame instead of splitting the graph."""
-    return any(b in _LOSES_FRAME for b in situation.blocks)
-
-
-def only_some_rounds(situation: Situation) -> bool:
-    """Whether a place within loops is not reached in each of their rounds."""
-    return situation.conditional > sum(block in ("for", "while") for block in situation.blocks)
 
 
 class Said(NamedTuple):

@@ -18,12 +18,12 @@ from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.binding import bind, made_here, parameters
 from graphmend.analysis.classes import is_module_class, mro
-from graphmend.analysis.contradiction import Parameter, rests_on
 from graphmend.analysis.decorators import DISABLED, OPAQUE, wrapped
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo, ModuleInfo
+from graphmend.analysis.dependence import Parameter, rests_on
 from graphmend.analysis.entities import Class, Function, Instance
 from graphmend.analysis.environment import Environment
-from graphmend.analysis.events import Call, Event, Generator
+from graphmend.analysis.events import Call, Event, Generator, loses_frame, only_some_rounds
 from graphmend.analysis.facts import Recording
 from graphmend.analysis.flow import Walker
 from graphmend.analysis.judging import Judging
@@ -32,7 +32,6 @@ from graphmend.analysis.project import Project
 from graphmend.analysis.reading import Reading
 from graphmend.analysis.recursion import Recursion
 from graphmend.analysis.region import Region, Root
-from graphmend.analysis.report import loses_frame, only_some_rounds
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.rule import Break, Rule
 from graphmend.analysis.settings import Settings
