@@ -6,9 +6,10 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis.classes import is_module_class, mro, outside_bases
+from graphmend.analysis.classes import is_config, is_config_class, is_module_class, mro, outside_bases
 from graphmend.analysis.definitions import ClassInfo
-from graphmend.analysis.entities import Class, Instance, Object, Record, Ref
+from graphmend.analysis.entities import Class, Instance, Record
+from graphmend.analysis.external_values import Object, Ref
 from graphmend.analysis.names import named
 from graphmend.analysis.origin import Declared
 from graphmend.analysis.values import (
@@ -28,7 +29,7 @@ from graphmend.analysis.values import (
 
 if TYPE_CHECKING:
     from graphmend.analysis.definitions import ModuleInfo
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.resolution_interface import ProgramView
 
 
 _TENSORS = {
@@ -65,7 +66,7 @@ _JAXTYPING = {
 }  # fmt: skip
 
 
-def annotated(session: Session, module: ModuleInfo, node: ast.expr | None, name: str, where: str) -> Value:
+def annotated(session: ProgramView, module: ModuleInfo, node: ast.expr | None, name: str, where: str) -> Value:
     """The value that an annotation promises; UNKNOWN without one. `name` and `where` go into the evidence."""
     if node is None:
         return UNKNOWN
@@ -77,7 +78,7 @@ def annotated(session: Session, module: ModuleInfo, node: ast.expr | None, name:
 
 
 class _Reader:
-    def __init__(self, session: Session, module: ModuleInfo, name: str, where: str) -> None:
+    def __init__(self, session: ProgramView, module: ModuleInfo, name: str, where: str) -> None:
         self.session = session
         self.module = module
         self.name = name
@@ -118,8 +119,6 @@ class _Reader:
         )
 
     def _plain(self, node: ast.expr) -> Value:
-        from graphmend.analysis.classes import is_config
-
         target = named(self.session, self.module, node)
         if isinstance(target, Class):
             return self._class(target)
@@ -145,8 +144,6 @@ class _Reader:
         return Object(name) if last[:1].isupper() and not name.startswith("typing.") else UNKNOWN
 
     def _class(self, target: Class) -> Value:
-        from graphmend.analysis.classes import is_config_class
-
         info = target.info
         if is_config_class(self.session, info):
             return STATIC
@@ -194,13 +191,13 @@ class _Reader:
         return self.tensor(_JAXTYPING[kind], rank)
 
 
-def record(session: Session, info: ClassInfo, fields: Mapping[str, Value]) -> Record:
+def record(session: ProgramView, info: ClassInfo, fields: Mapping[str, Value]) -> Record:
     """An instance of a dataclass or named tuple; the latter unpacks into its fields."""
     is_tuple = "typing.NamedTuple" in outside_bases(session, info)
     return Record(info, fields, tuple(fields.values()) if is_tuple else None)
 
 
-def record_fields(session: Session, info: ClassInfo) -> Mapping[Any, Value] | None:
+def record_fields(session: ProgramView, info: ClassInfo) -> Mapping[Any, Value] | None:
     """Of a dataclass or named tuple (a model's output, mostly): its fields; None for any other class."""
     chain = mro(info, session)
     outside = outside_bases(session, info)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.classes import find_method, is_module_class, mro, outside_bases
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo
-from graphmend.analysis.entities import Class, Function, Instance, Method, Object, Record, Ref, Super
+from graphmend.analysis.entities import Class, Function, Instance, Method, Record, Super
+from graphmend.analysis.external_values import Object, Ref
 from graphmend.analysis.instance_attributes import instance_attribute
 from graphmend.analysis.names import resolve
 from graphmend.analysis.origin import Origin
@@ -34,8 +35,7 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Walker
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.interpreter_interface import Host, Walk
 
 
 # -- attributes of values
@@ -47,7 +47,7 @@ _RETURN_KINDS: dict[str, Value] = {
 }  # fmt: skip
 
 
-def attribute(w: Walker, value: Value, name: str, node: ast.AST) -> Value:
+def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
     """`value.name`."""
     if isinstance(value, Tensor):
         return _tensor_attribute(w, value, name, node)
@@ -82,7 +82,7 @@ def attribute(w: Walker, value: Value, name: str, node: ast.AST) -> Value:
     return UNKNOWN
 
 
-def _tensor_attribute(w: Walker, value: Tensor, name: str, node: ast.AST) -> Value:
+def _tensor_attribute(w: Walk, value: Tensor, name: str, node: ast.AST) -> Value:
     if name == "shape":
         return Container("tuple", (INT,) * value.rank) if value.rank is not None else Static("size")
     known = w.session.torch.attribute(name)
@@ -101,7 +101,7 @@ def _tensor_attribute(w: Walker, value: Tensor, name: str, node: ast.AST) -> Val
 _RECORD_METHODS = frozenset("to_tuple keys values items get pop update copy _replace _asdict".split())
 
 
-def _record_member(w: Walker, value: Record, name: str, node: ast.AST) -> Value:
+def _record_member(w: Walk, value: Record, name: str, node: ast.AST) -> Value:
     """What the class of a dataclass or named tuple has besides its fields."""
     method = find_method(w.session, value.info, name) if name not in _RECORD_METHODS else None
     if method is None:
@@ -111,7 +111,7 @@ def _record_member(w: Walker, value: Record, name: str, node: ast.AST) -> Value:
     return _bound(w.session, method, value, value.info)
 
 
-def _instance_member(w: Walker, value: Instance, name: str, node: ast.AST) -> Value:
+def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Value:
     session = w.session
     info = value.info
     if name == "training":
@@ -140,14 +140,14 @@ def _instance_member(w: Walker, value: Instance, name: str, node: ast.AST) -> Va
     return UNKNOWN
 
 
-def _bound(session: Session, method: FunctionInfo, receiver: Value, info: ClassInfo) -> Value:
+def _bound(session: Host, method: FunctionInfo, receiver: Value, info: ClassInfo) -> Value:
     """A method as an instance of the class has it."""
     if method.is_static:
         return Function(method)
     return session.decorated(method, bound=Class(info) if method.is_classmethod else receiver)
 
 
-def _given(session: Session, value: Instance, name: str) -> Value | None:
+def _given(session: Host, value: Instance, name: str) -> Value | None:
     """An attribute that nothing but `__init__` sets, to one of its arguments."""
     assert value.given is not None
     session.asked_for(value.info, name)
@@ -159,7 +159,7 @@ def _given(session: Session, value: Instance, name: str) -> Value | None:
     return value.given.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
 
 
-def _class_member(w: Walker, value: Class, name: str) -> Value:
+def _class_member(w: Walk, value: Class, name: str) -> Value:
     method = find_method(w.session, value.info, name)
     if method is not None:
         return Function(method, bound=value if method.is_classmethod else None)
@@ -181,7 +181,7 @@ def _class_member(w: Walker, value: Class, name: str) -> Value:
 
 
 def call_method(
-    w: Walker, value: Instance, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
+    w: Walk, value: Instance, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
 ) -> Value:
     """`value.name(...)` for a method in reach; UNKNOWN where there is none."""
     method = find_method(w.session, value.info, name)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.definitions import FunctionInfo
-from graphmend.analysis.entities import Class, Function, Instance, Object
+from graphmend.analysis.entities import Class, Function, Instance
 from graphmend.analysis.environment import Environment
+from graphmend.analysis.external_values import Object
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.usage import inferred
 from graphmend.analysis.values import (
@@ -28,11 +29,11 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.resolution_interface import ProgramView
 
 
 def parameters(
-    session: Session, info: FunctionInfo, receiver: Value | None, given: tuple[Value, ...] | None = None
+    session: ProgramView, info: FunctionInfo, receiver: Value | None, given: tuple[Value, ...] | None = None
 ) -> Environment:
     """What the parameters of a function are, as far as its own text says."""
     env: Environment = {}
@@ -59,7 +60,7 @@ def parameters(
     return env
 
 
-def declared(session: Session, info: FunctionInfo, parameter: ast.arg) -> Value:
+def declared(session: ProgramView, info: FunctionInfo, parameter: ast.arg) -> Value:
     """What the declaration of a parameter says of it, and failing that its use."""
     key = (info, parameter.arg)
     known = session.known_parameters.get(key)
@@ -68,7 +69,7 @@ def declared(session: Session, info: FunctionInfo, parameter: ast.arg) -> Value:
     return known
 
 
-def _read(session: Session, info: FunctionInfo, parameter: ast.arg) -> Value:
+def _read(session: ProgramView, info: FunctionInfo, parameter: ast.arg) -> Value:
     value = annotated(session, info.module, parameter.annotation, parameter.arg, info.qualname)
     default = info.defaults.get(parameter.arg)
     if value is not UNKNOWN:
@@ -89,7 +90,9 @@ def _read(session: Session, info: FunctionInfo, parameter: ast.arg) -> Value:
     return guess if guess is not None else UNKNOWN
 
 
-def bind(session: Session, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value]) -> Environment:
+def bind(
+    session: ProgramView, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value]
+) -> Environment:
     """Parameters with the arguments of one call; evidence says where they come from."""
     info = function.info
     arguments = info.node.args
@@ -154,7 +157,7 @@ def _same_link(origin: Origin, name: str) -> bool:
     return origin.node == name
 
 
-def given(session: Session, info: FunctionInfo, made: Value) -> tuple[Value, ...] | None:
+def given(session: ProgramView, info: FunctionInfo, made: Value) -> tuple[Value, ...] | None:
     """The arguments of a function as a list of example tuples shows them; None where it does not fit.
 
     A tuple may leave out parameters at the end that have a default.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo
-from graphmend.analysis.entities import Class, Ref
+from graphmend.analysis.entities import Class
+from graphmend.analysis.external_values import Ref
 from graphmend.analysis.names import named
 from graphmend.analysis.values import Value
 
 if TYPE_CHECKING:
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.resolution_interface import ProgramView
 
 #: classes from outside whose subclasses torch.compile traces as modules
 MODULE_ROOTS = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module"})
@@ -21,11 +22,11 @@ LIBRARY_MODULES = frozenset({"PreTrainedModel", "LightningModule", "ModelMixin",
 _INFINITE = 30
 
 
-def bases(session: Session, info: ClassInfo) -> list[Value]:
+def bases(session: ProgramView, info: ClassInfo) -> list[Value]:
     return [named(session, info.module, b) for b in info.node.bases]
 
 
-def mro(info: ClassInfo, session: Session | None = None) -> list[ClassInfo]:
+def mro(info: ClassInfo, session: ProgramView | None = None) -> list[ClassInfo]:
     """The class and its bases in reach, nearest first: depth first, each once, which is C3 but for rare diamonds."""
     if info.chain is not None:
         return info.chain
@@ -43,7 +44,7 @@ def mro(info: ClassInfo, session: Session | None = None) -> list[ClassInfo]:
     return found
 
 
-def outside_bases(session: Session, info: ClassInfo) -> list[str]:
+def outside_bases(session: ProgramView, info: ClassInfo) -> list[str]:
     """The qualified names of bases that are out of reach."""
     known = session.outside.get(info)
     if known is None:
@@ -52,7 +53,7 @@ def outside_bases(session: Session, info: ClassInfo) -> list[str]:
     return known
 
 
-def is_module_class(session: Session, info: ClassInfo) -> bool:
+def is_module_class(session: ProgramView, info: ClassInfo) -> bool:
     """Whether a class derives from torch.nn.Module, as far as can be seen."""
     known = session.module_classes.get(info)
     if known is None:
@@ -69,11 +70,13 @@ def is_config(name: str) -> bool:
     return name.rpartition(".")[2].endswith(("Config", "Configuration", "Args", "Arguments", "Options", "Namespace"))
 
 
-def is_config_class(session: Session, info: ClassInfo) -> bool:
+def is_config_class(session: ProgramView, info: ClassInfo) -> bool:
     return is_config(info.name) and not is_module_class(session, info)
 
 
-def find_method(session: Session, info: ClassInfo, name: str, after: ClassInfo | None = None) -> FunctionInfo | None:
+def find_method(
+    session: ProgramView, info: ClassInfo, name: str, after: ClassInfo | None = None
+) -> FunctionInfo | None:
     """A method by name along the class's bases; with `after`, as `super()` of that class finds it."""
     chain = mro(info, session)
     if after is not None and after in chain:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.entities import Class, Function, Instance, Record, Ref, class_of
+from graphmend.analysis.classes import mro
+from graphmend.analysis.entities import Class, Function, Instance, Record, class_of
 from graphmend.analysis.environment import Environment, merge
 from graphmend.analysis.events import Branch, BranchKind
+from graphmend.analysis.external_values import Ref
+from graphmend.analysis.origin import Origin
 from graphmend.analysis.protocols import by_builtin
 from graphmend.analysis.syntax import dotted
 from graphmend.analysis.usage import is_flag
@@ -28,10 +31,10 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Walker
+    from graphmend.analysis.interpreter_interface import Walk
 
 
-def _path(w: Walker, node: ast.expr) -> str | None:
+def _path(w: Walk, node: ast.expr) -> str | None:
     """The name or dotted path that a condition speaks about."""
     path = dotted(node.target if isinstance(node, ast.NamedExpr) else node)
     if path is not None and isinstance(node, ast.Attribute):
@@ -42,7 +45,7 @@ def _path(w: Walker, node: ast.expr) -> str | None:
 Outcome = tuple[bool | None, "Environment", "Environment"]
 
 
-def condition(w: Walker, test: ast.expr, kind: BranchKind, message: Value | None = None) -> Outcome:
+def condition(w: Walk, test: ast.expr, kind: BranchKind, message: Value | None = None) -> Outcome:
     """(truth or None, bindings where it holds, bindings where it does not). Emits a Branch where Python would ask a
     value."""
     if isinstance(test, ast.BoolOp):
@@ -88,7 +91,7 @@ def truth_of(value: Value) -> bool | None:
     return None
 
 
-def _connective(w: Walker, test: ast.BoolOp, kind: BranchKind) -> Outcome:
+def _connective(w: Walk, test: ast.BoolOp, kind: BranchKind) -> Outcome:
     conjunction = isinstance(test.op, ast.And)
     word: BranchKind = "and" if conjunction else "or"
     before = dict(w.env)
@@ -124,7 +127,7 @@ def _connective(w: Walker, test: ast.BoolOp, kind: BranchKind) -> Outcome:
     return decided, {}, passed
 
 
-def _none_test(w: Walker, test: ast.Compare) -> Outcome | None:
+def _none_test(w: Walk, test: ast.Compare) -> Outcome | None:
     """`x is None`, `x is not None`, and the same with `==`, which Dynamo answers for tensors too (torch 2.13)."""
     op, right = test.ops[0], test.comparators[0]
     if not (
@@ -163,7 +166,7 @@ _NUMBERS = {"builtins.int": "int", "builtins.float": "float", "builtins.bool": "
 _CONTAINERS = {"builtins.list": "list", "builtins.tuple": "tuple", "builtins.dict": "dict", "builtins.set": "set"}
 
 
-def _isinstance(w: Walker, test: ast.Call) -> Outcome | None:
+def _isinstance(w: Walk, test: ast.Call) -> Outcome | None:
     """`isinstance(x, T)` and `torch.is_tensor(x)` sort the options of `x`."""
     callee = w.eval(test.func)
     if not isinstance(callee, Ref) or callee.name not in ("builtins.isinstance", "torch.is_tensor") or not test.args:
@@ -189,8 +192,6 @@ def _isinstance(w: Walker, test: ast.Call) -> Outcome | None:
         return (None if open_question or (fits and others) else bool(fits)), {}, {}
     narrowed: Value = join_all(fits) if fits else UNKNOWN
     if value is UNKNOWN and len(classes) == 1 and isinstance(classes[0], Ref) and classes[0].name in _TENSOR_CLASSES:
-        from graphmend.analysis.origin import Origin
-
         narrowed = Tensor(Origin("is a Tensor here: isinstance says so", test.args[0]))
     yes: Environment = {path: narrowed} if narrowed is not value else {}
     no: Environment = {path: join_all(others)} if others and len(others) < len(options(value)) else {}
@@ -211,8 +212,6 @@ def _fits_one(value: Value, cls: Value) -> bool | None:
     if isinstance(cls, Class):
         own = class_of(value)
         if own is not None:
-            from graphmend.analysis.classes import mro
-
             fits = any(c is cls.info for c in mro(own))
             return fits if fits or isinstance(value, Instance) else None
         return (

@@ -10,7 +10,6 @@ import ast
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from graphmend.analysis.activation import Activation, reached
 from graphmend.analysis.annotations import record_fields
 from graphmend.analysis.binding import declared, parameters
 from graphmend.analysis.classes import mro
@@ -19,10 +18,12 @@ from graphmend.analysis.definitions import Attribute, ClassInfo, FunctionInfo, M
 from graphmend.analysis.dependence import rests_on
 from graphmend.analysis.entities import Function
 from graphmend.analysis.names import global_name
+from graphmend.analysis.reachability import reached
 from graphmend.analysis.region import Root, says_what_is_traced
 from graphmend.analysis.sections import Section, Sections
 from graphmend.analysis.session import Session
 from graphmend.analysis.standing import Standing
+from graphmend.analysis.summaries import Activation
 from graphmend.analysis.syntax import DEFINITIONS, statements_of
 from graphmend.analysis.values import Value
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.dependence import Parameter, may_hold_tensor, parts_of
 from graphmend.analysis.origin import Declared
+from graphmend.analysis.summaries import Activation
 from graphmend.analysis.values import NONE, UNKNOWN, Container, Scalar, Static, Value, tensor_in
+from graphmend.analysis.verdicts import Verdict
 
 
 class Calls:

@@ -13,7 +13,7 @@ from graphmend.analysis.names import named
 from graphmend.analysis.values import Value
 
 if TYPE_CHECKING:
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.interprocedural_interface import Analysis
 
 #: a function under one of these is called as it is; Dynamo does not trace its body (torch 2.13)
 OPAQUE = frozenset({
@@ -28,7 +28,7 @@ _TELLING = re.compile(r"\btorch\.(?!nn\.Module|compiler|jit|fx|onnx)\w+\(|\bprin
 MODULE_SCOPE = ast.Lambda(ast.parse("lambda: 0", mode="eval").body.args, ast.Constant(0))  # type: ignore[attr-defined]
 
 
-def wrapped(session: Session, info: FunctionInfo) -> Function | None:
+def wrapped(session: Analysis, info: FunctionInfo) -> Function | None:
     """The function that the decorators return, if it is another one with a body in reach."""
     value: Value = Function(info)
     for node in reversed(info.decorators):
@@ -44,7 +44,7 @@ def wrapped(session: Session, info: FunctionInfo) -> Function | None:
     return value if value.info is not info else None
 
 
-def _silent_call(session: Session, function: Function, args: tuple[Value, ...], module: ModuleInfo) -> Value:
+def _silent_call(session: Analysis, function: Function, args: tuple[Value, ...], module: ModuleInfo) -> Value:
     w = Walker(session, FunctionInfo(MODULE_SCOPE, module), {}, None, session.depth)
     w.silent = 1
     return session.enter(function, args, {}, w, MODULE_SCOPE)

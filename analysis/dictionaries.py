@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from graphmend.analysis.arguments import Arguments, Keywords
 from graphmend.analysis.values import (
     ABSENT,
     NONE,
@@ -21,10 +22,7 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Walker
-
-Arguments = tuple[Value, ...]
-Keywords = Mapping[str, Value]
+    from graphmend.analysis.interpreter_interface import Walk
 
 
 def looked_up(value: Value, default: Value) -> Value:
@@ -65,7 +63,7 @@ def widened(value: Value) -> Value:
     return Static(value.type) if isinstance(value, Const) else value
 
 
-def fill(w: Walker, path: str, value: Container, name: str, args: Arguments, keywords: Keywords) -> Value:
+def fill(w: Walk, path: str, value: Container, name: str, args: Arguments, keywords: Keywords) -> Value:
     """`update` and `setdefault` of the dict that `path` names, and what they give."""
     fields = dict(value.fields or {})
     added = [value.of] if value.of is not None else []

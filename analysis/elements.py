@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis import tensor_ops
 from graphmend.analysis.attributes import call_method
-from graphmend.analysis.entities import Instance, Ref
+from graphmend.analysis.entities import Instance
+from graphmend.analysis.external_values import Ref
 from graphmend.analysis.values import (
     INT,
     NONE,
@@ -28,10 +29,10 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Walker
+    from graphmend.analysis.interpreter_interface import Walk
 
 
-def index_of(w: Walker, node: ast.expr) -> Value:
+def index_of(w: Walk, node: ast.expr) -> Value:
     """The value of what stands between the brackets; a slice is a Container of its bounds."""
     if isinstance(node, ast.Slice):
         return Container(
@@ -42,7 +43,7 @@ def index_of(w: Walker, node: ast.expr) -> Value:
     return w.eval(node)
 
 
-def item(w: Walker, value: Value, index: Value, node: ast.AST) -> Value:
+def item(w: Walk, value: Value, index: Value, node: ast.AST) -> Value:
     """`value[index]`."""
     if isinstance(value, Tensor):
         return tensor_ops.subscript(value, index, node)
@@ -101,7 +102,7 @@ def _one_of(value: Value, node: ast.AST) -> Value:
     )
 
 
-def element_of(w: Walker, value: Value, node: ast.AST) -> Value:
+def element_of(w: Walk, value: Value, node: ast.AST) -> Value:
     """What iteration over a value yields."""
     if isinstance(value, Tensor):
         return tensor_ops.unbound(value, node)

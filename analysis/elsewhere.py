@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.entities import Class, Function, Instance, Method, Object, Record, Ref, Super
+from graphmend.analysis.entities import Class, Function, Instance, Method, Record, Super
 from graphmend.analysis.environment import Environment
+from graphmend.analysis.external_values import Object, Ref
 from graphmend.analysis.values import UNKNOWN, Choice, Container, Static, Value
 
 if TYPE_CHECKING:
     from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.interprocedural_interface import Analysis
 
 
-def result(session: Session, info: FunctionInfo, env: Environment, walk: Callable[[], Value]) -> Value | None:
+def result(session: Analysis, info: FunctionInfo, env: Environment, walk: Callable[[], Value]) -> Value | None:
     """What `walk` gives, which enters a function of another module for its value alone; None where that depends on the
     text at hand. The walk begins as if nothing had led to it, so it does not matter who asks first."""
     here = session.module

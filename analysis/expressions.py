@@ -11,8 +11,9 @@ from graphmend.analysis.calls import call
 from graphmend.analysis.conditions import condition
 from graphmend.analysis.dictionaries import spread
 from graphmend.analysis.elements import element_of, index_of, item
-from graphmend.analysis.entities import Function, Text
+from graphmend.analysis.entities import Function
 from graphmend.analysis.events import Subscript
+from graphmend.analysis.external_values import Text
 from graphmend.analysis.names import global_name
 from graphmend.analysis.operators import binop, boolop, compare, unary
 from graphmend.analysis.syntax import dotted
@@ -32,10 +33,10 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Walker
+    from graphmend.analysis.interpreter_interface import Walk
 
 
-def _constant(w: Walker, node: ast.Constant) -> Value:
+def _constant(w: Walk, node: ast.Constant) -> Value:
     value = node.value
     if value is None:
         return NONE
@@ -46,7 +47,7 @@ def _constant(w: Walker, node: ast.Constant) -> Value:
     return Const(value)
 
 
-def _name(w: Walker, node: ast.Name) -> Value:
+def _name(w: Walk, node: ast.Name) -> Value:
     name = node.id
     value = w.env.get(name)
     if value is not None:
@@ -63,7 +64,7 @@ def _name(w: Walker, node: ast.Name) -> Value:
     return global_name(w.session, w.module, name)
 
 
-def _attribute(w: Walker, node: ast.Attribute) -> Value:
+def _attribute(w: Walk, node: ast.Attribute) -> Value:
     base = node.value
     if node.attr in w.path_ends:
         path = dotted(node)
@@ -73,7 +74,7 @@ def _attribute(w: Walker, node: ast.Attribute) -> Value:
     return attribute(w, w.eval(base), node.attr, node)
 
 
-def _tuple(w: Walker, node: ast.Tuple | ast.List | ast.Set) -> Value:
+def _tuple(w: Walk, node: ast.Tuple | ast.List | ast.Set) -> Value:
     kind = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}[node.__class__]
     items: list[Value] = []
     spread: list[Value] = []
@@ -91,7 +92,7 @@ def _tuple(w: Walker, node: ast.Tuple | ast.List | ast.Set) -> Value:
     return Container(kind, tuple(items))
 
 
-def _dict(w: Walker, node: ast.Dict) -> Value:
+def _dict(w: Walk, node: ast.Dict) -> Value:
     fields: dict[Any, Value] = {}
     values: list[Value] = []
     for key, value_node in zip(node.keys, node.values, strict=True):
@@ -115,7 +116,7 @@ def _dict(w: Walker, node: ast.Dict) -> Value:
     return Container("dict", None, join_all(values) if values else None, fields)
 
 
-def _ternary(w: Walker, node: ast.IfExp) -> Value:
+def _ternary(w: Walk, node: ast.IfExp) -> Value:
     truth, yes, no = condition(w, node.test, "ternary")
     if truth is not None:
         w.env.update(yes if truth else no)
@@ -131,14 +132,14 @@ def _ternary(w: Walker, node: ast.IfExp) -> Value:
     return join(first, second)
 
 
-def _subscript(w: Walker, node: ast.Subscript) -> Value:
+def _subscript(w: Walk, node: ast.Subscript) -> Value:
     value = w.eval(node.value)
     index = index_of(w, node.slice)
     w.emit(Subscript, node, value, index, False)
     return item(w, value, index, node)
 
 
-def _slice(w: Walker, node: ast.Slice) -> Value:
+def _slice(w: Walk, node: ast.Slice) -> Value:
     return index_of(w, node)
 
 
@@ -146,7 +147,7 @@ def _slice(w: Walker, node: ast.Slice) -> Value:
 _UNROLLED = 2
 
 
-def _comprehension(w: Walker, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+def _comprehension(w: Walk, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
     outer = w.env
     w.env = dict(outer)
     filtered = 0
@@ -191,17 +192,17 @@ def _comprehension(w: Walker, node: ast.ListComp | ast.SetComp | ast.GeneratorEx
     return result
 
 
-def _lambda(w: Walker, node: ast.Lambda) -> Value:
+def _lambda(w: Walk, node: ast.Lambda) -> Value:
     return Function(w.session.inner_function(node, w.info), closure=w.env)
 
 
-def _named(w: Walker, node: ast.NamedExpr) -> Value:
+def _named(w: Walk, node: ast.NamedExpr) -> Value:
     value = w.eval(node.value)
     bind(w, node.target.id, value)
     return value
 
 
-def _joined(w: Walker, node: ast.JoinedStr) -> Value:
+def _joined(w: Walk, node: ast.JoinedStr) -> Value:
     known: list[str | None] = []
     for part in node.values:
         value = w.eval(part)
@@ -212,21 +213,21 @@ def _joined(w: Walker, node: ast.JoinedStr) -> Value:
     return Text(known[0] or "", known[-1] or "") if known[0] or known[-1] else STR
 
 
-def _starred(w: Walker, node: ast.Starred) -> Value:
+def _starred(w: Walk, node: ast.Starred) -> Value:
     return w.eval(node.value)
 
 
-def _yield(w: Walker, node: ast.Yield) -> Value:
+def _yield(w: Walk, node: ast.Yield) -> Value:
     w.yields.append(w.eval(node.value) if node.value is not None else NONE)
     return UNKNOWN
 
 
-def _yield_from(w: Walker, node: ast.YieldFrom) -> Value:
+def _yield_from(w: Walk, node: ast.YieldFrom) -> Value:
     w.yields.append(element_of(w, w.eval(node.value), node))
     return UNKNOWN
 
 
-def _await(w: Walker, node: ast.Await) -> Value:
+def _await(w: Walk, node: ast.Await) -> Value:
     return w.eval(node.value)
 
 

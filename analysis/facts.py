@@ -16,7 +16,7 @@ from graphmend.analysis.values import UNKNOWN, Value, join
 
 if TYPE_CHECKING:
     from graphmend.analysis.definitions import FunctionInfo
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.interpreter_interface import Host
     from graphmend.analysis.source import Source
 
 Gradients = Literal["off", "unknown"]
@@ -106,7 +106,7 @@ class Recording:
         return info.node in self._inner
 
     def walker(
-        self, session: Session, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int
+        self, session: Host, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int
     ) -> Walker:
         walker = _RecordingWalker(session, info, env, closure, depth)
         walker.recording = self

@@ -11,14 +11,18 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis.calls import enter_context
+from graphmend.analysis.arguments import Arguments, Keywords
+from graphmend.analysis.calls import apply
 from graphmend.analysis.conditions import condition
+from graphmend.analysis.contexts import enter_context
 from graphmend.analysis.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.elements import element_of
-from graphmend.analysis.entities import Class, Function, Object
+from graphmend.analysis.entities import Class, Function
 from graphmend.analysis.environment import Environment, behind_break, filled_in, merge, same
 from graphmend.analysis.events import Define, Event, Raise, Situation
 from graphmend.analysis.expressions import EVALUATE
+from graphmend.analysis.external_calls import external
+from graphmend.analysis.external_values import Object
 from graphmend.analysis.names import resolve
 from graphmend.analysis.operators import binary
 from graphmend.analysis.patterns import matched
@@ -29,7 +33,7 @@ from graphmend.analysis.trees import walk
 from graphmend.analysis.values import Choice, Const, Container, Value, join_all
 
 if TYPE_CHECKING:
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.interpreter_interface import Host
 
 #: a loop's body is walked at most this often; values only ever climb, and what has not settled then becomes UNKNOWN
 _ROUNDS = 3
@@ -41,7 +45,7 @@ class Walker:
     """The walk of one activation of `info`. `env` maps local names, and dotted paths such as `self.x`, to values."""
 
     def __init__(
-        self, session: Session, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int
+        self, session: Host, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int
     ) -> None:
         self.session = session
         self.info = info
@@ -78,6 +82,14 @@ class Walker:
         """Tell the rules of an event at `node`; `details` are what that kind of event has besides a place."""
         if not self.silent and self.statement is not None:
             self.session.judge(self, kind, node, details)
+
+    def apply(self, callee: Value, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+        """The value of `callee(*args, **keywords)`."""
+        return apply(self, callee, args, keywords, node)
+
+    def external(self, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+        """The value of a call that ends outside the code in reach."""
+        return external(self, name, receiver, args, keywords, node)
 
     def resume(self, always: bool = True) -> None:
         """Go on behind a graph break: what was computed before it enters the next graph as an input (torch 2.13)."""

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.arguments import Arguments, Keywords
+from graphmend.analysis.attributes import attribute
 from graphmend.analysis.elements import element_of, item
-from graphmend.analysis.entities import Native
 from graphmend.analysis.events import Branch, Contains
+from graphmend.analysis.external_values import Native
+from graphmend.analysis.operators import binary, compared
 from graphmend.analysis.values import (
     BOOL,
     INT,
@@ -25,17 +28,13 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Walker
+    from graphmend.analysis.interpreter_interface import Walk
 
-Arguments = tuple[Value, ...]
-Keywords = Mapping[str, Value]
-_Function = Callable[["Walker", Arguments, Keywords, ast.AST], Value]
+_Function = Callable[["Walk", Arguments, Keywords, ast.AST], Value]
 
 
-def _apply(w: Walker, function: Value, args: Arguments, node: ast.AST) -> Value:
-    from graphmend.analysis.calls import apply
-
-    return apply(w, function, args, {}, node)
+def _apply(w: Walk, function: Value, args: Arguments, node: ast.AST) -> Value:
+    return w.apply(function, args, {}, node)
 
 
 #: functions that ask what a function they are given says of each element, and where the two stand
@@ -46,7 +45,7 @@ _ASKING = {
 _KEYED = frozenset({"builtins.sorted", "builtins.max", "builtins.min", "itertools.groupby"})
 
 
-def answers(w: Walker, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value | None:
+def answers(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value | None:
     """What the predicate or key that a function is given says of an element; None where it is given none."""
     if name in _ASKING and len(args) == 2:
         asks, over = (args[i] for i in _ASKING[name])
@@ -58,46 +57,46 @@ def answers(w: Walker, name: str, args: Arguments, keywords: Keywords, node: ast
     return None
 
 
-def _sequence(of: Callable[[Walker, Arguments, ast.AST], Value]) -> _Function:
+def _sequence(of: Callable[[Walk, Arguments, ast.AST], Value]) -> _Function:
     """A function that gives an iterator; `of` says what over."""
     return lambda w, args, keywords, node: Container("generator", of=of(w, args, node)) if args else UNKNOWN
 
 
-def _map(w: Walker, args: Arguments, node: ast.AST) -> Value:
+def _map(w: Walk, args: Arguments, node: ast.AST) -> Value:
     return _apply(w, args[0], tuple(element_of(w, a, node) for a in args[1:]), node) if len(args) > 1 else UNKNOWN
 
 
-def _starmap(w: Walker, args: Arguments, node: ast.AST) -> Value:
+def _starmap(w: Walk, args: Arguments, node: ast.AST) -> Value:
     row = element_of(w, args[1], node) if len(args) > 1 else UNKNOWN
     items = row.items if isinstance(row, Container) else None
     return _apply(w, args[0], items if items is not None else (UNKNOWN,), node)
 
 
-def _second(w: Walker, args: Arguments, node: ast.AST) -> Value:
+def _second(w: Walk, args: Arguments, node: ast.AST) -> Value:
     return element_of(w, args[1], node) if len(args) > 1 else UNKNOWN
 
 
-def _first(w: Walker, args: Arguments, node: ast.AST) -> Value:
+def _first(w: Walk, args: Arguments, node: ast.AST) -> Value:
     return element_of(w, args[0], node)
 
 
-def _any_of_them(w: Walker, args: Arguments, node: ast.AST) -> Value:
+def _any_of_them(w: Walk, args: Arguments, node: ast.AST) -> Value:
     return join_all(element_of(w, a, node) for a in args)
 
 
-def _rows(w: Walker, args: Arguments, node: ast.AST) -> Value:
+def _rows(w: Walk, args: Arguments, node: ast.AST) -> Value:
     return Container("tuple", tuple(element_of(w, a, node) for a in args))
 
 
-def _inner(w: Walker, args: Arguments, node: ast.AST) -> Value:
+def _inner(w: Walk, args: Arguments, node: ast.AST) -> Value:
     return element_of(w, element_of(w, args[0], node), node)
 
 
-def _pairs(w: Walker, args: Arguments, node: ast.AST) -> Value:
+def _pairs(w: Walk, args: Arguments, node: ast.AST) -> Value:
     return Container("tuple", (element_of(w, args[0], node),) * 2)
 
 
-def _tuples(w: Walker, args: Arguments, node: ast.AST) -> Value:
+def _tuples(w: Walk, args: Arguments, node: ast.AST) -> Value:
     """`combinations(xs, r)`."""
     width = args[1].value if len(args) > 1 and isinstance(args[1], Const) else None
     one = element_of(w, args[0], node)
@@ -106,21 +105,21 @@ def _tuples(w: Walker, args: Arguments, node: ast.AST) -> Value:
     return Container("tuple", of=one)
 
 
-def _groups(w: Walker, args: Arguments, node: ast.AST) -> Value:
+def _groups(w: Walk, args: Arguments, node: ast.AST) -> Value:
     return Container("tuple", (STATIC, Container("generator", of=element_of(w, args[0], node))))
 
 
-def _accumulated(w: Walker, args: Arguments, node: ast.AST) -> Value:
+def _accumulated(w: Walk, args: Arguments, node: ast.AST) -> Value:
     one = element_of(w, args[0], node)
     return join(one, _apply(w, args[1], (one, one), node)) if len(args) > 1 else one
 
 
-def _zip_longest(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _zip_longest(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     fill = keywords.get("fillvalue", NONE)
     return Container("generator", of=Container("tuple", tuple(join(element_of(w, a, node), fill) for a in args)))
 
 
-def mapped_tree(w: Walker, function: Value, tree: Value, node: ast.AST) -> Value:
+def mapped_tree(w: Walk, function: Value, tree: Value, node: ast.AST) -> Value:
     """`tree_map(f, tree)`: the same tree, with what `f` gives of each leaf."""
     if not isinstance(tree, Container):
         return _apply(w, function, (tree,), node)
@@ -130,19 +129,19 @@ def mapped_tree(w: Walker, function: Value, tree: Value, node: ast.AST) -> Value
     return tree.with_parts(items, of, fields)
 
 
-def _repeat(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _repeat(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     return Container("generator", of=args[0] if args else UNKNOWN)
 
 
-def _count(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _count(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     return Container("generator", of=INT if not args else UNKNOWN)
 
 
-def _tee(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _tee(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     return Container("tuple", of=Container("generator", of=element_of(w, args[0], node) if args else UNKNOWN))
 
 
-def _reduce(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _reduce(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """`functools.reduce(f, xs)`: its first element where it has but one, else what `f` makes of them."""
     if len(args) < 2:
         return UNKNOWN
@@ -192,7 +191,7 @@ _OTHERS = "neg truth not_ contains getitem is_ is_not itemgetter attrgetter meth
 KNOWN = frozenset(_FUNCTIONS) | _KEYED | frozenset(f"operator.{n}" for n in (*_BINARY, *_COMPARES, *_OTHERS))
 
 
-def function(w: Walker, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value | None:
+def function(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value | None:
     """What a call of one of these gives; None for any other callable."""
     if name.startswith("operator."):
         return _operator(w, name[9:], args, node)
@@ -200,11 +199,8 @@ def function(w: Walker, name: str, args: Arguments, keywords: Keywords, node: as
     return known(w, args, keywords, node) if known is not None else None
 
 
-def _operator(w: Walker, name: str, args: Arguments, node: ast.AST) -> Value | None:
+def _operator(w: Walk, name: str, args: Arguments, node: ast.AST) -> Value | None:
     """A function of `operator`."""
-    from graphmend.analysis.attributes import attribute
-    from graphmend.analysis.operators import binary, compared
-
     if name in ("itemgetter", "attrgetter", "methodcaller"):
         return _getter(name, args) if len(args) == 1 and isinstance(args[0], Const) else UNKNOWN
     if name in ("truth", "not_") and args:
@@ -228,12 +224,10 @@ def _operator(w: Walker, name: str, args: Arguments, node: ast.AST) -> Value | N
 
 def _getter(name: str, args: Arguments) -> Value:
     """`operator.attrgetter("shape")` and the like."""
-    from graphmend.analysis.attributes import attribute
-
     (what,) = args
     assert isinstance(what, Const)
 
-    def call(w: Walker, late: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    def call(w: Walk, late: Arguments, keywords: Keywords, node: ast.AST) -> Value:
         if not late:
             return UNKNOWN
         if name == "itemgetter":

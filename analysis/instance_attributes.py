@@ -26,10 +26,10 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.resolution_interface import ProgramView
 
 
-def instance_attribute(session: Session, info: ClassInfo, name: str) -> Value | None:
+def instance_attribute(session: ProgramView, info: ClassInfo, name: str) -> Value | None:
     """What `self.name` is, as far as the classes in reach say; None where they do not mention it."""
     session.asked_for(info, name)
     if name in info.attribute_cache:
@@ -44,13 +44,13 @@ def instance_attribute(session: Session, info: ClassInfo, name: str) -> Value | 
     return value
 
 
-def member_names(session: Session, info: ClassInfo) -> list[str]:
+def member_names(session: ProgramView, info: ClassInfo) -> list[str]:
     """The names of all methods and attributes that the classes in reach mention."""
     chain = mro(info, session)
     return list(dict.fromkeys(n for c in chain for n in (*c.methods, *c.registered, *c.assigned, *c.names)))
 
 
-def _own_attribute(session: Session, info: ClassInfo, cls: ClassInfo, name: str) -> Value | None:
+def _own_attribute(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: str) -> Value | None:
     if name in cls.registered:
         return _registered(session, cls, name)
     if name in cls.assigned:
@@ -69,7 +69,7 @@ def _own_attribute(session: Session, info: ClassInfo, cls: ClassInfo, name: str)
     return None
 
 
-def _values_assigned(session: Session, info: ClassInfo, cls: ClassInfo, name: str) -> list[Value]:
+def _values_assigned(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: str) -> list[Value]:
     """What the class's methods assign to an attribute; last come those that are computed from its old value."""
     assigned = [(method, expression) for method, _, expression in cls.assigned[name][:4]]
     anew = [a for a in assigned if not _mentions(a[1], name)]
@@ -108,7 +108,7 @@ def _settled(value: Value, name: str) -> Value:
     return value
 
 
-def _registered(session: Session, cls: ClassInfo, name: str) -> Value:
+def _registered(session: ProgramView, cls: ClassInfo, name: str) -> Value:
     how, method, call = cls.registered[name]
     if how in ("add_module", "register_module"):
         return _assigned(session, cls, method, call.args[1]) if len(call.args) > 1 else UNKNOWN
@@ -132,8 +132,8 @@ def _registered(session: Session, cls: ClassInfo, name: str) -> Value:
     return tensor
 
 
-def _assigned(session: Session, info: ClassInfo, method: FunctionInfo, expression: ast.expr) -> Value:
+def _assigned(session: ProgramView, info: ClassInfo, method: FunctionInfo, expression: ast.expr) -> Value:
     """The value of an expression in a method, read without walking it: locals are looked up when asked for."""
     if session.depth > 8:
         return UNKNOWN
-    return session.reading.read(session.reading.reader(method, Instance(info)), expression)
+    return session.reading.evaluate_for(method, Instance(info), expression)

@@ -6,23 +6,23 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.annotations import annotated
 from graphmend.analysis.definitions import ModuleInfo
-from graphmend.analysis.entities import Class, Ref
+from graphmend.analysis.entities import Class
+from graphmend.analysis.external_values import Ref
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.project import NEVER_READ
 from graphmend.analysis.syntax import dotted
 from graphmend.analysis.values import FALSE, UNKNOWN, Const, Container, Static, Tensor, Value, join_all
 
 if TYPE_CHECKING:
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.resolution_interface import ProgramView
 
 #: a module that re-exports more modules than this by `*` is a library's front door; looking behind all of them costs
 #: too much
 _MOST_STARS = 12
 
 
-def named(session: Session, module: ModuleInfo, node: ast.expr) -> Value:
+def named(session: ProgramView, module: ModuleInfo, node: ast.expr) -> Value:
     """The definition that a dotted expression at a module's top level stands for."""
     text = dotted(node)
     if text is None:
@@ -39,7 +39,7 @@ def named(session: Session, module: ModuleInfo, node: ast.expr) -> Value:
     return value
 
 
-def global_name(session: Session, module: ModuleInfo, name: str) -> Value:
+def global_name(session: ProgramView, module: ModuleInfo, name: str) -> Value:
     """What a name means at a module's top level; a builtin otherwise."""
     cache = module.value_cache
     value = cache.get(name)
@@ -49,7 +49,7 @@ def global_name(session: Session, module: ModuleInfo, name: str) -> Value:
     return value
 
 
-def _global(session: Session, module: ModuleInfo, name: str) -> Value:
+def _global(session: ProgramView, module: ModuleInfo, name: str) -> Value:
     if name in module.functions:
         return session.decorated(module.functions[name])
     if name in module.classes:
@@ -59,7 +59,7 @@ def _global(session: Session, module: ModuleInfo, name: str) -> Value:
     if name in module.globals:
         return _global_variable(session, module, name)
     if name in module.annotations:
-        return annotated(session, module, module.annotations[name], name, module.name)
+        return session.declared(module, module.annotations[name], name, module.name)
     for star in module.stars if len(module.stars) <= _MOST_STARS else ():
         other = session.project.module(star)
         if other is not None and other is not module:
@@ -73,7 +73,7 @@ def _global(session: Session, module: ModuleInfo, name: str) -> Value:
     return Ref(f"builtins.{name}")
 
 
-def _global_variable(session: Session, module: ModuleInfo, name: str) -> Value:
+def _global_variable(session: ProgramView, module: ModuleInfo, name: str) -> Value:
     expressions = module.globals[name]
     value = join_all(session.reading.evaluate(module, e) for e in expressions[:4])
     if isinstance(value, Const) and (len(expressions) > 1 or name in module.rebound):
@@ -97,7 +97,7 @@ def _from_outside(value: Value, name: str) -> Value:
     return value
 
 
-def resolve(session: Session, qualified: str) -> Value:
+def resolve(session: ProgramView, qualified: str) -> Value:
     """What a qualified name stands for: a definition in reach, else a Ref."""
     here = session.module
     if here is not None and here.name and qualified.startswith(here.name + "."):
@@ -112,7 +112,7 @@ def resolve(session: Session, qualified: str) -> Value:
     return known
 
 
-def _resolve(session: Session, qualified: str) -> Value:
+def _resolve(session: ProgramView, qualified: str) -> Value:
     owner, _, name = qualified.rpartition(".")
     package = qualified.partition(".")[0]
     if not owner or package in NEVER_READ or session.torch.skips(package):

@@ -34,10 +34,10 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Walker
+    from graphmend.analysis.interpreter_interface import Walk
 
 
-def boolop(w: Walker, node: ast.BoolOp) -> Value:
+def boolop(w: Walk, node: ast.BoolOp) -> Value:
     """`a and b` as a value: its result is one of the operands, and the truth of all but the last is asked."""
     before = dict(w.env)
     result: list[Value] = []
@@ -72,7 +72,7 @@ def _answers(node: ast.expr) -> bool:
     return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
-def unary(w: Walker, node: ast.UnaryOp) -> Value:
+def unary(w: Walk, node: ast.UnaryOp) -> Value:
     if isinstance(node.op, ast.Not):
         truth, _, _ = condition(w, node.operand, "not")
         return BOOL if truth is None else Const(not truth)
@@ -98,7 +98,7 @@ def unary(w: Walker, node: ast.UnaryOp) -> Value:
     return value if isinstance(value, (Static, Scalar)) else UNKNOWN
 
 
-def binop(w: Walker, node: ast.BinOp) -> Value:
+def binop(w: Walk, node: ast.BinOp) -> Value:
     return binary(w, node, node.op, w.eval(node.left), w.eval(node.right))
 
 
@@ -117,7 +117,7 @@ _FOLD: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-def binary(w: Walker, node: ast.expr | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
+def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
     """`left op right`."""
     text = isinstance(left, Static) and left.type == "str"
     if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not text:
@@ -192,7 +192,7 @@ def _number(op: ast.operator, left: Static, right: Static) -> Value:
     return Static("float") if "float" in (left.type, right.type) else STATIC
 
 
-def compare(w: Walker, node: ast.Compare) -> Value:
+def compare(w: Walk, node: ast.Compare) -> Value:
     left = w.eval(node.left)
     result: Value = BOOL
     asked: Value | None = None
@@ -208,7 +208,7 @@ def compare(w: Walker, node: ast.Compare) -> Value:
     return result
 
 
-def compared(w: Walker, node: ast.expr, op: ast.cmpop, left: Value, right: Value) -> Value:
+def compared(w: Walk, node: ast.expr, op: ast.cmpop, left: Value, right: Value) -> Value:
     """`left < right` and the like, for one operator."""
     if isinstance(op, (ast.Is, ast.IsNot)):
         return BOOL

@@ -25,7 +25,7 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Walker
+    from graphmend.analysis.interpreter_interface import Walk
 
 
 class Match(NamedTuple):
@@ -39,7 +39,7 @@ class Match(NamedTuple):
     """The value where it does not fit."""
 
 
-def matched(w: Walker, pattern: ast.pattern, subject: Value, node: ast.expr) -> Match:
+def matched(w: Walk, pattern: ast.pattern, subject: Value, node: ast.expr) -> Match:
     """Match `subject`, the value of `node`, with a pattern, and bind the pattern's names in the walk."""
     if isinstance(pattern, ast.MatchAs):
         return _named(w, pattern, subject, node)
@@ -51,7 +51,7 @@ def matched(w: Walker, pattern: ast.pattern, subject: Value, node: ast.expr) -> 
     return _sorted(w, pattern, subject, node)
 
 
-def _named(w: Walker, pattern: ast.MatchAs, subject: Value, node: ast.expr) -> Match:
+def _named(w: Walk, pattern: ast.MatchAs, subject: Value, node: ast.expr) -> Match:
     everything = Match(True, subject, UNKNOWN)
     match = everything if pattern.pattern is None else matched(w, pattern.pattern, subject, node)
     if pattern.name is not None:
@@ -59,7 +59,7 @@ def _named(w: Walker, pattern: ast.MatchAs, subject: Value, node: ast.expr) -> M
     return match
 
 
-def _either(w: Walker, pattern: ast.MatchOr, subject: Value, node: ast.expr) -> Match:
+def _either(w: Walk, pattern: ast.MatchOr, subject: Value, node: ast.expr) -> Match:
     answers: list[bool | None] = []
     kept: list[Value] = []
     for alternative in pattern.patterns:
@@ -73,7 +73,7 @@ def _either(w: Walker, pattern: ast.MatchOr, subject: Value, node: ast.expr) -> 
     return Match(known, join_all(kept), subject)
 
 
-def _sorted(w: Walker, pattern: ast.pattern, subject: Value, node: ast.expr) -> Match:
+def _sorted(w: Walk, pattern: ast.pattern, subject: Value, node: ast.expr) -> Match:
     """Match each of the values that the subject may be; those that fit bind the pattern's names."""
     answers: list[bool | None] = []
     kept: list[Value] = []
@@ -89,7 +89,7 @@ def _sorted(w: Walker, pattern: ast.pattern, subject: Value, node: ast.expr) -> 
     return Match(known, join_all(kept), join_all(rest))
 
 
-def _fits(w: Walker, pattern: ast.pattern, value: Value, node: ast.expr) -> bool | None:
+def _fits(w: Walk, pattern: ast.pattern, value: Value, node: ast.expr) -> bool | None:
     if isinstance(pattern, ast.MatchValue):
         if tensor_in(value) is not None:
             w.emit(Branch, pattern.value, value, "match")
@@ -108,7 +108,7 @@ def _fits(w: Walker, pattern: ast.pattern, value: Value, node: ast.expr) -> bool
     return _class(w, pattern, value, node) if isinstance(pattern, ast.MatchClass) else None
 
 
-def _sequence(w: Walker, pattern: ast.MatchSequence, value: Value, node: ast.expr) -> bool | None:
+def _sequence(w: Walk, pattern: ast.MatchSequence, value: Value, node: ast.expr) -> bool | None:
     """`case (a, b)`; a tensor is no sequence to `match`."""
     if isinstance(value, (Tensor, Instance)) or value is NONE or (isinstance(value, Static) and value.type == "str"):
         return False
@@ -124,7 +124,7 @@ def _sequence(w: Walker, pattern: ast.MatchSequence, value: Value, node: ast.exp
     return _all([matched(w, inner, item, node).fits for inner, item in zip(pattern.patterns, items, strict=True)])
 
 
-def _mapping(w: Walker, pattern: ast.MatchMapping, value: Value, node: ast.expr) -> bool | None:
+def _mapping(w: Walk, pattern: ast.MatchMapping, value: Value, node: ast.expr) -> bool | None:
     """`case {"x": a}`."""
     if isinstance(value, (Tensor, Instance)) or (isinstance(value, Container) and value.kind != "dict"):
         return False
@@ -141,7 +141,7 @@ def _mapping(w: Walker, pattern: ast.MatchMapping, value: Value, node: ast.expr)
     return _all(answers) if fields else None
 
 
-def _class(w: Walker, pattern: ast.MatchClass, value: Value, node: ast.expr) -> bool | None:
+def _class(w: Walk, pattern: ast.MatchClass, value: Value, node: ast.expr) -> bool | None:
     """`case Tensor()`, `case Point(x, y=0)`."""
     answer = is_one_of(value, [w.eval(pattern.cls)])
     if answer is False:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from graphmend.analysis.entities import Ref
+from graphmend.analysis.external_values import Ref
 from graphmend.analysis.values import Scalar, Static, Tensor, Value, dtype_kind
 
 ORDER = {"bool": 0, "int": 1, "float": 2, "complex": 3}

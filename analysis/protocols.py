@@ -10,7 +10,7 @@ from graphmend.analysis.entities import Function, class_of
 from graphmend.analysis.values import UNKNOWN, Value
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Walker
+    from graphmend.analysis.interpreter_interface import Walk
 
 _ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -30,7 +30,7 @@ _BUILTINS = {
 }  # fmt: skip
 
 
-def asked(w: Walker, value: Value, names: tuple[str, ...], args: tuple[Value, ...], node: ast.AST) -> Value | None:
+def asked(w: Walk, value: Value, names: tuple[str, ...], args: tuple[Value, ...], node: ast.AST) -> Value | None:
     """What the first of these methods gives that the value's class has; None without one in reach."""
     own = class_of(value)
     if own is None or not w.session.within_region:  # what is only read for its value does well without
@@ -42,7 +42,7 @@ def asked(w: Walker, value: Value, names: tuple[str, ...], args: tuple[Value, ..
     return None
 
 
-def arithmetic(w: Walker, node: ast.AST, op: ast.operator, left: Value, right: Value) -> Value | None:
+def arithmetic(w: Walk, node: ast.AST, op: ast.operator, left: Value, right: Value) -> Value | None:
     """`left op right`."""
     name = _ARITHMETIC[op.__class__]
     own = (f"__i{name}__", f"__{name}__") if isinstance(node, ast.AugAssign) else (f"__{name}__",)
@@ -50,7 +50,7 @@ def arithmetic(w: Walker, node: ast.AST, op: ast.operator, left: Value, right: V
     return asked(w, right, (f"__r{name}__",), (left,), node) if value is None else value
 
 
-def compared(w: Walker, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value | None:
+def compared(w: Walk, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value | None:
     """`left < right` and the like."""
     names = _COMPARES.get(op.__class__)
     if names is None:
@@ -59,13 +59,13 @@ def compared(w: Walker, node: ast.AST, op: ast.cmpop, left: Value, right: Value)
     return asked(w, right, names[1:], (left,), node) if value is None else value
 
 
-def signed(w: Walker, node: ast.UnaryOp, value: Value) -> Value:
+def signed(w: Walk, node: ast.UnaryOp, value: Value) -> Value:
     """`-value` and the like."""
     answer = asked(w, value, (_SIGNS[node.op.__class__],), (), node)
     return UNKNOWN if answer is None else answer
 
 
-def by_builtin(w: Walker, name: str, value: Value, node: ast.AST) -> Value | None:
+def by_builtin(w: Walk, name: str, value: Value, node: ast.AST) -> Value | None:
     """`len(value)` and the like."""
     names = _BUILTINS.get(name)
     return asked(w, value, names, (), node) if names is not None else None

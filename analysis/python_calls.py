@@ -4,15 +4,19 @@ values on."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis import dictionaries, protocols
+from graphmend.analysis.arguments import Arguments, Keywords
+from graphmend.analysis.attributes import attribute
 from graphmend.analysis.dictionaries import widened
 from graphmend.analysis.elements import element_of
-from graphmend.analysis.entities import Class, Instance, Native, Object, Record, Ref, Text
+from graphmend.analysis.entities import Class, Instance, Super
+from graphmend.analysis.external_values import Object, Text
+from graphmend.analysis.instance_attributes import member_names
 from graphmend.analysis.origin import Origin
-from graphmend.analysis.tensor_ops import any_of, result
+from graphmend.analysis.tensor_ops import result
 from graphmend.analysis.values import (
     BOOL,
     INT,
@@ -33,14 +37,12 @@ from graphmend.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Walker
+    from graphmend.analysis.interpreter_interface import Walk
 
-Arguments = tuple[Value, ...]
-Keywords = Mapping[str, Value]
-_Builtin = Callable[["Walker", Arguments, Keywords, ast.AST], Value]
+_Builtin = Callable[["Walk", Arguments, Keywords, ast.AST], Value]
 
 
-def builtin(w: Walker, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def builtin(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """A call of a builtin, by its bare name."""
     if args and args[0].dispatches:
         answer = protocols.by_builtin(w, name, args[0], node)
@@ -55,7 +57,7 @@ def builtin(w: Walker, name: str, args: Arguments, keywords: Keywords, node: ast
 
 
 def _scalar(kind: str) -> _Builtin:
-    def convert(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    def convert(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
         tensor = tensor_in(args[0]) if args else None
         if tensor is not None and is_known_number(tensor):
             return Static(kind)
@@ -77,14 +79,14 @@ def _scalar(kind: str) -> _Builtin:
     return convert
 
 
-def _len(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _len(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     if args and isinstance(args[0], Container) and args[0].kind == "tuple" and args[0].items is not None:
         return Const(len(args[0].items))
     return INT
 
 
 def _sequence(kind: str) -> _Builtin:
-    def make(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    def make(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
         if not args:
             return Container(kind, ())
         value = args[0]
@@ -95,19 +97,19 @@ def _sequence(kind: str) -> _Builtin:
     return make
 
 
-def _sorted(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _sorted(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     return Container("list", of=element_of(w, args[0], node) if args else UNKNOWN)
 
 
-def _enumerate(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _enumerate(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     return Container("generator", of=Container("tuple", (INT, element_of(w, args[0], node) if args else UNKNOWN)))
 
 
-def _zip(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _zip(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     return Container("generator", of=Container("tuple", tuple(element_of(w, a, node) for a in args)))
 
 
-def _extreme(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _extreme(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """`max` and `min`: Dynamo turns those of tensors into torch.maximum (torch 2.13)."""
     values = args if len(args) > 1 else (element_of(w, args[0], node),) if args else ()
     tensor = next((t for t in map(tensor_in, values) if t is not None), None)
@@ -117,20 +119,17 @@ def _extreme(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> V
     return scalar.derived(scalar.type) if scalar is not None else join_all(widened(v) for v in values)
 
 
-def _sum(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _sum(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     added = element_of(w, args[0], node) if args else UNKNOWN
     tensor = tensor_in(added)
     return result(tensor, node, "adds Tensors", rank=tensor.rank) if tensor is not None else widened(added)
 
 
-def _truths(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _truths(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     return BOOL
 
 
-def _getattr(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    from graphmend.analysis.attributes import attribute
-    from graphmend.analysis.instance_attributes import member_names
-
+def _getattr(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     if len(args) >= 2 and isinstance(args[1], Const) and isinstance(args[1].value, str):
         found = attribute(w, args[0], args[1].value, node)
         if len(args) == 3 and isinstance(found, (Static, Tensor, Container)):
@@ -142,17 +141,17 @@ def _getattr(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> V
     return UNKNOWN
 
 
-def _next(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _next(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     return element_of(w, args[0], node) if args else UNKNOWN
 
 
-def _iterator(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _iterator(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     if args and isinstance(args[0], Container):
         return Container("generator", args[0].items, args[0].of) if args[0].kind != "dict" else UNKNOWN
     return Container("generator", of=element_of(w, args[0], node)) if args else UNKNOWN
 
 
-def _dict(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _dict(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     if args and isinstance(args[0], Container) and args[0].kind == "dict":
         fields = dict(args[0].fields or {})
         dictionaries.spread(fields, keywords)
@@ -162,9 +161,7 @@ def _dict(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Valu
     return Container("dict", of=UNKNOWN, fields={})
 
 
-def _super(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    from graphmend.analysis.entities import Super
-
+def _super(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     owner = w.info.owner
     if len(args) == 2 and isinstance(args[0], Class):
         owner = args[0].info
@@ -174,18 +171,18 @@ def _super(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Val
     return Super(receiver.info, owner, receiver)
 
 
-def _abs(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _abs(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     tensor = tensor_in(args[0]) if args else None
     if tensor is not None:
         return result(tensor, node, rank=tensor.rank, dtype=tensor.dtype, shape=tensor.shape)
     return widened(args[0]) if args else UNKNOWN
 
 
-def _range(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _range(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     return Static("range")
 
 
-def _type(w: Walker, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+def _type(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     if len(args) == 1 and isinstance(args[0], Instance):
         return Class(args[0].info)
     return UNKNOWN
@@ -240,106 +237,4 @@ _BUILTINS: dict[str, _Builtin] = {
 # -- methods of containers
 
 
-def container_method(
-    w: Walker, value: Container, name: str, args: Arguments, keywords: Keywords, node: ast.AST
-) -> Value:
-    """A method of a list, tuple, dict or set. What adds an element rebinds the name that holds the container."""
-    if name in ("append", "add", "appendleft", "insert", "extend", "update", "setdefault"):
-        return _add(w, value, name, args, keywords, node)
-    if value.kind == "dict":
-        return dictionaries.method(value, name, args)
-    if name in ("pop", "popleft", "__getitem__"):
-        return value.element
-    if name == "sort":
-        return _sort(w, value, keywords, node)
-    if name in ("copy", "to", "eval", "train", "half", "float", "cuda", "cpu"):
-        return value
-    if name in ("index", "count", "__len__"):
-        if not w.silent and isinstance(node, ast.expr):
-            from graphmend.analysis.events import Contains
-
-            w.emit(Contains, node, args[0] if args else UNKNOWN, value)
-        return INT
-    if isinstance(value, Record):
-        if name in ("to_tuple", "values"):
-            return Container("tuple", of=join_all((value.fields or {}).values()))
-        if name == "get" and args and isinstance(args[0], Const):
-            return (value.fields or {}).get(args[0].value, UNKNOWN)
-    if value.kind == "generator" and name == "send":
-        return value.element
-    if name == "_replace":
-        return value.with_parts(value.items, value.of, {**(value.fields or {}), **keywords})
-    return UNKNOWN
-
-
-def _sort(w: Walker, value: Container, keywords: Keywords, node: ast.AST) -> Value:
-    from graphmend.analysis.calls import external
-
-    external(w, "builtins.sorted", None, (value,), keywords, node)
-    return NONE
-
-
-def _add(w: Walker, value: Container, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    from graphmend.analysis.syntax import dotted
-
-    func = node.func if isinstance(node, ast.Call) else None
-    path = dotted(func.value) if isinstance(func, ast.Attribute) else None
-    known = path is not None and path in w.env
-    if path is None or not known or not (args or keywords):
-        return args[1] if name == "setdefault" and len(args) > 1 else NONE
-    if value.kind == "dict":
-        return dictionaries.fill(w, path, value, name, args, keywords)
-    new = args[-1] if name != "extend" else args[0].element if isinstance(args[0], Container) else UNKNOWN
-    if value.items is not None and name == "append" and len(value.items) < 8 and not w.situation.blocks:
-        w.env[path] = Container(value.kind, (*value.items, new))
-    else:
-        w.env[path] = Container(value.kind, None, new if value.items == () else join(value.element, new))
-    return NONE
-
-
 # -- the standard library and the rest
-
-_PURE = frozenset(
-    "math os operator itertools functools collections inspect types typing re string copy platform sys enum "
-    "dataclasses packaging importlib struct textwrap abc numbers pathlib warnings".split()
-)
-
-
-def library(w: Walker, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    """A callable outside torch, NumPy and the builtins."""
-    if name == "functools.partial" and args:
-        return _partial(args, keywords)
-    if name in ("copy.copy", "copy.deepcopy", "typing.cast", "functools.wraps"):
-        return args[-1] if args else UNKNOWN
-    if w.session.torch.unknown_number(name):
-        origin = Origin("is drawn while the program runs: a symbol of the graph", node)
-        return Scalar(origin, "float" if name.endswith("uniform") else "int", symbolic=True)
-    if name == "logging.getLogger":
-        return Object("logging.Logger")
-    if name == "contextlib.nullcontext":
-        return Object(name)
-    if name.startswith("math.") and any_of(args) is not None:
-        tensor = any_of(args)
-        return Scalar(Origin("takes a Python value out of a Tensor", node, tensor.origin if tensor else None), "float")
-    if name == "operator.index" and any_of(args) is not None:
-        return Scalar(None, "int")
-    if name.startswith("einops."):
-        tensor = any_of(args)
-        return result(tensor, node, "returns a Tensor") if tensor is not None else UNKNOWN
-    last = name.rpartition(".")[2]
-    if last[:1].isupper():
-        return Object(name, made_inside=w.session.within_region)
-    if name.partition(".")[0] in _PURE and all(isinstance(a, (Static, Ref)) for a in (*args, *keywords.values())):
-        return STATIC
-    return UNKNOWN
-
-
-def _partial(args: Arguments, keywords: Keywords) -> Value:
-    function, *first = args
-
-    def call(w: Walker, more: Arguments, late: Keywords, node: ast.AST) -> Value:
-        from graphmend.analysis.calls import apply
-
-        return apply(w, function, (*first, *more), {**keywords, **late}, node)
-
-    return Native("functools.partial", call)

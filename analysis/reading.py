@@ -21,7 +21,7 @@ from graphmend.analysis.syntax import loop_variables, statements_of
 from graphmend.analysis.values import NONE, UNKNOWN, Const, Value
 
 if TYPE_CHECKING:
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.interprocedural_interface import Analysis
 
 #: readings within readings and calls that are followed
 _DEEPEST = 14
@@ -30,7 +30,7 @@ _DEEPEST = 14
 class Reading:
     """Reads expressions for one session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Analysis) -> None:
         self._session = session
         self._readers: dict[FunctionInfo, dict[Hashable, Walker]] = {}
         self.read_in: dict[FunctionInfo, set[Attribute]] = {}
@@ -79,6 +79,10 @@ class Reading:
                 return UNKNOWN
             finally:
                 self.noted = outer
+
+    def evaluate_for(self, method: FunctionInfo, receiver: Value, node: ast.expr) -> Value:
+        """The value of an expression in a method that is called on `receiver`; locals are looked up when asked for."""
+        return self.read(self.reader(method, receiver), node)
 
     def _notes(self, info: FunctionInfo) -> set[Attribute]:
         return self.unplaced if info.node is MODULE_SCOPE else self.read_in.setdefault(info, set())

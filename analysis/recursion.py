@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from graphmend.analysis.activation import Activation
 from graphmend.analysis.dependence import may_hold_tensor
+from graphmend.analysis.summaries import Activation
 from graphmend.analysis.values import NONE, NOTHING, UNKNOWN, Static, Value
 
 #: a body is walked at most this often; what has not settled then is UNKNOWN

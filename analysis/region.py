@@ -8,8 +8,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from graphmend.analysis.classes import find_method, is_module_class
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
-from graphmend.analysis.entities import Class, Function, Instance, Object
+from graphmend.analysis.entities import Class, Function, Instance
+from graphmend.analysis.external_values import Object
 from graphmend.analysis.finding import Span
 from graphmend.analysis.mode import DEFAULT, FULLGRAPH, Mode
 from graphmend.analysis.switches import FLAG_WORDS, decorated_mode, program_mode, site_mode
@@ -18,7 +20,7 @@ from graphmend.analysis.trees import push_children, walk
 from graphmend.analysis.values import UNKNOWN, Container, Value
 
 if TYPE_CHECKING:
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.resolution_interface import ProgramView
 
 COMPILE = frozenset({"torch.compile", "torch._dynamo.optimize", "torch.compiler.compile"})
 EXPORT = frozenset({"torch.export.export", "torch.export.export_for_training"})
@@ -41,7 +43,7 @@ class Root(NamedTuple):
     given: tuple[Value, ...] | None = None
 
 
-def roots(session: Session, module: ModuleInfo) -> list[Root]:
+def roots(session: ProgramView, module: ModuleInfo) -> list[Root]:
     """All roots in a module, compiled ones first."""
     if program_mode(module, None) is None:
         return []
@@ -55,10 +57,8 @@ def roots(session: Session, module: ModuleInfo) -> list[Root]:
     return found
 
 
-def _named(session: Session, module: ModuleInfo) -> Iterator[Root]:
+def _named(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
     """What the settings say is compiled."""
-    from graphmend.analysis.classes import find_method
-
     for name in session.settings.compiled:
         head, _, method = name.partition(".")
         value = session.reading.evaluate_in(module, None, ast.Name(head, ast.Load()))
@@ -72,10 +72,8 @@ def _named(session: Session, module: ModuleInfo) -> Iterator[Root]:
             yield Root(function, region, session.reading.examples(function))
 
 
-def _forwards(session: Session, module: ModuleInfo, site: ast.Call | None) -> Iterator[Root]:
+def _forwards(session: ProgramView, module: ModuleInfo, site: ast.Call | None) -> Iterator[Root]:
     """The `forward` of each module class; an inherited one too, where the class changes what it calls."""
-    from graphmend.analysis.classes import find_method, is_module_class
-
     for cls in module.classes.values():
         if not is_module_class(session, cls):
             continue
@@ -118,7 +116,7 @@ def _untraced(info: FunctionInfo) -> bool:
     )
 
 
-def _compiled(session: Session, module: ModuleInfo) -> Iterator[Root]:
+def _compiled(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
     """The functions and modules that the module's own text compiles."""
     if not may_compile(module.source.text):
         return
@@ -160,7 +158,7 @@ def _compiles(text: str, at: int) -> bool:
 
 
 def _called(
-    session: Session,
+    session: ProgramView,
     module: ModuleInfo,
     scope: FunctionInfo | None,
     call: ast.Call,
@@ -201,10 +199,8 @@ def _of_all(target: ast.expr, loops: list[ast.comprehension]) -> ast.expr:
     return ast.copy_location(ast.ListComp(target, loops), target) if loops else target
 
 
-def _targets(session: Session, value: Value) -> Iterator[Function]:
+def _targets(session: ProgramView, value: Value) -> Iterator[Function]:
     """The functions that compiling a value traces."""
-    from graphmend.analysis.classes import find_method
-
     if isinstance(value, Function):
         yield value
     elif isinstance(value, Instance):
@@ -220,7 +216,7 @@ def _targets(session: Session, value: Value) -> Iterator[Function]:
             yield from _targets(session, item)
 
 
-def _root(session: Session, module: ModuleInfo, function: Function, node: ast.expr, mode: Mode) -> Root:
+def _root(session: ProgramView, module: ModuleInfo, function: Function, node: ast.expr, mode: Mode) -> Root:
     evidence = f"{function.info.qualname} is compiled: {_short(node)}"
     mode = decorated_mode(mode, function.info.module, function.info.decorators)
     region = Region("compiled", evidence, (module.source.path, module.source.span(node)), mode)
@@ -232,7 +228,7 @@ def _short(node: ast.expr) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _compile_call(session: Session, module: ModuleInfo, node: ast.expr) -> ast.Call | None:
+def _compile_call(session: ProgramView, module: ModuleInfo, node: ast.expr) -> ast.Call | None:
     """The call that holds the options, if an expression is `torch.compile` or makes it with options; else None."""
     for _ in range(len(module.globals) + 1):
         if module.qualified(node) in COMPILE:

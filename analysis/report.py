@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.activation import Activation, Verdict, reached
 from graphmend.analysis.contradiction import Calls
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.finding import Effect, Finding, Related, Span
+from graphmend.analysis.reachability import reached
+from graphmend.analysis.summaries import Activation
+from graphmend.analysis.verdicts import Verdict
 
 if TYPE_CHECKING:
     from graphmend.analysis.region import Region

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from graphmend.analysis import elsewhere
-from graphmend.analysis.activation import Activation, Verdict
 from graphmend.analysis.annotations import annotated
 from graphmend.analysis.binding import bind, made_here, parameters
 from graphmend.analysis.classes import is_module_class, mro
@@ -24,8 +23,9 @@ from graphmend.analysis.dependence import Parameter, rests_on
 from graphmend.analysis.entities import Class, Function, Instance
 from graphmend.analysis.environment import Environment
 from graphmend.analysis.events import Call, Event, Generator, loses_frame, only_some_rounds
-from graphmend.analysis.facts import Recording
 from graphmend.analysis.flow import Walker
+from graphmend.analysis.interpreter_interface import Walk
+from graphmend.analysis.interprocedural_interface import Recorder
 from graphmend.analysis.judging import Judging
 from graphmend.analysis.mode import Mode
 from graphmend.analysis.project import Project
@@ -35,11 +35,13 @@ from graphmend.analysis.region import Region, Root
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.rule import Break, Rule
 from graphmend.analysis.settings import Settings
+from graphmend.analysis.summaries import Activation
 from graphmend.analysis.switches import decorated_mode
 from graphmend.analysis.syntax import FunctionNode
 from graphmend.analysis.torch_facts import load
 from graphmend.analysis.tracing import WHILE_TRACING
 from graphmend.analysis.values import UNKNOWN, Const, Static, Value, as_input
+from graphmend.analysis.verdicts import Verdict
 
 #: calls within calls that are followed
 _DEEPEST = 14
@@ -72,7 +74,7 @@ class Session:
         self.module_classes: dict[ClassInfo, bool] = {}
         self.outside: dict[ClassInfo, list[str]] = {}
         """Of classes: the bases that are out of reach."""
-        self.recording: Recording | None = None
+        self.recording: Recorder | None = None
         self.judging = Judging(rules, settings, self.torch, self._is_module)
         self.consulted: set[FunctionInfo] = set()
         """Functions whose results went into attributes and globals, which are evaluated once."""
@@ -165,7 +167,7 @@ class Session:
         """Whether a rule cares for calls of `callee`."""
         return bool(self.judging.of_call(callee))
 
-    def judge(self, w: Walker, kind: type[Event], node: ast.expr | ast.stmt, details: tuple[Any, ...]) -> None:
+    def judge(self, w: Walk, kind: type[Event], node: ast.expr | ast.stmt, details: tuple[Any, ...]) -> None:
         """Ask the rules that subscribe to an event, and keep what they find."""
         if not self.within_region:
             return
@@ -179,7 +181,7 @@ class Session:
             if breaks.effect != "recompiles":
                 w.resume()
 
-    def _keep(self, rule: Rule, breaks: Break, event: Event, w: Walker) -> None:
+    def _keep(self, rule: Rule, breaks: Break, event: Event, w: Walk) -> None:
         node, situation = event.node, event.situation
         callee = event.callee if isinstance(event, Call) else None
         verdict = Verdict(
@@ -248,6 +250,10 @@ class Session:
             return recording.walker(self, info, env, closure, self.depth)
         return Walker(self, info, env, closure, self.depth)
 
+    def declared(self, module: ModuleInfo, node: ast.expr | None, name: str, where: str) -> Value:
+        """The value that an annotation promises; UNKNOWN without one. `name` and `where` go into the evidence."""
+        return annotated(self, module, node, name, where)
+
     def forget(self, info: FunctionInfo) -> None:
         """Drop what was read from a function's text, which has changed."""
         for name in (p.arg for p in (*info.parameters, *info.node.args.kwonlyargs)):
@@ -278,7 +284,7 @@ class Session:
         return Function(wrapper.info, bound=bound, closure=wrapper.closure)
 
     def enter(
-        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST
+        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk, node: ast.AST
     ) -> Value:
         """The value of a call of a function in reach. Walks its body unless that was done for such arguments."""
         info = function.info
@@ -307,7 +313,7 @@ class Session:
         no constants, and is asked again by its own calls."""
         return _RECURSION + (function.closure is None and self.within_region)
 
-    def _entered(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker) -> Value:
+    def _entered(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk) -> Value:
         """The value of a call whose body is walked, unless that was done for such arguments."""
         info = function.info
         env = bind(self, function, args, keywords)
@@ -326,7 +332,7 @@ class Session:
             return Instance(function.bound.info, made_inside=self.within_region)
         return value
 
-    def _activated(self, info: FunctionInfo, env: Environment, w: Walker) -> Value:
+    def _activated(self, info: FunctionInfo, env: Environment, w: Walk) -> Value:
         """The value of a walk with such arguments, made now or before."""
         mode = self.mode
         many = self.variants[info] >= _MOST_VARIANTS
@@ -379,7 +385,7 @@ class Session:
         env: Environment,
         closure: Mapping[str, Value] | None,
         silent: int,
-        caller: Walker | None,
+        caller: Walk | None,
     ) -> Value:
         """Walk a body. One that closes over its caller's names is walked as a part of `caller`."""
         walker = self.walker(info, env, closure)
@@ -407,7 +413,7 @@ class Session:
         return value
 
     def _silently(
-        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST
+        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk, node: ast.AST
     ) -> Value:
         w.silent += 1
         try:
@@ -416,7 +422,7 @@ class Session:
             w.silent -= 1
 
     def _opaque(
-        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walker, node: ast.AST
+        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk, node: ast.AST
     ) -> Value:
         promised = annotated(
             self,

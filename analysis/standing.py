@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
-from graphmend.analysis.activation import Activation, Reached, reached
 from graphmend.analysis.contradiction import Calls
 from graphmend.analysis.definitions import FunctionInfo
 from graphmend.analysis.dependence import Parameter
 from graphmend.analysis.finding import Finding
+from graphmend.analysis.reachability import Reached, reached
 from graphmend.analysis.region import Region
 from graphmend.analysis.report import Found, Home, Said, by_place, found_in, home, path_of
+from graphmend.analysis.summaries import Activation
 
 Roots = Iterable[tuple[Activation, Region]]
 

@@ -6,16 +6,17 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.elements import element_of, index_of
-from graphmend.analysis.entities import Instance, Object, Record
+from graphmend.analysis.entities import Instance, Record
 from graphmend.analysis.events import SetAttribute, Subscript
+from graphmend.analysis.external_values import Object
 from graphmend.analysis.syntax import dotted
 from graphmend.analysis.values import Container, Tensor, Value, join
 
 if TYPE_CHECKING:
-    from graphmend.analysis.flow import Walker
+    from graphmend.analysis.interpreter_interface import Walk
 
 
-def assign(w: Walker, target: ast.expr, value: Value, augmented: bool = False) -> None:
+def assign(w: Walk, target: ast.expr, value: Value, augmented: bool = False) -> None:
     """Bind a target: a name, a pattern, an attribute or an element."""
     if isinstance(target, ast.Name):
         bind(w, target.id, value)
@@ -37,7 +38,7 @@ def assign(w: Walker, target: ast.expr, value: Value, augmented: bool = False) -
         _store_item(w, target, owner, value)
 
 
-def bind(w: Walker, name: str, value: Value) -> None:
+def bind(w: Walk, name: str, value: Value) -> None:
     """Give a name or path a value; what was known about paths through it is forgotten."""
     env = w.env
     if "." in name:
@@ -49,7 +50,7 @@ def bind(w: Walker, name: str, value: Value) -> None:
     env[name] = value
 
 
-def _unpack(w: Walker, target: ast.Tuple | ast.List, value: Value) -> None:
+def _unpack(w: Walk, target: ast.Tuple | ast.List, value: Value) -> None:
     count = len(target.elts)
     starred = next((i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)), None)
     items = value.items if isinstance(value, Container) else None
@@ -70,7 +71,7 @@ def _unpack(w: Walker, target: ast.Tuple | ast.List, value: Value) -> None:
             assign(w, one, Container("list", of=element) if isinstance(one, ast.Starred) else element)
 
 
-def _store_item(w: Walker, target: ast.Subscript, owner: Value, value: Value) -> None:
+def _store_item(w: Walk, target: ast.Subscript, owner: Value, value: Value) -> None:
     """`name[key] = value` adds to what a container is known to hold."""
     path = dotted(target.value)
     if path is None or not isinstance(owner, Container) or path not in w.env:
@@ -86,7 +87,7 @@ def _store_item(w: Walker, target: ast.Subscript, owner: Value, value: Value) ->
         w.env[path] = Container(owner.kind, None, value if owner.items == () else join(owner.element, value))
 
 
-def _store_field(w: Walker, target: ast.Attribute, owner: Record, value: Value) -> None:
+def _store_field(w: Walk, target: ast.Attribute, owner: Record, value: Value) -> None:
     """`name.field = value` of a dataclass."""
     path = dotted(target.value)
     if path is not None and path in w.env:

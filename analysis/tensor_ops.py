@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Mapping
 
-from graphmend.analysis.entities import Ref
+from graphmend.analysis.external_values import Ref
 from graphmend.analysis.factories import factory
 from graphmend.analysis.origin import Origin
 from graphmend.analysis.promotion import (

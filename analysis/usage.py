@@ -12,7 +12,7 @@ from graphmend.analysis.trees import walk
 from graphmend.analysis.values import Tensor
 
 if TYPE_CHECKING:
-    from graphmend.analysis.session import Session
+    from graphmend.analysis.resolution_interface import ProgramView
 
 #: attributes that tensors share with what else gets passed to a model: modules, configuration,
 #: containers, strings, dates
@@ -25,7 +25,7 @@ _SHARED = frozenset({*dir(list), *dir(dict), *dir(str), *dir(set), *dir(int)}) |
 _TELLING = frozenset({"shape", "ndim"})
 
 
-def inferred(session: Session, info: FunctionInfo, name: str) -> Tensor | None:
+def inferred(session: ProgramView, info: FunctionInfo, name: str) -> Tensor | None:
     """A Tensor, if the function uses parameter `name` as only a tensor can be used."""
     if info.uses is None:
         info.uses = _uses(session, info)
@@ -37,7 +37,7 @@ def inferred(session: Session, info: FunctionInfo, name: str) -> Tensor | None:
     return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
 
 
-def is_flag(session: Session, info: FunctionInfo, name: str) -> bool:
+def is_flag(session: ProgramView, info: FunctionInfo, name: str) -> bool:
     """Whether an optional parameter, annotated as a tensor, is a flag in truth: nothing uses it as a tensor, and its
     bare truth is asked.
 
@@ -53,7 +53,7 @@ def is_flag(session: Session, info: FunctionInfo, name: str) -> bool:
 _SAYS_SOMETHING = frozenset({ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Assign})
 
 
-def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
+def _uses(session: ProgramView, info: FunctionInfo) -> dict[str, str]:
     """For each name that is used as only a tensor can be, the first such use."""
     found: dict[str, str] = {}
     computed: list[ast.Assign] = []
@@ -86,7 +86,7 @@ def _uses(session: Session, info: FunctionInfo) -> dict[str, str]:
     return found
 
 
-def is_telling(session: Session, attr: str) -> bool:
+def is_telling(session: ProgramView, attr: str) -> bool:
     """Whether only tensors, of what a model computes with, have an attribute of that name."""
     return attr in _TELLING or (attr not in _SHARED and _is_tensor_member(session, attr))
 
@@ -108,7 +108,7 @@ def _operand(node: ast.expr) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _passed_as_tensor(session: Session, info: FunctionInfo, call: ast.Call) -> Iterator[str]:
+def _passed_as_tensor(session: ProgramView, info: FunctionInfo, call: ast.Call) -> Iterator[str]:
     """The names that a call of torch takes where it takes nothing but tensors."""
     if not any(isinstance(argument, ast.Name) for argument in call.args):
         return
@@ -131,7 +131,7 @@ def _selects_dimensions(index: ast.expr) -> bool:
     )
 
 
-def _is_tensor_member(session: Session, attr: str) -> bool:
+def _is_tensor_member(session: ProgramView, attr: str) -> bool:
     return session.torch.knows(f"torch.Tensor.{attr}") or (
         attr.startswith("is_") and session.torch.attribute(attr) is not None
     )

@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.entities import Object
+from graphmend.analysis.external_values import Object
 from graphmend.analysis.values import Container, Scalar, Static, Tensor, Value
 from graphmend.transforms.bindings import fresh
 from graphmend.transforms.code import Code

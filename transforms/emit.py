@@ -22,7 +22,8 @@ import builtins
 import sys
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.entities import Class, Function, Instance, Object
+from graphmend.analysis.entities import Class, Function, Instance
+from graphmend.analysis.external_values import Object
 from graphmend.analysis.values import Container, Scalar, Static, Tensor
 from graphmend.transforms import hoist
 from graphmend.transforms.bindings import locals_of

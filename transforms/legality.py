@@ -11,7 +11,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from graphmend.analysis.entities import Object
+from graphmend.analysis.external_values import Object
 from graphmend.analysis.values import Scalar, Static, Tensor, dtype_kind, tensor_in
 from graphmend.transforms import torch_names as known
 from graphmend.transforms.bindings import reads

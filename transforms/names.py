@@ -6,7 +6,7 @@ import ast
 import builtins
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.entities import Object, Ref
+from graphmend.analysis.external_values import Object, Ref
 from graphmend.analysis.values import Tensor, tensor_in
 from graphmend.transforms.bindings import locals_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import ClassVar
 
-from graphmend.analysis.entities import Object, Ref
 from graphmend.analysis.events import Call, Event, Subscript
+from graphmend.analysis.external_values import Object, Ref
 from graphmend.analysis.rules.rule import Break, Context, Rule, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 

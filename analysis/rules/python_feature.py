@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from graphmend.analysis.entities import Instance, Object
+from graphmend.analysis.entities import Instance
 from graphmend.analysis.events import Call, Define, Event
+from graphmend.analysis.external_values import Object
 from graphmend.analysis.rules.environment import PYTHON
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts

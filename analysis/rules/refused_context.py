@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from graphmend.analysis.entities import Object
 from graphmend.analysis.events import Call, Event, With
+from graphmend.analysis.external_values import Object
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
 

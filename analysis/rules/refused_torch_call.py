@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from graphmend.analysis.entities import Ref
 from graphmend.analysis.events import Call, Event, SetAttribute
+from graphmend.analysis.external_values import Ref
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import Container, Tensor, tensor_in

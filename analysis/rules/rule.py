@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
-from graphmend.analysis.entities import Class, Function, Instance, Object
+from graphmend.analysis.entities import Class, Function, Instance
 from graphmend.analysis.events import Call, Event
+from graphmend.analysis.external_values import Object
 from graphmend.analysis.finding import Effect
 from graphmend.analysis.mode import Mode
 from graphmend.analysis.origin import Origin
