@@ -98,27 +98,25 @@ def _connective(w: Walk, test: ast.BoolOp, kind: BranchKind) -> Outcome:
     passed: Environment = {}
     known = True
     decided: bool | None = conjunction
-    conditional = 0
     settled: Environment | None = None  # what holds even where nothing behind the first open operand is asked
     resumed = 0
-    for operand in test.values:
-        truth, yes, no = condition(w, operand, word if kind == "assert" else kind)
-        if truth is None and settled is None:
-            settled, resumed = dict(w.env), w.resumed
-        going_on = yes if conjunction else no
-        passed.update(going_on)
-        w.env.update(going_on)
-        if truth is None:
-            known = False
-            conditional += 1
-            w.situation.conditional += 1
-        elif truth is not conjunction:
-            decided = truth
-            known = True
-            break
-    else:
-        decided = conjunction if known else None
-    w.situation.conditional -= conditional
+    with w.restoring():
+        for operand in test.values:
+            truth, yes, no = condition(w, operand, word if kind == "assert" else kind)
+            if truth is None and settled is None:
+                settled, resumed = dict(w.env), w.resumed
+            going_on = yes if conjunction else no
+            passed.update(going_on)
+            w.env.update(going_on)
+            if truth is None:
+                known = False
+                w.situation.conditional += 1
+            elif truth is not conjunction:
+                decided = truth
+                known = True
+                break
+        else:
+            decided = conjunction if known else None
     if settled is not None and w.resumed != resumed:
         w.env = merge(settled, w.env)
     w.env = {**{k: v for k, v in w.env.items() if k not in passed}, **{k: before[k] for k in passed if k in before}}

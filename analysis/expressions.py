@@ -122,12 +122,12 @@ def _ternary(w: Walk, node: ast.IfExp) -> Value:
         w.env.update(yes if truth else no)
         return w.eval(node.body if truth else node.orelse)
     before = w.env
-    w.situation.conditional += 1
-    w.env = {**before, **yes}
-    first = w.eval(node.body)
-    w.env = {**before, **no}
-    second = w.eval(node.orelse)
-    w.situation.conditional -= 1
+    with w.restoring():
+        w.situation.conditional += 1
+        w.env = {**before, **yes}
+        first = w.eval(node.body)
+        w.env = {**before, **no}
+        second = w.eval(node.orelse)
     w.env = before
     return join(first, second)
 
@@ -149,8 +149,16 @@ _UNROLLED = 2
 
 def _comprehension(w: Walk, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
     outer = w.env
-    w.env = dict(outer)
-    filtered = 0
+    with w.restoring():
+        w.env = dict(outer)
+        result = _comprehended(w, node)
+    w.env = outer
+    return result
+
+
+def _comprehended(w: Walk, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
+    """What a comprehension gives; names and situation are the caller's to restore."""
+    filtered = False
     known: tuple[Value, ...] | None = None
     for generator in node.generators:
         over = w.eval(generator.iter)
@@ -168,28 +176,21 @@ def _comprehension(w: Walk, node: ast.ListComp | ast.SetComp | ast.GeneratorExp 
             w.env.update(yes)
             if truth is None:
                 w.situation.conditional += 1
-                filtered += 1
+                filtered = True
     if isinstance(node, ast.DictComp):
         w.eval(node.key)
-        result: Value = Container("dict", of=w.eval(node.value), fields={})
-    else:
-        kind = {ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "generator"}[node.__class__]
-        element = w.eval(node.elt)
-        if known is not None and not filtered and kind == "list":
-            items = []
-            w.silent += 1
-            w.unrolled += 1
-            for one in known:
-                assign(w, node.generators[0].target, one)
-                items.append(w.eval(node.elt))
-            w.unrolled -= 1
-            w.silent -= 1
-            result = Container(kind, tuple(items))
-        else:
-            result = Container(kind, of=element)
-    w.situation.conditional -= filtered
-    w.env = outer
-    return result
+        return Container("dict", of=w.eval(node.value), fields={})
+    kind = {ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "generator"}[node.__class__]
+    element = w.eval(node.elt)
+    if known is None or filtered or kind != "list":
+        return Container(kind, of=element)
+    items = []
+    w.silent += 1
+    w.unrolled += 1
+    for one in known:
+        assign(w, node.generators[0].target, one)
+        items.append(w.eval(node.elt))
+    return Container(kind, tuple(items))
 
 
 def _lambda(w: Walk, node: ast.Lambda) -> Value:

@@ -41,6 +41,29 @@ _ROUNDS = 3
 _NESTED = 4
 
 
+class _Restoring:
+    """Puts what encloses the walk's place back at the end of a `with` block; behind an exception, the names as well."""
+
+    __slots__ = ("_blocks", "_conditional", "_env", "_gradients_off", "_silent", "_unrolled", "_walk")
+
+    def __init__(self, walk: Walker) -> None:
+        self._walk = walk
+
+    def __enter__(self) -> None:
+        walk, situation = self._walk, self._walk.situation
+        self._blocks, self._conditional = len(situation.blocks), situation.conditional
+        self._gradients_off, self._silent, self._unrolled = situation.gradients_off, walk.silent, walk.unrolled
+        self._env = walk.env
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        walk, situation = self._walk, self._walk.situation
+        del situation.blocks[self._blocks :]
+        situation.conditional, situation.gradients_off = self._conditional, self._gradients_off
+        walk.silent, walk.unrolled = self._silent, self._unrolled
+        if kind is not None:
+            walk.env = self._env
+
+
 class Walker:
     """The walk of one activation of `info`. `env` maps local names, and dotted paths such as `self.x`, to values."""
 
@@ -74,6 +97,10 @@ class Walker:
         return not self.situation.conditional and not self.returns
 
     # -- expressions and events
+
+    def restoring(self) -> _Restoring:
+        """A context at whose end the situation is what it was; behind an exception, the names are too."""
+        return _Restoring(self)
 
     def eval(self, node: ast.expr) -> Value:
         return EVALUATE[node.__class__](self, node)
@@ -118,13 +145,13 @@ class Walker:
     def fork(self, first: list[ast.stmt], yes: Environment, second: list[ast.stmt], no: Environment) -> bool:
         """Walk two alternatives and join what they leave behind."""
         before = self.env
-        self.situation.conditional += 1
-        self.env = {**before, **yes}
-        falls_through = self.run(first)
-        after = self.env
-        self.env = {**before, **no}
-        other_falls_through = self.run(second)
-        self.situation.conditional -= 1
+        with self.restoring():
+            self.situation.conditional += 1
+            self.env = {**before, **yes}
+            falls_through = self.run(first)
+            after = self.env
+            self.env = {**before, **no}
+            other_falls_through = self.run(second)
         if falls_through and other_falls_through:
             self.env = {**merge(after, self.env), **filled_in(before, yes, after), **filled_in(before, no, self.env)}
         elif falls_through:
@@ -145,27 +172,28 @@ class Walker:
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, enter: Callable[[], bool | None], kind: str) -> bool:
         """Walk a loop to its fixed point. `enter` binds what each round binds, and says whether a round is known to
         come (True) or known not to (False)."""
-        self.situation.blocks.append(kind)
-        self.situation.conditional += 1
         endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
         exits: list[Environment] = []
-        for _ in range(_ROUNDS if len(self._loops) < _NESTED else 1):
-            before = dict(self.env)
-            breaks: list[Environment] = []
-            self._loops.append((breaks, continues := []))
-            entered = enter()
-            if entered is not False and self.run(node.body):
-                continues.append(self.env)
-            self._loops.pop()
-            exits.extend(breaks)
-            merged = before
-            for env in continues:
-                merged = merge(merged, env)
-            self.env = merged
-            if entered is False or same(before, merged):
-                break
-        self.situation.conditional -= 1
-        self.situation.blocks.pop()
+        with self.restoring():
+            self.situation.blocks.append(kind)
+            self.situation.conditional += 1
+            for _ in range(_ROUNDS if len(self._loops) < _NESTED else 1):
+                before = dict(self.env)
+                breaks: list[Environment] = []
+                self._loops.append((breaks, continues := []))
+                try:
+                    entered = enter()
+                    if entered is not False and self.run(node.body):
+                        continues.append(self.env)
+                finally:
+                    self._loops.pop()
+                exits.extend(breaks)
+                merged = before
+                for env in continues:
+                    merged = merge(merged, env)
+                self.env = merged
+                if entered is False or same(before, merged):
+                    break
         falls_through = not endless and self.run(node.orelse)
         for env in exits:
             self.env = merge(self.env, env) if falls_through else env
@@ -212,40 +240,35 @@ class Walker:
             off += stops_gradients
             if item.optional_vars is not None:
                 assign(self, item.optional_vars, bound)
-        self.situation.blocks += ["with"] * blocks
-        self.situation.gradients_off += off
-        with self.session.within(mode):
-            falls_through = self.run(node.body)
-        self.situation.gradients_off -= off
-        if blocks:
-            del self.situation.blocks[-blocks:]
-        return falls_through
+        with self.restoring(), self.session.within(mode):
+            self.situation.blocks += ["with"] * blocks
+            self.situation.gradients_off += off
+            return self.run(node.body)
 
     def _try(self, node: Any) -> bool:
-        self.situation.blocks.append("try")
         before = dict(self.env)
         raised = _raises(node.body)
-        falls_through = self.run(node.body) and self.run(node.orelse)
-        after = self.env
+        with self.restoring():
+            self.situation.blocks.append("try")
+            falls_through = self.run(node.body) and self.run(node.orelse)
+            after = self.env
         # Dynamo traces a handler only when the exception is raised while tracing, which an explicit `raise` is the sign
         # of.
-        self.situation.blocks[-1] = "except"
-        self.silent += not raised
         for handler in node.handlers:
-            self.env = merge(before, after)
-            if handler.name:
-                self.env[handler.name] = Object("builtins.Exception")
             returned = len(self.returns)
-            self.situation.conditional += 1
-            if self.run(handler.body):
-                after = merge(after, self.env) if falls_through else self.env
-                falls_through = True
-            self.situation.conditional -= 1
+            with self.restoring():
+                self.situation.blocks.append("except")
+                self.situation.conditional += 1
+                self.silent += not raised
+                self.env = merge(before, after)
+                if handler.name:
+                    self.env[handler.name] = Object("builtins.Exception")
+                if self.run(handler.body):
+                    after = merge(after, self.env) if falls_through else self.env
+                    falls_through = True
             if not raised and _only_probes(node.body):
                 del self.returns[returned:]
-        self.silent -= not raised
         self.env = after
-        self.situation.blocks.pop()
         return self.run(node.finalbody) and falls_through
 
     def _return(self, node: ast.Return) -> bool:
@@ -263,9 +286,9 @@ class Walker:
         before = dict(self.env)
         message = None
         if node.msg is not None:
-            self.silent += 1  # the message is built only when the assertion fails
-            message = self.eval(node.msg)
-            self.silent -= 1
+            with self.restoring():
+                self.silent += 1  # the message is built only when the assertion fails
+                message = self.eval(node.msg)
         self.env = before
         truth, yes, _ = condition(self, node.test, "assert", message)
         self.env.update(yes)
@@ -313,24 +336,24 @@ class Walker:
         subject = self.eval(node.subject)
         before, ends, exhaustive = self.env, [], False
         path = dotted(node.subject)
-        self.situation.conditional += 1
-        for case in node.cases:
-            self.env = dict(before)
-            match = matched(self, case.pattern, subject, node.subject)
-            if path is not None and isinstance(subject, Choice):
-                bind(self, path, match.kept)
-            truth: bool | None = True
-            if match.fits is not False and case.guard is not None:
-                truth, yes, _ = condition(self, case.guard, "if")
-                self.env.update(yes)
-            if match.fits is not False and truth is not False and self.run(case.body):
-                ends.append(self.env)
-            if match.fits and truth:
-                exhaustive = True
-                break
-            if case.guard is None:
-                subject = match.rest
-        self.situation.conditional -= 1
+        with self.restoring():
+            self.situation.conditional += 1
+            for case in node.cases:
+                self.env = dict(before)
+                match = matched(self, case.pattern, subject, node.subject)
+                if path is not None and isinstance(subject, Choice):
+                    bind(self, path, match.kept)
+                truth: bool | None = True
+                if match.fits is not False and case.guard is not None:
+                    truth, yes, _ = condition(self, case.guard, "if")
+                    self.env.update(yes)
+                if match.fits is not False and truth is not False and self.run(case.body):
+                    ends.append(self.env)
+                if match.fits and truth:
+                    exhaustive = True
+                    break
+                if case.guard is None:
+                    subject = match.rest
         if not exhaustive:
             ends.append(dict(before))
         for i, env in enumerate(ends):

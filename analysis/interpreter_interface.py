@@ -85,6 +85,9 @@ class Walk(Protocol):
     def eval(self, node: ast.expr) -> Value:
         """The value of an expression."""
 
+    def restoring(self) -> AbstractContextManager[None]:
+        """A context at whose end the situation is what it was; behind an exception, the names are too."""
+
     def emit(self, kind: type[Event], node: ast.expr | ast.stmt, *details: Any) -> None:
         """Tell the rules of an event at `node`."""
 

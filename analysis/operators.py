@@ -42,25 +42,22 @@ def boolop(w: Walk, node: ast.BoolOp) -> Value:
     before = dict(w.env)
     result: list[Value] = []
     conjunction = isinstance(node.op, ast.And)
-    raised = 0
-    for operand in node.values[:-1]:
-        simple = not isinstance(operand, (ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Call))
-        truth, yes, no = condition(w, operand, "and" if conjunction else "or")
-        if truth is None or truth is not conjunction:
-            value = w.env.get(operand.id, STATIC) if simple and isinstance(operand, ast.Name) else BOOL
-            if _answers(operand):
-                value = FALSE if conjunction else TRUE  # the answer at which evaluation ends here
-            result.append(without_none(value) if not conjunction else value)
-        if truth is not None and truth is not conjunction:
-            break
-        w.env.update(yes if conjunction else no)
-        if truth is None:
-            w.situation.conditional += 1
-            raised += 1
-    else:
-        last = node.values[-1]
-        result.append(w.eval(last))
-    w.situation.conditional -= raised
+    with w.restoring():
+        for operand in node.values[:-1]:
+            simple = not isinstance(operand, (ast.BoolOp, ast.Compare, ast.UnaryOp, ast.Call))
+            truth, yes, no = condition(w, operand, "and" if conjunction else "or")
+            if truth is None or truth is not conjunction:
+                value = w.env.get(operand.id, STATIC) if simple and isinstance(operand, ast.Name) else BOOL
+                if _answers(operand):
+                    value = FALSE if conjunction else TRUE  # the answer at which evaluation ends here
+                result.append(without_none(value) if not conjunction else value)
+            if truth is not None and truth is not conjunction:
+                break
+            w.env.update(yes if conjunction else no)
+            if truth is None:
+                w.situation.conditional += 1
+        else:
+            result.append(w.eval(node.values[-1]))
     w.env = {**w.env, **{k: before[k] for k in before if k in w.env}}
     return join_all(result) if result else STATIC
 

@@ -415,11 +415,9 @@ class Session:
     def _silently(
         self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk, node: ast.AST
     ) -> Value:
-        w.silent += 1
-        try:
+        with w.restoring():
+            w.silent += 1
             return self.enter(function, args, keywords, w, node)
-        finally:
-            w.silent -= 1
 
     def _opaque(
         self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk, node: ast.AST

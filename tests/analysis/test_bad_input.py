@@ -294,3 +294,20 @@ def test_models_of_transformers() -> None:
     project = Project(Environment(site))
     for path in installed(site / "transformers" / "models", 40):
         survives(files.read(path).text, project, str(path))
+
+
+def test_a_reading_that_was_too_deep_leaves_nothing_behind() -> None:
+    """What a branch tells about a name must not stay when evaluating that branch ends in a RecursionError."""
+    text = HEAD + (
+        "class A(nn.Module):\n"
+        "    def __init__(self, scale: Tensor | None = None):\n"
+        "        super().__init__()\n"
+        f"        self.deep = {' + '.join(['1'] * 700)} if scale is None else 0\n"
+        "        self.scale = scale\n"
+        "    def forward(self, x: Tensor):\n"
+        "        if self.deep and self.scale is not None:\n"
+        "            if self.scale > 0:\n"
+        "                return x + 1\n"
+        "        return x\n"
+    )
+    assert "GM101" in [finding.code for finding in check(Source(text, "a.py")).findings]
