@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from graphmend.analysis.compile_sites import says_what_is_traced
 from graphmend.analysis.definitions import ClassInfo
-from graphmend.analysis.region import says_what_is_traced
 from graphmend.analysis.sections import Outside
 from graphmend.analysis.syntax import DEFINITIONS, is_stub, says_global
 from graphmend.analysis.trees import statements

@@ -6,9 +6,10 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
-from graphmend.analysis.facts import FunctionFacts, Recording
 from graphmend.analysis.finding import Finding
+from graphmend.analysis.function_facts import FunctionFacts
 from graphmend.analysis.project import Project
+from graphmend.analysis.recording import Recording
 from graphmend.analysis.region import roots
 from graphmend.analysis.report import report
 from graphmend.analysis.session import Session

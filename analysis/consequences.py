@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from graphmend.analysis.annotations import record_fields
 from graphmend.analysis.binding import declared, parameters
 from graphmend.analysis.classes import mro
+from graphmend.analysis.compile_sites import says_what_is_traced
 from graphmend.analysis.decorators import DISABLED, OPAQUE
 from graphmend.analysis.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.dependence import rests_on
 from graphmend.analysis.entities import Function
 from graphmend.analysis.names import global_name
 from graphmend.analysis.reachability import reached
-from graphmend.analysis.region import Root, says_what_is_traced
+from graphmend.analysis.region import Root
 from graphmend.analysis.sections import Section, Sections
 from graphmend.analysis.session import Session
 from graphmend.analysis.standing import Standing

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from graphmend.analysis.entities import Record
 from graphmend.analysis.origin import Origin
-from graphmend.analysis.values import NONE, UNKNOWN, Choice, Container, Tensor, Value, as_input, join
+from graphmend.analysis.values import NONE, UNKNOWN, Tensor, Value, as_input, join
 
 #: local names, and dotted paths such as `self.x`, to values
 Environment = dict[str, Value]
@@ -33,15 +32,11 @@ def same(a: Environment, b: Environment) -> bool:
     return a.keys() == b.keys() and all(v is b[k] or v.key == b[k].key for k, v in a.items())
 
 
-#: kinds of values that are, or may hold, tensors
-_MAY_CHANGE = frozenset({Tensor, Choice, Container, Record})
-
-
 def behind_break(env: Environment, always: bool) -> Environment:
     """The environment behind a graph break: tensors that were computed before it enter the next graph (`as_input`)."""
     changed = {}
     for name, value in env.items():
-        if value.__class__ in _MAY_CHANGE and not (isinstance(value, Tensor) and value.graph_input):
+        if value.may_hold_tensor and not (isinstance(value, Tensor) and value.graph_input):
             entering = as_input(value, always)
             if entering is not value:
                 changed[name] = entering

@@ -5,18 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from graphmend.analysis.span import Span
+
 Region = Literal["compiled", "assumed"]
 Certainty = Literal["certain", "likely"]
 Effect = Literal["splits", "skips-frame", "recompiles", "raises"]
-
-
-class Span(NamedTuple):
-    """A range of text. Lines count from 1, columns from 0 in code points; the end is exclusive."""
-
-    line: int
-    column: int
-    end_line: int
-    end_column: int
 
 
 class Related(NamedTuple):

@@ -4,26 +4,29 @@ them."""
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from graphmend.analysis.classes import find_method, is_module_class
+from graphmend.analysis.compile_sites import (
+    COMPILE,
+    EXPORT,
+    compile_call,
+    compile_sites,
+    compiled_by_trainer,
+    may_compile,
+    shortened,
+)
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.entities import Class, Function, Instance
 from graphmend.analysis.external_values import Object
-from graphmend.analysis.finding import Span
 from graphmend.analysis.mode import DEFAULT, FULLGRAPH, Mode
-from graphmend.analysis.switches import FLAG_WORDS, decorated_mode, program_mode, site_mode
-from graphmend.analysis.syntax import dotted
-from graphmend.analysis.trees import push_children, walk
+from graphmend.analysis.span import Span
+from graphmend.analysis.switches import decorated_mode, program_mode, site_mode
 from graphmend.analysis.values import UNKNOWN, Container, Value
 
 if TYPE_CHECKING:
     from graphmend.analysis.resolution_interface import ProgramView
-
-COMPILE = frozenset({"torch.compile", "torch._dynamo.optimize", "torch.compiler.compile"})
-EXPORT = frozenset({"torch.export.export", "torch.export.export_for_training"})
 
 
 class Region(NamedTuple):
@@ -50,7 +53,7 @@ def roots(session: ProgramView, module: ModuleInfo) -> list[Root]:
     found = list(_compiled(session, module))
     covered = {r.function.info for r in found}
     found += [r for r in _named(session, module) if r.function.info not in covered]
-    everywhere = _compiled_by_trainer(module)
+    everywhere = compiled_by_trainer(module)
     if session.settings.assume_compiled == "modules" or everywhere is not None:
         covered = {r.function.info for r in found}
         found += [r for r in _forwards(session, module, everywhere) if r.function.info not in covered]
@@ -83,31 +86,12 @@ def _forwards(session: ProgramView, module: ModuleInfo, site: ast.Call | None) -
         if forward is None or _untraced(forward):
             continue
         if site is not None:
-            evidence = f"{cls.name} is compiled through {_short(site.func)}(...)"
+            evidence = f"{cls.name} is compiled through {shortened(site.func)}(...)"
             region = Region("compiled", evidence, (module.source.path, module.source.span(site)))
         else:
             evidence = f"{cls.name} is a torch.nn.Module; its forward is assumed to be compiled"
             region = Region("assumed", evidence, None)
         yield Root(Function(forward, bound=Instance(cls)), region)
-
-
-#: options of trainers that compile the model they are given: keyword -> values that do not
-_TRAINERS = {"torch_compile": (False, None), "dynamo_backend": ("no", "NO", None)}
-
-
-def _compiled_by_trainer(module: ModuleInfo) -> ast.Call | None:
-    """A call such as `TrainingArguments(torch_compile=True)` or `Accelerator(dynamo_backend="inductor")`."""
-    text = module.source.text
-    if not any(f"{name}=" in text for name in _TRAINERS):
-        return None
-    assert module.source.tree is not None
-    for node in walk(module.source.tree):
-        for keyword in node.keywords if isinstance(node, ast.Call) else ():
-            off = _TRAINERS.get(keyword.arg or "")
-            if off is not None and not (isinstance(keyword.value, ast.Constant) and keyword.value.value in off):
-                assert isinstance(node, ast.Call)
-                return node
-    return None
 
 
 def _untraced(info: FunctionInfo) -> bool:
@@ -120,7 +104,7 @@ def _compiled(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
     """The functions and modules that the module's own text compiles."""
     if not may_compile(module.source.text):
         return
-    for scope, node, loops in _sites(module):
+    for scope, node, loops in compile_sites(module):
         program = program_mode(module, scope)
         if program is None:
             continue
@@ -128,33 +112,10 @@ def _compiled(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
             yield from _called(session, module, scope, node, loops, program)
             continue
         for decorator in node.decorator_list:
-            site = _compile_call(session, module, decorator)
+            site = compile_call(session, module, decorator)
             function = session.reading.defined(module, scope, node) if site is not None else None
             if function is not None:
                 yield _root(session, module, function, decorator, site_mode(program, site))
-
-
-def may_compile(text: str) -> bool:
-    """Whether a text may compile anything: a look at the words saves one through the whole syntax tree."""
-    if not any(word in text for word in ("compile", "optimize", "export")):
-        return False
-    return any(_compiles(text, found.start()) for found in _WORDS.finditer(text))
-
-
-def says_what_is_traced(text: str) -> bool:
-    """Whether a part of a module may say what is compiled, and how."""
-    return may_compile(text) or any(word in text for word in (*FLAG_WORDS, *(f"{name}=" for name in _TRAINERS)))
-
-
-_WORDS = re.compile(r"(?:compile|optimize|export)\b")
-
-
-def _compiles(text: str, at: int) -> bool:
-    """Whether a word may name what compiles: a name that is imported, an attribute, a decorator; in no comment."""
-    before = text[text.rfind("\n", 0, at) + 1 : at]
-    if not before.endswith((".", "import ", "@", ", ")) or before.endswith((" re.", "regex.")):
-        return False
-    return not before.lstrip().startswith("#")
 
 
 def _called(
@@ -174,7 +135,7 @@ def _called(
             if call.args
             else next((k.value for k in call.keywords if k.arg in ("model", "mod", "f")), None)
         )
-    elif isinstance(call.func, ast.Call) and _compile_call(session, module, call.func) is not None and call.args:
+    elif isinstance(call.func, ast.Call) and compile_call(session, module, call.func) is not None and call.args:
         target = call.args[0]
         call = call.func
     elif isinstance(call.func, ast.Attribute) and call.func.attr == "compile":
@@ -217,64 +178,7 @@ def _targets(session: ProgramView, value: Value) -> Iterator[Function]:
 
 
 def _root(session: ProgramView, module: ModuleInfo, function: Function, node: ast.expr, mode: Mode) -> Root:
-    evidence = f"{function.info.qualname} is compiled: {_short(node)}"
+    evidence = f"{function.info.qualname} is compiled: {shortened(node)}"
     mode = decorated_mode(mode, function.info.module, function.info.decorators)
     region = Region("compiled", evidence, (module.source.path, module.source.span(node)), mode)
     return Root(function, region, session.reading.examples(function))
-
-
-def _short(node: ast.expr) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _compile_call(session: ProgramView, module: ModuleInfo, node: ast.expr) -> ast.Call | None:
-    """The call that holds the options, if an expression is `torch.compile` or makes it with options; else None."""
-    for _ in range(len(module.globals) + 1):
-        if module.qualified(node) in COMPILE:
-            return ast.copy_location(ast.Call(node, [], []), node)
-        if isinstance(node, ast.Call):
-            name = module.qualified(node.func)
-            is_partial = name == "functools.partial" and node.args and module.qualified(node.args[0]) in COMPILE
-            return node if is_partial or (name in COMPILE and not node.args) else None
-        if not (isinstance(node, ast.Name) and node.id in module.globals):
-            return None
-        node = module.globals[node.id][0]  # a name for it; names may stand in a circle
-    return None
-
-
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-
-
-class _Site(NamedTuple):
-    """A call that may compile something, or a decorated function."""
-
-    scope: FunctionInfo | None
-    """The function that it stands in."""
-    node: ast.Call | ast.FunctionDef | ast.AsyncFunctionDef
-    loops: list[ast.comprehension]
-    """Those of the comprehension that it stands in."""
-
-
-def _sites(module: ModuleInfo) -> Iterator[_Site]:
-    assert module.source.tree is not None
-    scopes: dict[ast.AST, FunctionInfo] = {f.node: f for f in module.all_functions()}
-    names = {"compile", "optimize", "export", *(n for n, q in module.imports.items() if q in COMPILE | EXPORT)}
-    stack: list[tuple[ast.AST, FunctionInfo | None, list[ast.comprehension]]] = [(module.source.tree, None, [])]
-    while stack:
-        node, scope, loops = stack.pop()
-        decorators: list[ast.expr] = []
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            decorators = node.decorator_list
-            if decorators:
-                yield _Site(scope, node, loops)
-            scope, loops = scopes.get(node, scope), []
-        elif isinstance(node, ast.Call):
-            text = dotted(node.func)
-            if (text is not None and text.rpartition(".")[2] in names) or isinstance(node.func, ast.Call):
-                yield _Site(scope, node, loops)
-        elif isinstance(node, _COMPREHENSIONS):
-            loops = node.generators
-        below: list[ast.AST] = []
-        push_children(node, below)
-        stack.extend((child, scope, loops) for child in below if child not in decorators)

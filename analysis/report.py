@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.contradiction import Calls
 from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
-from graphmend.analysis.finding import Effect, Finding, Related, Span
+from graphmend.analysis.finding import Effect, Finding, Related
 from graphmend.analysis.reachability import reached
+from graphmend.analysis.span import Span
 from graphmend.analysis.summaries import Activation
 from graphmend.analysis.verdicts import Verdict
 

@@ -15,8 +15,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from graphmend.analysis.finding import Span
 from graphmend.analysis.newer_syntax import newer_syntax
+from graphmend.analysis.span import Span
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 

@@ -10,9 +10,10 @@ import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from graphmend.analysis.finding import Finding, Span
+from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
+from graphmend.analysis.span import Span
 
 _DIRECTIVE = re.compile(
     r"#\s*graphmend:\s*(?P<what>ignore-file|ignore)(?![\w-])(?:\s*\[(?P<codes>[^\]]*)\])?\s*(?P<reason>.*)"

@@ -31,6 +31,8 @@ class Value:
 
     __slots__ = ()
     origin: Origin | None = None
+    may_hold_tensor: bool = False
+    """Whether values of the kind are tensors, or hold some."""
     dispatches: bool = False
     """Whether it is an instance of a class in reach, whose methods operators and builtins call."""
 
@@ -105,6 +107,7 @@ class Tensor(Value):
     """
 
     __slots__ = ("constant", "dtype", "graph_input", "likely", "ndarray", "origin", "rank", "shape")
+    may_hold_tensor = True
 
     def __init__(
         self,
@@ -190,6 +193,7 @@ class Container(Value):
     far as known; a dataclass or named tuple has `fields` by attribute (`entities.Record`)."""
 
     __slots__ = ("depth", "fields", "items", "kind", "of")
+    may_hold_tensor = True
 
     def __init__(
         self,
@@ -247,6 +251,7 @@ class Choice(Value):
     """One of several values; made by `join` only."""
 
     __slots__ = ("options",)
+    may_hold_tensor = True
 
     def __init__(self, options: tuple[Value, ...]) -> None:
         self.options = options

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from graphmend.analysis.finding import Finding, Related, Span
+from graphmend.analysis.finding import Finding, Related
 from graphmend.analysis.source import LineIndex
+from graphmend.analysis.span import Span
 from graphmend.analysis.suppress import Suppression
 from graphmend.transforms.fix import Applicability, TextEdit
 from graphmend.workspace import files

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend.analysis import suppress
-from graphmend.analysis.finding import Finding, Span
+from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
+from graphmend.analysis.span import Span
 from graphmend.cli.baseline import entry
 from graphmend.cli.plan import Plan
 from graphmend.cli.report import FileReport, Item

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from graphmend.analysis.finding import Effect, Finding, Span
+from graphmend.analysis.finding import Effect, Finding
 from graphmend.analysis.source import Source
+from graphmend.analysis.span import Span
 from graphmend.dynamo.report import Break, Report
 
 State = Literal["confirmed", "not seen", "not reached"]

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.finding import Finding, Span
+from graphmend.analysis.finding import Finding
+from graphmend.analysis.span import Span
 from graphmend.server.documents import Document
 from graphmend.server.moves import move, touched
 

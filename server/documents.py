@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import reduce
 
 from graphmend.analysis.edits import Edit, difference
-from graphmend.analysis.finding import Span
+from graphmend.analysis.span import Span
 from graphmend.server.moves import Move
 from graphmend.server.text import Text
 

@@ -7,8 +7,9 @@ import tokenize
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend.analysis.finding import Finding, Span
+from graphmend.analysis.finding import Finding
 from graphmend.analysis.source import LineIndex
+from graphmend.analysis.span import Span
 
 _COMMENT = re.compile(r"#\s*graphmend:\s*ignore(?![\w-])(?:\s*\[(?P<codes>[^\]]*)\])?")
 

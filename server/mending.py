@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lsprotocol import types
 
-from graphmend.analysis.finding import Finding, Span
+from graphmend.analysis.finding import Finding
 from graphmend.analysis.source import LineIndex
+from graphmend.analysis.span import Span
 from graphmend.server import convert, ignore
 from graphmend.server.analyses import Unavailable
 from graphmend.server.convert import Replacement

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from graphmend.analysis.finding import Span
+from graphmend.analysis.span import Span
 
 Position = tuple[int, int]
 

@@ -14,7 +14,7 @@ from graphmend.transforms import torch_names as known
 from graphmend.transforms.names import constant, qualified
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
 
 _KINDS = ("bool", "int", "float", "complex", None)
 

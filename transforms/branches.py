@@ -30,7 +30,7 @@ from graphmend.transforms.selection import (
 from graphmend.transforms.stores import Change, change_of, store_of
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
 
 #: a selection of more characters gets a name of its own before it becomes a part of another
 _LONG = 60

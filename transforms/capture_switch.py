@@ -41,8 +41,8 @@ from graphmend.transforms.offer import show
 from graphmend.transforms.positions import begins_line, replaceable
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "capture_switch"
 _SWITCHES = {

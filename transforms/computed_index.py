@@ -32,8 +32,8 @@ from graphmend.transforms.scalars import Kept, conversion, tensor_text, tensors_
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "computed_index"
 _LATE = "an index out of range raises later on a GPU"

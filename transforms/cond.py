@@ -45,8 +45,8 @@ from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.where import branch
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "cond"
 _REASON = (

@@ -29,7 +29,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.classes import MODULE_ROOTS
-from graphmend.analysis.facts import parents_in
+from graphmend.analysis.function_facts import parents_in
 from graphmend.analysis.values import Tensor, dtype_kind
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
@@ -40,8 +40,8 @@ from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.scalars import Kept, conversion, tensor_text
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "counter_buffer"
 

@@ -17,7 +17,7 @@ from graphmend.transforms.code import Code
 from graphmend.transforms.names import constant, qualified
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
 
 #: the node that is singular, the operand that decides, and a value of it with a finite derivative
 Singular = tuple[ast.expr, ast.expr, str]

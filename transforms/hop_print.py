@@ -33,8 +33,8 @@ from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.text import quoted, template
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "hop_print"
 

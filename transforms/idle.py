@@ -16,7 +16,7 @@ from graphmend.transforms.names import called, constant, method
 from graphmend.transforms.positions import begins_line, replaceable
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
 
 
 class NotIdleError(Exception):

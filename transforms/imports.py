@@ -8,12 +8,12 @@ import ast
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.finding import Span
+from graphmend.analysis.span import Span
 from graphmend.transforms.bindings import locals_of
 from graphmend.transforms.fix import TextEdit
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
     from graphmend.analysis.source import Source
 
 

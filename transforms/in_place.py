@@ -15,7 +15,7 @@ from graphmend.transforms.names import called, is_tensor, method
 from graphmend.transforms.selection import number_type
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
 
 #: operators whose derivative does not need their result
 _RESULT_UNUSED = (ast.Add, ast.Sub, ast.Mult, ast.Div)

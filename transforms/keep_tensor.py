@@ -33,8 +33,8 @@ from graphmend.transforms.scalars import Kept, conversion, tensor_text
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "keep_tensor"
 _TITLE = "keep the tensor instead of taking the number out of it"

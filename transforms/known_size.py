@@ -37,8 +37,8 @@ from graphmend.transforms.picked import nonzero_of
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "known_size"
 _TITLE = "say how large the result is"

@@ -18,7 +18,7 @@ from graphmend.transforms.bindings import reads
 from graphmend.transforms.names import constant, qualified
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
 
 #: how a gradient of zero may come back from an expression: as zero for every input, for finite inputs, or not
 Leak = Literal["never", "at infinity", "anywhere"]

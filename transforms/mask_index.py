@@ -32,8 +32,8 @@ from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.picked import Nonzero, is_mask, nonzero_of
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "mask_index"
 

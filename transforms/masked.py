@@ -33,8 +33,8 @@ from graphmend.transforms.picked import is_mask, missing, picked
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "masked"
 

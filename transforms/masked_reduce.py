@@ -37,8 +37,8 @@ from graphmend.transforms.positions import replaceable
 from graphmend.transforms.selection import number_type
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "masked_reduce"
 _TITLE = "reduce all elements under the mask"

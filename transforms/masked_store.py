@@ -34,8 +34,8 @@ from graphmend.transforms.positions import replaceable
 from graphmend.transforms.selection import gradient_differences, number_type
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "masked_store"
 

@@ -16,8 +16,8 @@ from graphmend.transforms.edits import apply
 from graphmend.transforms.fix import Fix, Refusal, TextEdit, Unmendable
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
     from graphmend.analysis.project import Project
     from graphmend.analysis.settings import Settings
 

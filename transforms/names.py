@@ -11,7 +11,7 @@ from graphmend.analysis.values import Tensor, tensor_in
 from graphmend.transforms.bindings import locals_of
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
 
 
 def qualified(facts: FunctionFacts, node: ast.expr) -> str | None:

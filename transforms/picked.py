@@ -12,7 +12,7 @@ from graphmend.transforms.code import Code
 from graphmend.transforms.names import called, constant, is_tensor, method
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
 
 
 class Picked(NamedTuple):

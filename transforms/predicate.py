@@ -19,7 +19,7 @@ from graphmend.transforms.names import called, is_tensor, method, qualified
 from graphmend.transforms.scalars import kept
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
 
 Replace = dict[ast.expr, str]
 

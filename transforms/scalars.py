@@ -12,7 +12,7 @@ from graphmend.transforms.names import constant, is_tensor, qualified
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
 
 
 @dataclass

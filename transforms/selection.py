@@ -17,7 +17,7 @@ from graphmend.transforms.names import constant
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
     from graphmend.transforms.predicate import Predicates
 
 #: the name under which a returned value is kept

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from graphmend.analysis.finding import Span
+from graphmend.analysis.span import Span
 from graphmend.transforms.fix import TextEdit, Unmendable
 from graphmend.transforms.positions import begins_line, first_position, is_elif
 

@@ -43,8 +43,8 @@ from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.selection import NotSelectableError, gradient_differences, incoming
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "stop_mask"
 

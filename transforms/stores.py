@@ -14,7 +14,7 @@ from graphmend.transforms.names import constant, is_tensor
 from graphmend.transforms.selection import Choice, NotSelectableError
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
+    from graphmend.analysis.function_facts import FunctionFacts
     from graphmend.transforms.predicate import Predicates
 
 #: `copy`: the tensor itself is changed; `element`: a part of it is stored; `store`: an attribute or a key of a

@@ -28,8 +28,8 @@ from graphmend.transforms.names import called, is_tensor
 from graphmend.transforms.offer import offer, refuse
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "text_form"
 

@@ -45,8 +45,8 @@ from graphmend.transforms.scalars import Kept, conversion, tensor_text
 from graphmend.transforms.selection import NotSelectableError, incoming
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts import FunctionFacts
     from graphmend.analysis.finding import Finding
+    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "while_loop"
 

@@ -7,18 +7,11 @@ from typing import ClassVar
 
 from graphmend.analysis.events import Call, Event, Subscript
 from graphmend.analysis.external_values import Object, Ref
-from graphmend.analysis.rules.rule import Break, Context, Rule, may_refuse, refusal
+from graphmend.analysis.rules.rule import PYTHON, Break, Context, Rule, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 
 #: judged by rules of their own
 _ELSEWHERE = frozenset({"torch", "builtins", "logging", "warnings", "tqdm", "pdb", "ipdb", "pprint"})
-#: features of the language rather than of the world around the program: GM501
-PYTHON = frozenset({
-    "copy", "inspect", "importlib", "dataclasses", "functools", "types", "typing", "decimal", "fractions",
-    "contextlib", "weakref", "operator", "itertools", "collections", "enum", "abc", "numbers", "statistics", "heapq",
-    "bisect", "json", "re", "string", "textwrap", "struct", "asyncio", "contextvars", "ast", "traceback", "ctypes",
-    "array",
-})  # fmt: skip
 
 
 class Environment(Rule):

@@ -7,8 +7,7 @@ from typing import ClassVar
 from graphmend.analysis.entities import Instance
 from graphmend.analysis.events import Call, Define, Event
 from graphmend.analysis.external_values import Object
-from graphmend.analysis.rules.environment import PYTHON
-from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_refuse, refusal
+from graphmend.analysis.rules.rule import PYTHON, Break, Context, Rule, evidence, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.values import Container, Value, tensor_in
 

@@ -124,3 +124,12 @@ def refusal(event: Call, context: Context) -> str | None:
 
 def _is_none(value: Value) -> bool:
     return getattr(value, "type", None) == "NoneType"
+
+
+#: features of the language rather than of the world around the program: GM501
+PYTHON = frozenset({
+    "copy", "inspect", "importlib", "dataclasses", "functools", "types", "typing", "decimal", "fractions",
+    "contextlib", "weakref", "operator", "itertools", "collections", "enum", "abc", "numbers", "statistics", "heapq",
+    "bisect", "json", "re", "string", "textwrap", "struct", "asyncio", "contextvars", "ast", "traceback", "ctypes",
+    "array",
+})  # fmt: skip

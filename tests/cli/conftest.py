@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from graphmend.analysis.check import Result
-from graphmend.analysis.finding import Finding, Span
+from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
+from graphmend.analysis.span import Span
 from graphmend.cli.main import main
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from graphmend.analysis.finding import Finding, Span
+from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.source import Source
+from graphmend.analysis.span import Span
 from graphmend.analysis.suppress import apply, suppressions
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from graphmend.analysis.finding import Finding, Span
+from graphmend.analysis.finding import Finding
 from graphmend.analysis.source import Source
+from graphmend.analysis.span import Span
 from graphmend.dynamo.merge import Merged, merge
 from graphmend.dynamo.report import Break, Frame, Lines, Report, TargetReport
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from graphmend.analysis.facts import FunctionFacts
 from graphmend.analysis.finding import Finding
+from graphmend.analysis.function_facts import FunctionFacts
 from graphmend.analysis.source import Source
 from graphmend.analysis.values import UNKNOWN, Const, Scalar, Static, Tensor, Value
 from graphmend.transforms import Fix, Refusal
