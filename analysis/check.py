@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from graphmend.analysis.definitions import FunctionInfo, ModuleInfo
+from graphmend.analysis.facts.function_facts import FunctionFacts
+from graphmend.analysis.facts.recording import Recording
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.function_facts import FunctionFacts
-from graphmend.analysis.project import Project
-from graphmend.analysis.recording import Recording
-from graphmend.analysis.region import roots
-from graphmend.analysis.report import report
-from graphmend.analysis.session import Session
+from graphmend.analysis.findings.report import report
+from graphmend.analysis.interprocedural.session import Session
+from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
+from graphmend.analysis.program.project import Project
+from graphmend.analysis.region.roots import roots
 from graphmend.analysis.settings import Settings
-from graphmend.analysis.source import Source
+from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import load
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef

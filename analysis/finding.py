@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 
 Region = Literal["compiled", "assumed"]
 Certainty = Literal["certain", "likely"]

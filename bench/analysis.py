@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graphmend.analysis.check import check
-from graphmend.analysis.project import Project
-from graphmend.analysis.source import Source
+from graphmend.analysis.program.project import Project
+from graphmend.analysis.syntax.source import Source
 from graphmend.workspace import files
 from graphmend.workspace.environment import Environment, package_root
 

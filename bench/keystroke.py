@@ -18,8 +18,8 @@ import sysconfig
 import time
 from pathlib import Path
 
-from graphmend.analysis.edits import Edit
-from graphmend.analysis.incremental import Document
+from graphmend.analysis.incremental.document import Document
+from graphmend.analysis.syntax.edits import Edit
 
 MODEL = Path("transformers/models/longformer/modeling_longformer.py")
 #: what is typed, and behind which text

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graphmend.analysis.check import check
-from graphmend.analysis.project import Project
-from graphmend.analysis.source import Source
+from graphmend.analysis.program.project import Project
+from graphmend.analysis.syntax.source import Source
 from graphmend.workspace import files
 from graphmend.workspace.environment import Environment
 

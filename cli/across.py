@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from graphmend.analysis.source import Source
+from graphmend.analysis.syntax.source import Source
 from graphmend.cli.checker import Checker, unified_diff
 from graphmend.cli.output.paths import relative
 from graphmend.cli.plan import Plan

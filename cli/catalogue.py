@@ -46,8 +46,8 @@ class Documented:
 @lru_cache(maxsize=1)
 def rules() -> dict[str, Documented]:
     """All rules by code, in the order of their codes."""
+    from graphmend.analysis.findings.suppressions import UnusedSuppression
     from graphmend.analysis.rules import RULES
-    from graphmend.analysis.suppress import UnusedSuppression
     from graphmend.dynamo.codes import CODES
 
     found = [_documented(rule) for rule in (UnusedSuppression, *map(type, RULES), *CODES)]

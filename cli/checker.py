@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphmend.analysis import suppress
 from graphmend.analysis.check import Result, check
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.project import Project
+from graphmend.analysis.findings import suppressions
+from graphmend.analysis.program.project import Project
 from graphmend.analysis.settings import Settings
-from graphmend.analysis.source import Source
+from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import load
 from graphmend.cli.failures import internal_error
 from graphmend.cli.output.paths import relative
@@ -117,7 +117,7 @@ class Checker:
             there = self.configurations.of_file(Path(finding.path))
             report.elsewhere.append(Item(finding, severity_of(finding, there), offers, refusal))
         report.notes = (*_on_version(source, settings), *(f"{path}: {note}" for note in result.notes))
-        report.comments = suppress.suppressions(source)
+        report.comments = suppressions.suppressions(source)
         result.close()
         return report
 

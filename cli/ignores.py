@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.source import LineIndex, Source
-from graphmend.analysis.suppress import Suppression, suppressions
+from graphmend.analysis.findings.suppressions import Suppression, suppressions
+from graphmend.analysis.syntax.source import LineIndex, Source
 from graphmend.workspace import files
 
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.check import Result, check
-from graphmend.analysis.source import Source
+from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.edits import apply
 from graphmend.transforms.fix import Fix, TextEdit, Unmendable
 from graphmend.transforms.mend import Applied, Mended, mend
 
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.project import Project
+    from graphmend.analysis.program.project import Project
     from graphmend.analysis.settings import Settings
 
 #: mends of one file; more are not known to be needed, and a rewrite that never ends would be a bug

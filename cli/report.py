@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from graphmend.analysis.finding import Finding, Related
-from graphmend.analysis.source import LineIndex
-from graphmend.analysis.span import Span
-from graphmend.analysis.suppress import Suppression
+from graphmend.analysis.findings.suppressions import Suppression
+from graphmend.analysis.syntax.source import LineIndex
+from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.fix import Applicability, TextEdit
 from graphmend.workspace import files
 

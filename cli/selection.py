@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphmend.analysis import suppress
 from graphmend.analysis.finding import Finding
+from graphmend.analysis.findings import suppressions
 from graphmend.analysis.settings import Settings
-from graphmend.analysis.source import Source
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.syntax.span import Span
 from graphmend.cli.baseline import entry
 from graphmend.cli.plan import Plan
 from graphmend.cli.report import FileReport, Item
@@ -67,7 +67,7 @@ def _of_file(
         items[place] = _joined(items[place], item) if place in items else item
     by_finding = {id(item.finding): item for item in items.values()}
     findings = sorted((item.finding for item in items.values()), key=lambda finding: finding.span[:2])
-    kept = suppress.take_back(report.comments, report.path, findings, configuration.settings())
+    kept = suppressions.take_back(report.comments, report.path, findings, configuration.settings())
     known = Counter(plan.known.get(report.path, ()))
     for finding in kept:
         if _hidden(finding, configuration, path) or _take(known, entry(finding.key)):
@@ -93,14 +93,14 @@ class Wanted:
         """Whether anything may be unwanted at all."""
         values = self._configuration.values
         narrowed = values.get("severity") or values.get("per-file-ignores") or self._plan.known
-        return bool(narrowed or self._plan.changed is not None or suppress.suppressions(source))
+        return bool(narrowed or self._plan.changed is not None or suppressions.suppressions(source))
 
     def __call__(self, result: Result) -> list[Finding]:
         known = Counter(self._plan.known.get(str(self._path), ()))
         findings = [
             finding
-            for finding in suppress.apply(result.source, result.findings, self._settings)
-            if finding.code != suppress.UnusedSuppression.code
+            for finding in suppressions.apply(result.source, result.findings, self._settings)
+            if finding.code != suppressions.UnusedSuppression.code
             and not _hidden(finding, self._configuration, self._path)
             and not _take(known, entry(finding.key))
         ]

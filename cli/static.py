@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.project import Project
-from graphmend.analysis.source import Source
+from graphmend.analysis.program.project import Project
+from graphmend.analysis.syntax.source import Source
 from graphmend.cli.failures import UsageError
 from graphmend.dynamo.merge import merge
 from graphmend.dynamo.report import Report

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.dynamo.report import Break, Frame, Kind, useful
 
 _PREFIX = re.compile(r"^[VDIWEC]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S+:\d+\] (?:\[[^\]]*\] )?(?:\[__graph_breaks\] ?)?")

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from graphmend.analysis.finding import Effect, Finding
-from graphmend.analysis.source import Source
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.syntax.span import Span
 from graphmend.dynamo.report import Break, Report
 
 State = Literal["confirmed", "not seen", "not reached"]

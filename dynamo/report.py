@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 
 Kind = Literal["break", "skip", "raises", "error"]
 Status = Literal["checked", "no-inputs", "failed"]

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
-from graphmend.analysis.source import Source
+from graphmend.analysis.syntax.source import Source
 from graphmend.server.documents import Document, Documents
 from graphmend.server.lane import Lane
 from graphmend.server.moves import Move, move
 
 if TYPE_CHECKING:
     from graphmend.analysis.check import Result
-    from graphmend.analysis.edits import Edit
-    from graphmend.analysis.incremental import Document as Incremental
-    from graphmend.analysis.project import Project
+    from graphmend.analysis.incremental.document import Document as Incremental
+    from graphmend.analysis.program.project import Project
+    from graphmend.analysis.syntax.edits import Edit
     from graphmend.transforms.fix import Fix, TextEdit
 
 log = logging.getLogger(__name__)
@@ -272,12 +272,12 @@ class Analyses:
         if len(text) > LONGEST:
             self._notice(document, f" has {len(text)} characters, more than {LONGEST}: it is not analysed")
             return None
-        from graphmend.analysis import suppress
+        from graphmend.analysis.findings import suppressions
 
         if self._check is not None:
             result = self._check(Source(text, document.path), scope.project, scope.settings)
             broken = ((1, text.count("\n") + 1),) if result.source.problem is not None else ()
-            findings = suppress.apply(result.source, result.findings, scope.settings)
+            findings = suppressions.apply(result.source, result.findings, scope.settings)
             return _Outcome(findings, broken, None if broken else result)
         try:
             following = self._following(document, scope)
@@ -289,7 +289,7 @@ class Analyses:
         self._followed[document] = _Followed(following, stamp)
         if update.notice is not None:
             self._notice(document, f", {update.notice}")
-        findings = suppress.take_back(update.comments, document.path, update.findings, scope.settings)
+        findings = suppressions.take_back(update.comments, document.path, update.findings, scope.settings)
         return _Outcome(findings, update.broken)
 
     def _notice(self, document: Document, says: str) -> None:
@@ -300,7 +300,7 @@ class Analyses:
 
     def _following(self, document: Document, scope: Scope) -> Incremental:
         """In the lane: the analysis that follows a document's edits."""
-        from graphmend.analysis.incremental import Document as Incremental
+        from graphmend.analysis.incremental.document import Document as Incremental
 
         followed, project = self._followed.pop(document, None), scope.project
         if followed is not None:

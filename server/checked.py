@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.server.documents import Document
 from graphmend.server.moves import move, touched
 
 if TYPE_CHECKING:
-    from graphmend.analysis.source import Source
+    from graphmend.analysis.syntax.source import Source
     from graphmend.dynamo.merge import Verdict
     from graphmend.dynamo.report import Report, TargetReport
     from graphmend.server.analyses import Analysis
@@ -108,7 +108,7 @@ class History:
 
 def checked(source: Source, analysis: Analysis, report: Report) -> Checked:
     """A report on a text, with the findings of that text."""
-    from graphmend.analysis.suppress import suppressions
+    from graphmend.analysis.findings.suppressions import suppressions
     from graphmend.dynamo.merge import Statements, merge
 
     merged = merge(source, analysis.findings, report)

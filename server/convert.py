@@ -13,8 +13,8 @@ from typing import Protocol
 from lsprotocol import types
 from pygls.uris import from_fs_path, to_fs_path
 
-from graphmend.analysis.source import Encoding, LineIndex
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.source import Encoding, LineIndex
+from graphmend.analysis.syntax.span import Span
 
 SOURCE = "graphmend"
 

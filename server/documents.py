@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import reduce
 
-from graphmend.analysis.edits import Edit, difference
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.edits import Edit, difference
+from graphmend.analysis.syntax.span import Span
 from graphmend.server.moves import Move
 from graphmend.server.text import Text
 

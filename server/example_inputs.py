@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lsprotocol import types
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.server import convert, outline
 from graphmend.server.documents import Document
 from graphmend.server.session import Session

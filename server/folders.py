@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from graphmend.server.analyses import Scope
 
 if TYPE_CHECKING:
-    from graphmend.analysis.project import Project
+    from graphmend.analysis.program.project import Project
     from graphmend.workspace.config import Configuration, Configurations
     from graphmend.workspace.interpreter import Interpreter
 
@@ -133,7 +133,7 @@ class Folders:
 
     def _project(self, path: Path, interpreter: Interpreter) -> Project:
         """The modules around a file; files of one package share them."""
-        from graphmend.analysis.project import Project
+        from graphmend.analysis.program.project import Project
         from graphmend.workspace.environment import Environment, package_root
 
         key = package_root(path), interpreter.prefix

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.source import LineIndex
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.source import LineIndex
+from graphmend.analysis.syntax.span import Span
 
 _COMMENT = re.compile(r"#\s*graphmend:\s*ignore(?![\w-])(?:\s*\[(?P<codes>[^\]]*)\])?")
 

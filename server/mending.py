@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lsprotocol import types
 
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.source import LineIndex
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.source import LineIndex
+from graphmend.analysis.syntax.span import Span
 from graphmend.server import convert, ignore
 from graphmend.server.analyses import Unavailable
 from graphmend.server.convert import Replacement

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 
 Position = tuple[int, int]
 

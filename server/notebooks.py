@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.server.documents import Document
 
 _IPYTHON = re.compile(r"\s*(?:[%!?]|[\w.]+\?{1,2}\s*$)")

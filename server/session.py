@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lsprotocol import types
 
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.source import Encoding, LineIndex
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.source import Encoding, LineIndex
+from graphmend.analysis.syntax.span import Span
 from graphmend.server import convert
 from graphmend.server.analyses import Analyses, Check
 from graphmend.server.client import Client

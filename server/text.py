@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from graphmend.analysis.shifting import Shifting
-from graphmend.analysis.source import LineIndex
+from graphmend.analysis.syntax.offsets import Shifting
+from graphmend.analysis.syntax.source import LineIndex
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 

@@ -84,7 +84,7 @@ class Verification:
 
     def keep(self, document: Document, analysis: Analysis, report: Report, text: str) -> None:
         """Takes a report in. `analysis` is of the text that was checked."""
-        from graphmend.analysis.source import Source
+        from graphmend.analysis.syntax.source import Source
 
         made = checked(Source(text, document.path), analysis, report)
         self._checked.setdefault(document, History()).add(made)

@@ -15,7 +15,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.server import convert, diagnostics
 from graphmend.server.progress import Progress
 from graphmend.server.protocol import Json

@@ -9,12 +9,12 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.values import Const, Container, Scalar, Static, Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, dtype_kind
 from graphmend.transforms import torch_names as known
 from graphmend.transforms.names import constant, qualified
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 _KINDS = ("bool", "int", "float", "complex", None)
 

@@ -37,8 +37,8 @@ from graphmend.transforms.predicate import NotATensorError, Predicates, depends,
 from graphmend.transforms.text import quoted
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "assert_async"
 

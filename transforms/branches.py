@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Const, Tensor
+from graphmend.analysis.lattice.values import Const, Tensor
 from graphmend.transforms import double_where
 from graphmend.transforms.alike import Meta, Metas
 from graphmend.transforms.bindings import alive, fresh, reads, stored
@@ -30,7 +30,7 @@ from graphmend.transforms.selection import (
 from graphmend.transforms.stores import Change, change_of, store_of
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 #: a selection of more characters gets a name of its own before it becomes a part of another
 _LONG = 60

@@ -31,7 +31,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code import Code
 from graphmend.transforms.compile_site import site_of
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -41,8 +41,8 @@ from graphmend.transforms.offer import show
 from graphmend.transforms.positions import begins_line, replaceable
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "capture_switch"
 _SWITCHES = {

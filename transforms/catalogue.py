@@ -46,8 +46,8 @@ from graphmend.transforms import (
 from graphmend.transforms.fix import Fix, Refusal
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 #: None means that the rewrite has nothing to say about code of this form
 Rewrite = Callable[["Finding", "FunctionFacts"], Fix | Refusal | None]

@@ -34,8 +34,8 @@ from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.positions import replaceable
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "check_all"
 

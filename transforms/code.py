@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphmend.analysis.source import Source
+    from graphmend.analysis.syntax.source import Source
 
 Replacements = Mapping[ast.expr, str]
 

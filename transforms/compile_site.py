@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.transforms.positions import first_position
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 
 class Site(NamedTuple):

@@ -19,8 +19,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.external_values import Object
-from graphmend.analysis.values import Container, Scalar, Static, Tensor, Value
+from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value
 from graphmend.transforms.bindings import fresh
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
@@ -32,8 +32,8 @@ from graphmend.transforms.scalars import Kept, conversion, tensor_text, tensors_
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "computed_index"
 _LATE = "an index out of range raises later on a GPU"

@@ -33,8 +33,8 @@ from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.where import branch
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "conditional_output"
 _RUNTIME = "graphmend.runtime"

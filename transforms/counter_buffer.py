@@ -28,9 +28,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.classes import MODULE_ROOTS
-from graphmend.analysis.function_facts import parents_in
-from graphmend.analysis.values import Tensor, dtype_kind
+from graphmend.analysis.facts.function_facts import parents_in
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.resolution.classes import MODULE_ROOTS
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -40,8 +40,8 @@ from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.scalars import Kept, conversion, tensor_text
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "counter_buffer"
 

@@ -11,13 +11,13 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms import torch_names as known
 from graphmend.transforms.code import Code
 from graphmend.transforms.names import constant, qualified
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 #: the node that is singular, the operand that decides, and a value of it with a finite derivative
 Singular = tuple[ast.expr, ast.expr, str]

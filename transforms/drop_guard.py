@@ -33,8 +33,8 @@ from graphmend.transforms.picked import is_mask, picked
 from graphmend.transforms.positions import is_elif, replaceable
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "drop_guard"
 

@@ -9,13 +9,13 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.fix import TextEdit, Unmendable
 from graphmend.transforms.positions import first_position
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
-    from graphmend.analysis.source import Source
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.syntax.source import Source
 
 #: stands in new code for a list of statements that already exist
 HOLE = "__statements_{}__"

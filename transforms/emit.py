@@ -22,9 +22,9 @@ import builtins
 import sys
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.entities import Class, Function, Instance
-from graphmend.analysis.external_values import Object
-from graphmend.analysis.values import Container, Scalar, Static, Tensor
+from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
+from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.transforms import hoist
 from graphmend.transforms.bindings import locals_of
 from graphmend.transforms.code import Code
@@ -36,8 +36,8 @@ from graphmend.transforms.offer import offer, refuse, show
 from graphmend.transforms.text import quoted, template
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "emit"
 #: findings about output

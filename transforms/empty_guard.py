@@ -31,8 +31,8 @@ from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.positions import begins_line, replaceable
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "empty_guard"
 _DIFFERENCES = (

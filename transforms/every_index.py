@@ -26,7 +26,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.bindings import writes
 from graphmend.transforms.edits import as_one, delete, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -35,8 +35,8 @@ from graphmend.transforms.names import called, constant, method
 from graphmend.transforms.offer import offer, refuse
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "every_index"
 _DIFFERENCES = (

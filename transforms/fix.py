@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 
 Applicability = Literal["safe", "unsafe", "display"]
 

@@ -30,8 +30,8 @@ from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.offer import show
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "fullgraph"
 _REASON = "every other break of the same compile call becomes an error: let `graphmend verify` see whether it holds"

@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.alike import alike
 from graphmend.transforms.bindings import parameters, reads, writes
 from graphmend.transforms.code import Code
@@ -35,8 +35,8 @@ from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.positions import replaceable
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "gradient_flags"
 

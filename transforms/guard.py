@@ -29,8 +29,8 @@ from graphmend.transforms.offer import offer, refuse, show
 from graphmend.transforms.positions import replaceable
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "is_compiling"
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.bindings import fresh, locals_of, reads
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
@@ -33,8 +33,8 @@ from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.positions import begins_line, first_position, replaceable
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "hoist"
 #: modules whose functions give the same for the same arguments in one process

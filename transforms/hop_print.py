@@ -22,7 +22,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.emit import output_call
@@ -33,8 +33,8 @@ from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.text import quoted, template
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "hop_print"
 

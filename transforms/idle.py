@@ -10,13 +10,13 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import tensor_in
+from graphmend.analysis.lattice.values import tensor_in
 from graphmend.transforms.bindings import alive, reads, writes
 from graphmend.transforms.names import called, constant, method
 from graphmend.transforms.positions import begins_line, replaceable
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 
 class NotIdleError(Exception):

@@ -8,13 +8,13 @@ import ast
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.bindings import locals_of
 from graphmend.transforms.fix import TextEdit
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
-    from graphmend.analysis.source import Source
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.syntax.source import Source
 
 
 class Imports:

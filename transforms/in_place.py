@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.bindings import parameters
 from graphmend.transforms.names import called, is_tensor, method
 from graphmend.transforms.selection import number_type
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 #: operators whose derivative does not need their result
 _RESULT_UNUSED = (ast.Add, ast.Sub, ast.Mult, ast.Div)

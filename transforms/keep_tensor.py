@@ -22,7 +22,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -33,8 +33,8 @@ from graphmend.transforms.scalars import Kept, conversion, tensor_text
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "keep_tensor"
 _TITLE = "keep the tensor instead of taking the number out of it"

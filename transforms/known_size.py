@@ -24,7 +24,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.bindings import parameters
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
@@ -37,8 +37,8 @@ from graphmend.transforms.picked import nonzero_of
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "known_size"
 _TITLE = "say how large the result is"

@@ -11,14 +11,14 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from graphmend.analysis.external_values import Object
-from graphmend.analysis.values import Scalar, Static, Tensor, dtype_kind, tensor_in
+from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind, tensor_in
 from graphmend.transforms import torch_names as known
 from graphmend.transforms.bindings import reads
 from graphmend.transforms.names import constant, qualified
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 #: how a gradient of zero may come back from an expression: as zero for every input, for finite inputs, or not
 Leak = Literal["never", "at infinity", "anywhere"]

@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.bindings import reads, stored
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
@@ -32,8 +32,8 @@ from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.picked import Nonzero, is_mask, nonzero_of
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "mask_index"
 

@@ -22,7 +22,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms import torch_names as known
 from graphmend.transforms.bindings import reads, stored
 from graphmend.transforms.code import Code
@@ -37,8 +37,8 @@ from graphmend.transforms.positions import replaceable
 from graphmend.transforms.selection import number_type
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "masked_reduce"
 _TITLE = "reduce all elements under the mask"

@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms import torch_names as known
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import replace
@@ -34,8 +34,8 @@ from graphmend.transforms.positions import replaceable
 from graphmend.transforms.selection import gradient_differences, number_type
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "masked_store"
 

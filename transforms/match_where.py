@@ -34,8 +34,8 @@ from graphmend.transforms.predicate import Predicates
 from graphmend.transforms.selection import Choice, NotSelectableError, gradient_differences, select
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "match_where"
 

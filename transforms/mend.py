@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from graphmend.analysis.check import Result, check
-from graphmend.analysis.source import Source
+from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.catalogue import rewrites_for
 from graphmend.transforms.edits import apply
 from graphmend.transforms.fix import Fix, Refusal, TextEdit, Unmendable
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
-    from graphmend.analysis.project import Project
+    from graphmend.analysis.program.project import Project
     from graphmend.analysis.settings import Settings
 
 #: one mend may uncover the next (a kept tensor is then branched on); chains longer than this are not known

@@ -25,8 +25,8 @@ from graphmend.transforms.names import called
 from graphmend.transforms.offer import offer
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "name_argument"
 _FUNCTION, _COUNT, _NAME = "itertools.groupby", 2, "key"

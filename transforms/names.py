@@ -6,12 +6,12 @@ import ast
 import builtins
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.external_values import Object, Ref
-from graphmend.analysis.values import Tensor, tensor_in
+from graphmend.analysis.lattice.external import Object, Ref
+from graphmend.analysis.lattice.values import Tensor, tensor_in
 from graphmend.transforms.bindings import locals_of
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 
 def qualified(facts: FunctionFacts, node: ast.expr) -> str | None:

@@ -9,7 +9,7 @@ from graphmend.transforms.edits import checked
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 Make = Callable[[], Iterable[TextEdit]]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.values import Tensor
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code import Code
 from graphmend.transforms.names import called, constant, is_tensor, method
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 
 class Picked(NamedTuple):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
-    from graphmend.analysis.source import Source
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.syntax.source import Source
 
 
 def begins_line(source: Source, statement: ast.stmt) -> bool:

@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
+from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
 from graphmend.transforms.bindings import fresh
 from graphmend.transforms.code import Code, is_atom
 from graphmend.transforms.imports import Imports
@@ -19,7 +19,7 @@ from graphmend.transforms.names import called, is_tensor, method, qualified
 from graphmend.transforms.scalars import kept
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 Replace = dict[ast.expr, str]
 

@@ -6,13 +6,13 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Scalar, Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind
 from graphmend.transforms.code import Code
 from graphmend.transforms.names import constant, is_tensor, qualified
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 
 @dataclass

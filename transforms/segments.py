@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -33,8 +33,8 @@ from graphmend.transforms.names import called, constant, is_tensor, method
 from graphmend.transforms.offer import offer, refuse
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "segments"
 

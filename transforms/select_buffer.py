@@ -43,8 +43,8 @@ from graphmend.transforms.positions import is_elif, replaceable
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "select_buffer"
 

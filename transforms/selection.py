@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Const, Static, Tensor
+from graphmend.analysis.lattice.values import Const, Static, Tensor
 from graphmend.transforms.alike import Meta, compare
 from graphmend.transforms.legality import leak, roots
 from graphmend.transforms.names import constant
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.transforms.predicate import Predicates
 
 #: the name under which a returned value is kept

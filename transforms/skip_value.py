@@ -30,8 +30,8 @@ from graphmend.transforms.names import qualified
 from graphmend.transforms.offer import offer, refuse
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "skip_value"
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.fix import TextEdit, Unmendable
 from graphmend.transforms.positions import begins_line, first_position, is_elif
 
 if TYPE_CHECKING:
-    from graphmend.analysis.source import Source
+    from graphmend.analysis.syntax.source import Source
 
 _HOLE = re.compile(r"__statements_(\d+)__")
 

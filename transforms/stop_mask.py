@@ -28,7 +28,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeGuard
 
-from graphmend.analysis.values import Tensor
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.alike import Metas, compare
 from graphmend.transforms.bindings import alive, fresh, reads, writes
 from graphmend.transforms.code import Code
@@ -43,8 +43,8 @@ from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.selection import NotSelectableError, gradient_differences, incoming
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "stop_mask"
 

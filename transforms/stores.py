@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from graphmend.analysis.values import Container, Static, Tensor
+from graphmend.analysis.lattice.values import Container, Static, Tensor
 from graphmend.transforms import torch_names as known
 from graphmend.transforms.alike import Metas
 from graphmend.transforms.in_place import intact, linear_method
@@ -14,7 +14,7 @@ from graphmend.transforms.names import constant, is_tensor
 from graphmend.transforms.selection import Choice, NotSelectableError
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.transforms.predicate import Predicates
 
 #: `copy`: the tensor itself is changed; `element`: a part of it is stored; `store`: an attribute or a key of a

@@ -7,11 +7,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Scalar, Tensor, dtype_kind, tensor_in
+from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind, tensor_in
 from graphmend.transforms.names import qualified
 
 if TYPE_CHECKING:
-    from graphmend.analysis.function_facts import FunctionFacts
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 #: functions whose number arguments may be 0-d tensors, traced by torch 2.13
 _TAKES_TENSORS = frozenset(

@@ -19,7 +19,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Container
+from graphmend.analysis.lattice.values import Container
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -29,8 +29,8 @@ from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "torch_form"
 

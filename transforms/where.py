@@ -50,8 +50,8 @@ from graphmend.transforms.selection import (
 )
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
     from graphmend.transforms.stores import Change
 
 NAME = "where"

@@ -27,8 +27,8 @@ from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.selection import NotSelectableError, gradient_differences, select
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "where_expression"
 

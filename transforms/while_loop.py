@@ -29,7 +29,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.values import Scalar, Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind
 from graphmend.transforms.alike import Metas, compare
 from graphmend.transforms.bindings import alive, fresh, reads, writes
 from graphmend.transforms.code import Code
@@ -45,8 +45,8 @@ from graphmend.transforms.scalars import Kept, conversion, tensor_text
 from graphmend.transforms.selection import NotSelectableError, incoming
 
 if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.function_facts import FunctionFacts
 
 NAME = "while_loop"
 

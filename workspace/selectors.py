@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from functools import lru_cache
 
+from graphmend.analysis.findings.suppressions import UnusedSuppression
 from graphmend.analysis.rules import RULES
-from graphmend.analysis.suppress import UnusedSuppression
 from graphmend.workspace.config import Configuration
 from graphmend.workspace.options import did_you_mean
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
-from graphmend.analysis.entities import Class, Function, Instance
-from graphmend.analysis.events import Call, Event
-from graphmend.analysis.external_values import Object
 from graphmend.analysis.finding import Effect
-from graphmend.analysis.mode import Mode
-from graphmend.analysis.origin import Origin
+from graphmend.analysis.interpreter.events import Call, Event
+from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.values import Choice, Container, Scalar, Static, Tensor, Value, options, tensor_in
+from graphmend.analysis.program.entities import Class, Function, Instance
+from graphmend.analysis.region.mode import Mode
 from graphmend.analysis.torch_facts import TorchFacts
-from graphmend.analysis.values import Choice, Container, Scalar, Static, Tensor, Value, options, tensor_in
 
 
 class Context(NamedTuple):

@@ -15,7 +15,7 @@ from rich.text import Text
 from graphmend.cli.output.paths import relative
 
 if TYPE_CHECKING:
-    from graphmend.analysis.source import LineIndex
+    from graphmend.analysis.syntax.source import LineIndex
     from graphmend.cli.report import Item, Run
 
 _EFFECTS = {

@@ -15,7 +15,7 @@ from graphmend.cli.catalogue import CODE, Documented, rules
 from graphmend.cli.report import PAGE
 
 if TYPE_CHECKING:
-    from graphmend.analysis.span import Span
+    from graphmend.analysis.syntax.span import Span
     from graphmend.cli.report import Item, Offer, Run
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from graphmend.analysis.span import Span
+    from graphmend.analysis.syntax.span import Span
     from graphmend.cli.static import Judged
     from graphmend.dynamo.report import Break, Report, TargetReport
     from graphmend.dynamo.watch import Watched

@@ -20,9 +20,9 @@ from graphmend.transforms.importer import Elsewhere, Importer, Note, Outcome, Re
 
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
-    from graphmend.analysis.project import Project
+    from graphmend.analysis.program.project import Project
     from graphmend.analysis.settings import Settings
-    from graphmend.analysis.source import Source
+    from graphmend.analysis.syntax.source import Source
     from graphmend.transforms.relocate import Places
     from graphmend.workspace.cache import Cache
     from graphmend.workspace.interpreter import Interpreter
@@ -68,7 +68,7 @@ class Mender:
         """By path: digests of the other texts in which its analysis found something."""
 
     def mend(self, text: str, path: str, texts: Texts) -> Outcome:
-        from graphmend.analysis.source import Source
+        from graphmend.analysis.syntax.source import Source
         from graphmend.transforms.mend import mend_all
 
         source = Source(text, path)
@@ -163,7 +163,7 @@ class Mender:
 
     @cached_property
     def _project(self) -> Project:
-        from graphmend.analysis.project import Project
+        from graphmend.analysis.program.project import Project
         from graphmend.workspace.environment import Environment
 
         first, *others = [*self._own, *(Path(folder or ".") for folder in sys.path)]
@@ -187,7 +187,7 @@ class _Others:
         """The texts that were asked for, as they were before."""
 
     def source(self, path: str) -> Source | None:
-        from graphmend.analysis.source import Source
+        from graphmend.analysis.syntax.source import Source
 
         text = self._overlay.get(path) if path in self.read else self._texts.now(path)
         if text is None:

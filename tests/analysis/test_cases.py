@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from graphmend.analysis.check import check
-from graphmend.analysis.project import Project
-from graphmend.analysis.source import Source
+from graphmend.analysis.program.project import Project
+from graphmend.analysis.syntax.source import Source
 
 FOLDER = Path(__file__).with_name("cases")
 PRELUDE = """\

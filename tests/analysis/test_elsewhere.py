@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphmend.analysis.check import Result, check
-from graphmend.analysis.project import Project
-from graphmend.analysis.source import Source
+from graphmend.analysis.program.project import Project
+from graphmend.analysis.syntax.source import Source
 
 LIBRARY = """
 import torch

@@ -10,12 +10,12 @@ import random
 import re
 from pathlib import Path
 
-from graphmend.analysis import suppress
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.incremental import Document
+from graphmend.analysis.findings import suppressions
+from graphmend.analysis.incremental.document import Document
 from graphmend.analysis.settings import Settings
-from graphmend.analysis.source import Source
+from graphmend.analysis.syntax.source import Source
 
 EDITS = max(60, int(os.environ.get("GRAPHMEND_FUZZ", "0")) // 2)
 EDITS_OF_ONE_FILE = 30
@@ -77,8 +77,8 @@ def test_edits_of_real_files_find_what_a_fresh_check_finds(real_files: list[Path
             update, source = document.update(text), Source(text, "net.py")
             if source.tree is not None:
                 assert not update.broken, path
-                seen = suppress.take_back(update.comments, "net.py", update.findings, settings)
-                assert facts(seen) == facts(suppress.apply(source, check(source).findings, settings)), path
+                seen = suppressions.take_back(update.comments, "net.py", update.findings, settings)
+                assert facts(seen) == facts(suppressions.apply(source, check(source).findings, settings)), path
                 good = text
             elif chance.random() < 0.6:  # taken back soon, as most slips are
                 text = good

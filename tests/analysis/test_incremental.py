@@ -7,11 +7,10 @@ import re
 
 import pytest
 
-from graphmend.analysis import incremental
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.incremental import Document
-from graphmend.analysis.source import Source
+from graphmend.analysis.incremental.document import Document
+from graphmend.analysis.syntax.source import Source
 
 MODEL = """\
 import logging
@@ -197,7 +196,7 @@ def test_no_key_starts_again_from_the_text(name: str, monkeypatch: pytest.Monkey
     typed, behind = TYPED[name]
     document, text = Document("net.py"), MODEL
     document.update(text)
-    monkeypatch.setattr(incremental, "roots", lambda *_: pytest.fail("everything is walked again"))
+    monkeypatch.setattr("graphmend.analysis.incremental.document.roots", lambda *_: pytest.fail("everything is walked again"))
     at = text.index(behind) + len(behind)
     for key in typed:
         text = text[:at] + key + text[at:]

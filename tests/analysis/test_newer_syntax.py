@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from graphmend.analysis.incremental import Document
-from graphmend.analysis.newer_syntax import newer_syntax
-from graphmend.analysis.source import Source
+from graphmend.analysis.incremental.document import Document
+from graphmend.analysis.syntax.newer_syntax import newer_syntax
+from graphmend.analysis.syntax.source import Source
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graphmend.analysis.source import Encoding, LineIndex, Source
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.source import Encoding, LineIndex, Source
+from graphmend.analysis.syntax.span import Span
 
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")
 UNIT = {"utf-8": 1, "utf-16": 2, "utf-32": 4}

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from graphmend.analysis import torch_facts
-from graphmend.analysis.torch_facts import Returns, generate, load
+from graphmend.analysis.torch_facts import Returns, load
+from graphmend.analysis.torch_facts.generator import generate
 from graphmend.analysis.torch_facts.overloads import parse
 
 T = Returns("T")

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from graphmend.analysis.check import check
-from graphmend.analysis.source import Source
-from graphmend.analysis.values import Const, Static, Tensor, Value, dtype_kind
+from graphmend.analysis.lattice.values import Const, Static, Tensor, Value, dtype_kind
+from graphmend.analysis.syntax.source import Source
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.slow

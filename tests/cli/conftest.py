@@ -18,8 +18,8 @@ import pytest
 from graphmend.analysis.check import Result
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
-from graphmend.analysis.source import Source
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.syntax.span import Span
 from graphmend.cli.main import main
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from graphmend.analysis.check import Result
-from graphmend.analysis.source import Source
+from graphmend.analysis.syntax.source import Source
 
 Run = Callable[..., Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from graphmend.analysis.finding import Finding
+from graphmend.analysis.findings.suppressions import apply, suppressions
 from graphmend.analysis.settings import Settings
-from graphmend.analysis.source import Source
-from graphmend.analysis.span import Span
-from graphmend.analysis.suppress import apply, suppressions
+from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.syntax.span import Span
 
 
 def finding(line: int, code: str = "GM101") -> Finding:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.cli import verify_baseline
 from graphmend.dynamo.report import Break
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.source import Source
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.syntax.span import Span
 from graphmend.dynamo.merge import Merged, merge
 from graphmend.dynamo.report import Break, Frame, Lines, Report, TargetReport
 

@@ -79,7 +79,7 @@ def test_wheel_holds_nothing_else(wheel: Path) -> None:
 def test_rooms_are_not_packages_of_their_own(wheel: Path, tmp_path: Path) -> None:
     unpacked = tmp_path / "site"
     shutil.unpack_archive(wheel, unpacked, "zip")
-    assert run("import graphmend.analysis.source", tmp_path, unpacked).returncode == 0
+    assert run("import graphmend.analysis.syntax.source", tmp_path, unpacked).returncode == 0
     alone = run("import analysis", tmp_path, unpacked)
     assert "ModuleNotFoundError: No module named 'analysis'" in alone.stderr
 
@@ -101,11 +101,13 @@ def test_mypy_sees_types_of_an_installed_graphmend(wheel: Path, tmp_path: Path) 
     packages = next(site.rglob("site-packages"))
     shutil.unpack_archive(wheel, packages, "zip")
     program = tmp_path / "program.py"
-    program.write_text("from graphmend.analysis.source import Source\nreveal_type(Source('').lines)\nSource(1)\n")
+    text = "from graphmend.analysis.syntax.source import Source\nreveal_type(Source('').lines)\nSource(1)\n"
+    program.write_text(text)
     options = ["--strict", "--python-executable", str(python), "--cache-dir", str(tmp_path / "mypy")]
     command = [sys.executable, "-m", "mypy", *options, str(program)]
     checked = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert 'Revealed type is "graphmend.analysis.source.LineIndex"' in checked.stdout, checked.stdout + checked.stderr
+    said = checked.stdout + checked.stderr
+    assert 'Revealed type is "graphmend.analysis.syntax.source.LineIndex"' in checked.stdout, said
     assert 'Argument 1 to "Source" has incompatible type "int"' in checked.stdout
 
 

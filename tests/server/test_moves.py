@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.server.documents import Document
 from graphmend.server.moves import move
 

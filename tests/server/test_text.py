@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmend.analysis.source import Encoding
+from graphmend.analysis.syntax.source import Encoding
 from graphmend.server.text import Text
 
 ENCODINGS: tuple[Encoding, ...] = ("utf-8", "utf-16", "utf-32")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.span import Span
+from graphmend.analysis.syntax.span import Span
 from graphmend.dynamo.report import Break, Comparison, Lines, Report, TargetReport
 from graphmend.server import verdict
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.function_facts import FunctionFacts
-from graphmend.analysis.source import Source
-from graphmend.analysis.values import UNKNOWN, Const, Scalar, Static, Tensor, Value
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Scalar, Static, Tensor, Value
+from graphmend.analysis.syntax.source import Source
 from graphmend.transforms import Fix, Refusal
 from graphmend.transforms.catalogue import Rewrite
 from graphmend.transforms.edits import apply

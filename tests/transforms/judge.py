@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from graphmend.analysis.source import Source
+from graphmend.analysis.syntax.source import Source
 from graphmend.transforms import Mended, mend_all
 
 torch = pytest.importorskip("torch")

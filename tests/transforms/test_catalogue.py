@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphmend.analysis.check import check
-from graphmend.analysis.source import Source
+from graphmend.analysis.syntax.source import Source
 from graphmend.transforms import document
 from graphmend.transforms.catalogue import CATALOGUE
 from graphmend.transforms.fix import Refusal

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from graphmend.analysis.source import Source
+from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.code import Code, folded, is_atom
 
 

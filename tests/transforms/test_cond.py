@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from judge import close, mend_text, nested, run  # noqa: E402
 
 from graphmend.analysis.check import check  # noqa: E402
-from graphmend.analysis.source import Source  # noqa: E402
+from graphmend.analysis.syntax.source import Source  # noqa: E402
 from graphmend.transforms.edits import apply  # noqa: E402
 from graphmend.transforms.fix import Fix  # noqa: E402
 from graphmend.transforms.mend import mend  # noqa: E402

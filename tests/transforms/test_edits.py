@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from graphmend.analysis.function_facts import FunctionFacts
-from graphmend.analysis.source import Source
-from graphmend.analysis.span import Span
+from graphmend.analysis.facts.function_facts import FunctionFacts
+from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.syntax.span import Span
 from graphmend.transforms import TextEdit, Unmendable
 from graphmend.transforms.edits import HOLE, apply, before, checked, replace
 from graphmend.transforms.positions import is_elif, replaceable

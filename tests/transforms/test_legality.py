@@ -7,7 +7,7 @@ import ast
 import pytest
 from by_hand import PREDICATE, facts_at, scalar_tensor, tensor
 
-from graphmend.analysis.function_facts import FunctionFacts
+from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.transforms.alike import alike
 from graphmend.transforms.bindings import alive, fresh, reads, writes
 from graphmend.transforms.double_where import singular

@@ -205,7 +205,7 @@ def test_refusal(body: str) -> None:
 @pytest.mark.parametrize("call", ["torch.repeat_interleave(x, n)", "F.one_hot(n)"])
 def test_a_size_that_is_not_in_the_code_is_shown(call: str) -> None:
     from graphmend.analysis.check import check
-    from graphmend.analysis.source import Source
+    from graphmend.analysis.syntax.source import Source
     from graphmend.transforms.mend import mend
 
     text = function(f"    return {call} * 2", "x, m, n", _EXAMPLES)

@@ -1,0 +1,1 @@
+"""What a walk saw in one function, for whoever decides about rewrites."""

@@ -1,0 +1,85 @@
+"""What the walk saw in one function, for whoever must decide whether a rewrite is right."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from graphmend.analysis.lattice.values import UNKNOWN, Value
+
+if TYPE_CHECKING:
+    from graphmend.analysis.syntax.source import Source
+
+
+Gradients = Literal["off", "unknown"]
+
+
+class FunctionFacts:
+    """Facts about `function`, the definition that a finding stands in.
+
+    `node` is the expression or statement that the finding is about, `statement` the statement around it, `names` the
+    qualified name of everything that the module imports or defines at its top level (`{"F": "torch.nn.functional"}`).
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        function: ast.FunctionDef | ast.AsyncFunctionDef,
+        node: ast.expr | ast.stmt,
+        names: Mapping[str, str],
+        values: Mapping[ast.AST, Value],
+        environments: Mapping[ast.stmt, Mapping[str, Value]],
+        gradients_off: frozenset[ast.stmt],
+        torch_version: str,
+        parents: Mapping[ast.AST, ast.AST] | None = None,
+    ) -> None:
+        self.source = source
+        self.function = function
+        self.node = node
+        self.names = names
+        self.torch_version = torch_version
+        self._values = values
+        self._environments = environments
+        self._gradients_off = gradients_off
+        self._parents = parents if parents is not None else parents_in(function)
+        self.statement = next(n for n in (node, *self.ancestors(node)) if isinstance(n, ast.stmt))
+
+    def same_walk(self, other: FunctionFacts) -> bool:
+        """Are these facts about another place, from one and the same walk?"""
+        return self._values is other._values and self.function is other.function
+
+    def value(self, expression: ast.expr) -> Value:
+        """The join of the values that an expression had; UNKNOWN where it was never traced."""
+        return self._values.get(expression, UNKNOWN)
+
+    def before(self, statement: ast.stmt) -> Mapping[str, Value]:
+        """The local names bound before a statement, with their values; names that may be unbound are absent."""
+        return self._environments.get(statement, {})
+
+    def gradients(self, statement: ast.stmt) -> Gradients:
+        """`off` where a statement provably runs under `no_grad` or `inference_mode`."""
+        return "off" if statement in self._gradients_off else "unknown"
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self._parents.get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around `node`, innermost first, up to and with the function."""
+        while (above := self._parents.get(node)) is not None:
+            yield above
+            node = above
+
+    def body_of(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statement list that a statement stands in."""
+        parent = self._parents[statement]
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(parent, name, None)
+            if isinstance(block, list) and statement in block:
+                return block
+        raise LookupError(f"{type(statement).__name__} stands in no block of {type(parent).__name__}")
+
+
+def parents_in(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """The node around each node of a tree."""
+    return {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}

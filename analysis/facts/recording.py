@@ -1,0 +1,80 @@
+"""Walks of functions with a record of every expression's value: facts for rewrites. A check alone keeps no record."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.facts.function_facts import FunctionFacts, parents_in
+from graphmend.analysis.interpreter.walk.statements import Walker
+from graphmend.analysis.lattice.environment import Environment
+from graphmend.analysis.lattice.values import Value, join
+
+if TYPE_CHECKING:
+    from graphmend.analysis.interpreter.interface import Host
+    from graphmend.analysis.program.definitions import FunctionInfo
+    from graphmend.analysis.syntax.source import Source
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class Recording:
+    """What was seen while walking some definitions, in all of their activations."""
+
+    def __init__(self, functions: set[ast.FunctionDef | ast.AsyncFunctionDef]) -> None:
+        self.values: dict[ast.AST, Value] = {}
+        self.environments: dict[ast.stmt, Environment] = {}
+        self.gradients_on: set[ast.stmt] = set()
+        self.gradients_off: set[ast.stmt] = set()
+        self._parents: dict[ast.AST, dict[ast.AST, ast.AST]] = {}
+        self._inner = {n for f in functions for n in ast.walk(f) if isinstance(n, _FUNCTIONS)}
+
+    def wants(self, info: FunctionInfo) -> bool:
+        """Whether a function is one of those asked about, or stands inside one."""
+        return info.node in self._inner
+
+    def walker(
+        self, session: Host, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int
+    ) -> Walker:
+        walker = _RecordingWalker(session, info, env, closure, depth)
+        walker.recording = self
+        return walker
+
+    def facts(
+        self,
+        source: Source,
+        function: ast.FunctionDef | ast.AsyncFunctionDef,
+        node: ast.expr | ast.stmt,
+        names: Mapping[str, str],
+        torch_version: str,
+    ) -> FunctionFacts:
+        off = frozenset(self.gradients_off - self.gradients_on)
+        parents = self._parents.get(function)
+        if parents is None:
+            parents = self._parents[function] = parents_in(function)
+        seen = (self.values, self.environments, off)
+        return FunctionFacts(source, function, node, names, *seen, torch_version, parents)
+
+
+class _RecordingWalker(Walker):
+    """A walk that remembers every expression's value and every statement's environment."""
+
+    recording: Recording
+
+    def eval(self, node: ast.expr) -> Value:
+        value = super().eval(node)
+        seen = self.recording.values.get(node)
+        self.recording.values[node] = value if seen is None else join(seen, value)
+        return value
+
+    def step(self, statement: ast.stmt) -> bool:
+        record = self.recording
+        seen = record.environments.get(statement)
+        if seen is None:
+            record.environments[statement] = dict(self.env)
+        else:
+            record.environments[statement] = {k: join(v, self.env[k]) for k, v in seen.items() if k in self.env}
+        (record.gradients_off if self.situation.gradients_off else record.gradients_on).add(statement)
+        return super().step(statement)

@@ -1,0 +1,1 @@
+"""Verdicts become findings; comments take findings back."""

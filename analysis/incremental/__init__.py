@@ -1,0 +1,1 @@
+"""The analysis of one file, kept up to date through edits."""

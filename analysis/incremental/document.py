@@ -1,0 +1,420 @@
+"""One file while it is edited: what was edited is parsed by itself, and no more is walked again than reads of it.
+
+An edit starts again from the text only where it changes what there is: a function or class comes, goes or gets another
+name, base or decorator, or something else is compiled.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphmend.analysis.finding import Finding
+from graphmend.analysis.findings.report import shifted
+from graphmend.analysis.findings.suppressions import Suppression, suppressions
+from graphmend.analysis.incremental.finding_store import Standing
+from graphmend.analysis.incremental.fingerprints import (
+    Seen,
+    class_head,
+    defines,
+    differing,
+    givers,
+    reaches_far,
+    seen_of,
+)
+from graphmend.analysis.incremental.invalidation import Change, Consequences, given_by
+from graphmend.analysis.incremental.sections import (
+    Outside,
+    Parsed,
+    Section,
+    Sections,
+    count_lines,
+    first_indent,
+    first_line,
+    parse,
+    split_at_line,
+)
+from graphmend.analysis.interprocedural.session import Session
+from graphmend.analysis.program.attribute_flags import Flags, sets_flags
+from graphmend.analysis.program.definitions import ClassInfo
+from graphmend.analysis.program.project import Project
+from graphmend.analysis.region.roots import Region, roots
+from graphmend.analysis.settings import Settings
+from graphmend.analysis.syntax.edits import Edit, difference
+from graphmend.analysis.syntax.function_source import BEFORE_INDENT
+from graphmend.analysis.syntax.nodes import statements_of
+from graphmend.analysis.syntax.source import Source
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Update(NamedTuple):
+    """What is known after a change.
+
+    `findings` are those of all functions that parse. Evidence in a function that was not walked again may still tell of
+    its caller's text as it was; a `check` of the whole text tells it anew. `broken` are the ranges of lines (from 1) of
+    which nothing new is known because they do not parse: what was shown there before stands, moved with the edits.
+    `notice` says it where that is because the text is of a newer Python.
+    """
+
+    findings: tuple[Finding, ...]
+    broken: tuple[tuple[int, int], ...] = ()
+    comments: tuple[Suppression, ...] = ()
+    """The comments that take findings back; in a broken range, those that stood there before."""
+    notice: str | None = None
+
+
+class Document:
+    """The analysis of one file, kept up to date from text to text."""
+
+    def __init__(self, path: str, project: Project | None = None, settings: Settings | None = None) -> None:
+        self.path = path
+        self.project = project or Project()
+        self.settings = settings or Settings()
+        self._text = ""
+        self._session: Session | None = None
+        self._sections: Sections
+        self._consequences: Consequences
+        self._standing = Standing(path)
+        self._flags: Flags | None = None
+        self._comments: tuple[Suppression, ...] = ()
+        self._broken: set[Section] = set()
+        self._lost = False
+        """Whether more changed while a part did not parse than could be followed."""
+
+    def update(self, text: str, edit: Edit | None = None) -> Update:
+        """What is known of the text as it is now. `edit` tells how it came from the last one, where that is known."""
+        if self._session is None:
+            return self._from_scratch(Source(text, self.path))
+        edit = edit or difference(self._text, text)
+        before, self._text = self._text, text
+        if not edit.length and edit.begin == edit.end:
+            return self._update()
+        module = self._session.module
+        if module is not None and module.flags is None:
+            module.flags = self._flags = Flags(module, before)
+        first, last = self._sections.around(edit, text)
+        if first != last:
+            return self._spans(first, last, edit, before)
+        return self._inside(self._sections.all[first], edit, before)
+
+    def close(self) -> None:
+        """Let go of all that was learned, and of the syntax tree at once: what refers to itself in circles would stay
+        until the collector finds it."""
+        session, self._session = self._session, None
+        self._text, self._lost = "", False
+        self._broken.clear()
+        self._standing = Standing(self.path)
+        if session is not None and session.module is not None:
+            del self._sections, self._consequences
+            session.close()
+            session.module.fold()
+
+    def _from_scratch(self, source: Source) -> Update:
+        """Parse and walk everything. Of a text that does not parse nothing is known."""
+        self.close()
+        self._text = source.text
+        self._comments = suppressions(source)
+        if "torch" not in source.text:
+            return Update((), (), self._comments)
+        if source.tree is None:
+            problem = source.problem
+            notice = f"line {problem.line}: {problem.message}" if problem is not None and problem.newer else None
+            return Update((), ((1, len(source.lines)),), self._comments, notice)
+        self.project.forget(self.path)
+        module = self.project.alone(source)
+        assert module is not None
+        self._session = session = Session(module, self.project, self.settings)
+        self._sections = Sections(module, source)
+        self._consequences = Consequences(session, module, self._sections, self._standing)
+        self._consequences.start(roots(session, module))
+        self.project.fold()
+        return self._update()
+
+    def _again(self) -> Update:
+        """Start again from the text; while a part of it does not parse, all is as it was."""
+        source = Source(self._text, self.path)
+        if source.tree is not None:
+            return self._from_scratch(source)
+        self._lost = True
+        return self._update()
+
+    def _update(self) -> Update:
+        if self._lost:
+            lines = self._sections.line(len(self._sections.all)) - 1
+            return Update((), ((1, lines),), self._comments)
+        broken = tuple(sorted(self._lines(section) for section in self._broken))
+        findings = self._standing.findings({info for section in self._broken for info in section.infos})
+        if any(section.info is None for section in self._broken):
+            findings = tuple(f for f in findings if not any(a <= f.span.line <= b for a, b in broken))
+        return Update(findings, broken, self._comments)
+
+    def _lines(self, section: Section) -> tuple[int, int]:
+        """The first and the last line of a section."""
+        first = self._sections.line(section.index)
+        return first, max(self._sections.line(section.index + 1) - 1, first)
+
+    def _own(self, section: Section) -> str:
+        return self._text[self._sections.begin(section.index) : self._sections.end(section.index)]
+
+    # -- where an edit is
+
+    def _spans(self, first: int, last: int, edit: Edit, before: str) -> Update:
+        """An edit in several sections: they are one until the whole text parses."""
+        source = Source(self._text, self.path)
+        if source.tree is not None:
+            return self._from_scratch(source)
+        self._broken -= set(self._sections.all[first : last + 1])
+        section = self._sections.merge(first, last)
+        self._grow(section, edit, before, parses=False)
+        self._broken.add(section)
+        return self._update()
+
+    def _inside(self, section: Section, edit: Edit, before: str) -> Update:
+        """An edit inside one section."""
+        sections, index = self._sections, section.index
+        if section.text is None:
+            section.text = before[sections.begin(index) : sections.end(index)]
+        own = before[sections.begin(index) : edit.begin], before[edit.end : sections.end(index)]
+        text = own[0] + self._text[edit.begin : edit.begin + edit.length] + own[1]
+        strays = sections.strays(section, text)
+        parsed = parse(text, sections.following(index) if section.info is None else "") if not strays else None
+        self._grow(section, edit, before, parses=parsed is not None)
+        behind = sections.behind_function(section, text) if strays else ""
+        if behind:
+            return self._give_back(section, behind)
+        if parsed is None:
+            return self._does_not_parse(section)
+        section.broken = False
+        self._broken.discard(section)
+        if self._lost or section.merged or not section.whole:
+            return self._again() if not self._broken else self._lose()
+        if not (self._gap(section, text, parsed) if section.info is None else self._unit(section, text, parsed)):
+            return self._again()
+        return self._update()
+
+    def _give_back(self, section: Section, behind: str) -> Update:
+        """Lines became a part of the function before them by their indentation."""
+        function = self._sections.all[section.index - 1]
+        if function.text is None:
+            function.text = self._own(function)
+        self._sections.give(function.index, -len(behind), -count_lines(behind))
+        rest, text = self._own(section), self._own(function)
+        left, parsed = parse(rest, self._sections.following(section.index)), parse(text)
+        if left is None or self._sections.strays(section, rest):
+            return self._does_not_parse(section)
+        section.broken = False
+        self._broken.discard(section)
+        if self._lost or not self._gap(section, rest, left):
+            return self._lose() if parsed is None else self._again()
+        if parsed is None:
+            return self._does_not_parse(function)
+        return self._update() if self._unit(function, text, parsed) else self._again()
+
+    def _lose(self) -> Update:
+        self._lost = True
+        return self._update()
+
+    def _does_not_parse(self, section: Section) -> Update:
+        strays = self._sections.strays(section, self._own(section))
+        touches = any(self._touch(section, other) for other in self._broken)
+        if touches or (not strays and self._sections.may_parse(section, self._text)):
+            source = Source(self._text, self.path)
+            if source.tree is not None:
+                return self._from_scratch(source)
+        section.broken = True
+        self._broken.add(section)
+        return self._update()
+
+    def _touch(self, one: Section, other: Section) -> bool:
+        """Whether nothing stands between two sections."""
+        first, last = sorted((one.index, other.index))
+        return first != last and self._sections.end(first) == self._sections.begin(last)
+
+    def _grow(self, section: Section, edit: Edit, before: str, parses: bool) -> None:
+        """A section was edited: everything behind it moves."""
+        new = self._text[edit.begin : edit.begin + edit.length]
+        grown = edit.length - (edit.end - edit.begin)
+        index, sections = section.index, self._sections
+        lines = 0
+        if "\r" in new or "\r" in before[max(edit.begin - 1, 0) : edit.end + 1]:
+            begin, end = sections.begin(index), sections.end(index)
+            lines = count_lines(self._text[begin : end + grown]) - count_lines(before[begin:end])
+        else:
+            lines = new.count("\n") - before.count("\n", edit.begin, edit.end)
+        old = self._lines(section)
+        sections.grow(index, grown, lines)
+        self._comments = tuple(self._comments_after(section, old, lines, parses)) if self._may_comment(section) else ()
+        if lines:
+            self._move(section, lines)
+
+    def _may_comment(self, section: Section) -> bool:
+        return bool(self._comments) or "graphmend:" in self._own(section)
+
+    def _comments_after(self, edited: Section, old: tuple[int, int], lines: int, parses: bool) -> Iterator[Suppression]:
+        """The comments after an edit, those of a section that does not parse as they were."""
+        first, last = old
+        yield from (c for c in self._comments if c.span.line < first)
+        if parses:
+            yield from (c.moved(first - 1) for c in suppressions(Source(self._own(edited))))
+        else:
+            yield from (c for c in self._comments if first <= c.span.line <= last)
+        yield from (c.moved(lines) for c in self._comments if c.span.line > last)
+
+    def _move(self, edited: Section, lines: int) -> None:
+        """The functions behind an edited section stand on other lines, and so does what stands in no function:
+        lambdas, inner classes' methods, compile sites."""
+        session, sections = self._session, self._sections
+        assert session is not None
+        behind = [s.info for s in sections.all[edited.index + 1 :] if s.info is not None]
+        for info in behind:
+            info.moved(lines)
+        self._standing.moved(behind)
+        known = {info for section in sections.all for info in section.infos}
+        for where, info, line in list(self._standing.outside(known)):
+            info.moved(sections.moved(line) - info.shift)
+            self._standing.moved([where])
+        moved = [(a, self._moved(r, edited, lines)) for a, r in session.roots]
+        if any(new is not old for (_, new), (_, old) in zip(moved, session.roots, strict=True)):
+            session.roots = moved
+            self._standing.start(moved)
+
+    def _moved(self, region: Region, edited: Section, lines: int) -> Region:
+        line = self._sections.line(edited.index)
+        if region.site is None or region.site[0] != self.path or region.site[1].line <= line:
+            return region
+        return region._replace(site=(self.path, shifted(region.site[1], lines)))
+
+    # -- what an edit says
+
+    def _unit(self, section: Section, text: str, parsed: Parsed) -> bool:
+        """Take a function's new text, and what was put behind it. False where all must be analysed again."""
+        statements = parsed.inner + parsed.outer
+        node, rest = statements[0] if statements else None, statements[1:]
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or first_indent(text) != section.indent:
+            return False
+        if not rest:
+            return self._function(section, node, text)
+        index = section.index
+        own, behind = split_at_line(text, first_line(rest[0]) - parsed.inserted)
+        if index + 1 == len(self._sections.all) or not own.endswith(("\n", "\r")):
+            return False
+        gap = self._sections.all[index + 1]
+        if gap.info is not None or gap.broken or not gap.whole:
+            return False
+        if gap.text is None:
+            gap.text = self._own(gap)
+        self._sections.give(index, len(behind), count_lines(behind))
+        gap_text = self._own(gap)
+        gap_parsed = parse(gap_text, self._sections.following(gap.index))
+        if gap_parsed is None:
+            return False
+        return self._function(section, node, own) and self._gap(gap, gap_text, gap_parsed)
+
+    def _function(self, section: Section, node: Definition, text: str) -> bool:
+        """Take a function's new text."""
+        session, info, old = self._session, section.info, section.text
+        assert session is not None
+        assert session.module is not None
+        assert info is not None
+        assert old is not None
+        before = section.told if isinstance(section.told, Seen) else seen_of(info.node)
+        now = seen_of(node)
+        if before.head != now.head or reaches_far(old, [info.node]) or reaches_far(text, [node]):
+            return False
+        if info.transparent is not None or (info.name == "example_inputs" and info.owner is None):
+            return False
+        assert self._flags is not None
+        flagged = self._flags.edited(old, text)
+        if flagged is None:
+            return False
+        sets, gives = list(sets_flags(info)), given_by(info)
+        change = Change({info}, attributes=self._consequences.attributes_named(flagged))
+        info.replaced(node, Source(BEFORE_INDENT + text if section.indent else text, self.path))
+        info.moved(self._sections.line(section.index) - (2 if section.indent else 1))
+        if sets != list(sets_flags(info)):
+            return False
+        if info.owner is not None and (gives or given_by(info)):
+            self._gives(info.owner, gives | given_by(info), change)
+        if not self._consequences.redeclare(info) or before.signature != now.signature:
+            change.resigned.add(info)
+        section.told, section.text = now, text
+        return self._consequences.follow(change, self._text)
+
+    def _gives(self, owner: ClassInfo, names: set[str], change: Change) -> None:
+        """A method may give these attributes other values."""
+        before = {name: givers(owner, name) for name in names}
+        owner.reread()
+        change.attributes |= {(owner, name) for name in names}
+        change.given |= {(owner, name) for name, those in before.items() if those != givers(owner, name)}
+
+    def _gap(self, section: Section, text: str, parsed: Parsed) -> bool:
+        """Take the new text of what stands in no function."""
+        session, old = self._session, section.text
+        assert session is not None
+        assert session.module is not None
+        assert old is not None
+        if first_indent(text) not in (None, "", self._sections.before(section.index)):
+            return False
+        outside = self._outside(section, parsed)
+        if outside is None or any(defines(*one) for one in (*section.outside, *outside)):
+            return False
+        if any(reaches_far(t, [s for _, s in its]) for t, its in ((old, section.outside), (text, outside))):
+            return False
+        assert self._flags is not None
+        flagged = self._flags.edited(old, text)
+        if flagged is None:
+            return False
+        change = Change(attributes=self._consequences.attributes_named(flagged))
+        removed, added = differing(section.outside, outside)
+        if (removed or added) and not self._states(section, outside, removed + added, change):
+            return False
+        section.text = text
+        return self._consequences.follow(change, self._text)
+
+    def _outside(self, section: Section, parsed: Parsed) -> list[Outside] | None:
+        """The statements of what stands in no function; None where classes came or went."""
+        assert self._session is not None
+        assert self._session.module is not None
+        before = self._sections.all[section.index - 1].info if section.index else None
+        owner = before.owner if before is not None else None
+        if parsed.nested or (parsed.inner and owner is None):
+            return None
+        classes = {s.name: s for o, s in section.outside if o is None and isinstance(s, ast.ClassDef)}
+        found: list[Outside] = [(owner, statement) for statement in parsed.inner]
+        for statement in parsed.outer:
+            if not isinstance(statement, ast.ClassDef):
+                found.append((None, statement))
+                continue
+            known = classes.pop(statement.name, None)
+            cls = self._session.module.classes.get(statement.name)
+            if known is None or cls is None or cls.node is not known or class_head(known) != class_head(statement):
+                return None
+            found.append((None, known))
+            found += [(cls, inner) for inner in statement.body]
+        return found if not classes else None
+
+    def _states(self, section: Section, outside: list[Outside], changed: list[Outside], change: Change) -> bool:
+        """Take other statements outside of all functions."""
+        assert self._session is not None
+        module = self._session.module
+        assert module is not None
+        if any(
+            isinstance(s, ast.ImportFrom) and s.names[0].name == "*" for _, c in changed for s in statements_of([c])
+        ):
+            return False
+        section.outside = outside
+        bound = {name for owner, c in changed if owner is None for name in self._consequences.bound(c)}
+        everything = [one for other in self._sections.all for one in other.outside]
+        if bound:
+            before = {n: (module.imports.get(n), n in module.globals, n in module.annotations) for n in bound}
+            module.define_again(s for owner, s in everything if owner is None)
+            now = {n: (module.imports.get(n), n in module.globals, n in module.annotations) for n in bound}
+            change.names |= {n for n in bound if before[n] != now[n]}
+            change.globals |= bound
+        for cls in dict.fromkeys(owner for owner, _ in changed if owner is not None):
+            cls.define_again(s for owner, s in everything if owner is cls)
+            if not self._consequences.names_in_class(cls, [s for owner, s in changed if owner is cls], change):
+                return False
+        return True

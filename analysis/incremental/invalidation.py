@@ -1,0 +1,388 @@
+"""What an edit of one place changes elsewhere: which attributes and globals are worth something else, and which
+functions must be walked again because they read one of those, or call what changed.
+
+What a function reads is told by the words of its text: a superset that costs no bookkeeping.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from graphmend.analysis.incremental.finding_store import Standing
+from graphmend.analysis.incremental.sections import Section, Sections
+from graphmend.analysis.interprocedural.decorators import DISABLED, OPAQUE
+from graphmend.analysis.interprocedural.reachability import reached
+from graphmend.analysis.interprocedural.session import Session
+from graphmend.analysis.interprocedural.summaries import Activation
+from graphmend.analysis.lattice.dependence import rests_on
+from graphmend.analysis.lattice.values import Value
+from graphmend.analysis.program.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo
+from graphmend.analysis.program.entities import Function
+from graphmend.analysis.region.compile_sites import says_what_is_traced
+from graphmend.analysis.region.roots import Root
+from graphmend.analysis.resolution.annotations import record_fields
+from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.resolution.names import global_name
+from graphmend.analysis.resolution.parameters import declared, parameters
+from graphmend.analysis.syntax.nodes import DEFINITIONS, statements_of
+
+#: a chain of what changes by what changed is followed this far; then everything is walked again
+_ROUNDS = 6
+#: what is looked up without being named
+_IMPLICIT = frozenset({"forward", "setup_context", "example_inputs"})
+
+
+@dataclass
+class Change:
+    """What is known of an edit before anything is walked again."""
+
+    functions: set[FunctionInfo] = field(default_factory=set)
+    """Those whose walks count no longer."""
+    resigned: set[FunctionInfo] = field(default_factory=set)
+    """Those whose parameters are others."""
+    walks: set[Activation] = field(default_factory=set)
+    """Single walks that count no longer."""
+    names: set[str] = field(default_factory=set)
+    """Globals that are others."""
+    globals: set[str] = field(default_factory=set)
+    """Those that may be worth something else."""
+    given: set[Attribute] = field(default_factory=set)
+    """Attributes that come from elsewhere now, in a class and those derived from it."""
+    attributes: set[Attribute] = field(default_factory=set)
+    """Those that may be worth something else."""
+
+
+class Consequences:
+    """The walks of one file. Each method that gives a bool says whether all that a change reaches was followed; where
+    it was not, only an analysis of the whole text is right."""
+
+    def __init__(self, session: Session, module: ModuleInfo, sections: Sections, standing: Standing) -> None:
+        self._session = session
+        self._module = module
+        self._sections = sections
+        self._standing = standing
+        self._roots: dict[Activation, Root] = {}
+        self._of_function: dict[FunctionInfo, list[Activation]] = {}
+        self._indexed = -1
+        self._kept = 0
+        self._generalised = 0
+
+    def start(self, roots: Iterable[Root]) -> None:
+        """Walk everything."""
+        session = self._session
+        for root in roots:
+            known = len(session.roots)
+            session.walk_root(root)
+            self._roots.update((activation, root) for activation, _ in session.roots[known:])
+        self._kept, self._generalised = len(session.activations), session.generalised
+        session.follows = True
+        self._standing.start(session.roots)
+
+    def follow(self, change: Change, text: str) -> bool:
+        """Walk again what a change in `text` reaches."""
+        if not self._spread(change, text):
+            return False
+        for info in change.resigned:
+            if not self._resign(info, change, text):
+                return False
+        if change.resigned:
+            self._indexed = -1
+        if not self._walk_again(change):
+            return False
+        if change.resigned:
+            self._standing.start(self._session.roots)
+        return True
+
+    # -- what reads what changed
+
+    def _spread(self, change: Change, text: str) -> bool:
+        seen: set[str] = set()
+        for _ in range(_ROUNDS):
+            attributes = self._differing_attributes(change)
+            if attributes and not self._read(attributes, change):
+                return False
+            names = (change.names | self._differing_globals(change)) - seen
+            if not names and not change.attributes:
+                return True
+            if any(n == "example_inputs" or n.startswith("__") or not n.isascii() for n in names):
+                return False
+            if any(name.partition(".")[0] in names for name in self._session.settings.compiled):
+                return False
+            seen |= names
+            for section in self._mentioning(names, text) if names else ():
+                if section.merged or not self._reads(section, names, change, text):
+                    return False
+        return False
+
+    def _differing_globals(self, change: Change) -> set[str]:
+        """The names of the globals that are worth something else now."""
+        session, cache = self._session, self._module.value_cache
+        before = {name: cache.pop(name) for name in change.globals if name in cache}
+        change.globals.clear()
+        return {name for name, old in before.items() if _key(global_name(session, self._module, name)) != _key(old)}
+
+    def _differing_attributes(self, change: Change) -> set[Attribute]:
+        """The attributes that are worth something else now, of every class that was asked for them."""
+        given = self._of_classes(change.given)
+        asked = given | self._of_classes(change.attributes)
+        change.given.clear()
+        change.attributes.clear()
+        before = {(cls, name): cls.attribute_cache.pop(name) for cls, name in asked}
+        return given | {
+            (cls, name)
+            for (cls, name), old in before.items()
+            if _key(self._session.reading.attribute(cls, name)) != _key(old)
+        }
+
+    def _of_classes(self, attributes: Iterable[Attribute]) -> set[Attribute]:
+        """Attributes of the classes that were asked for them: their own, and those derived from these."""
+        return {
+            (cls, name)
+            for owner, name in attributes
+            for cls in self._classes()
+            if name in cls.attribute_cache and owner in mro(cls, self._session)
+        }
+
+    def _read(self, attributes: set[Attribute], change: Change) -> bool:
+        """Take in what hangs on attributes."""
+        reading = self._session.reading
+        if not reading.unplaced.isdisjoint(attributes):
+            return False
+        change.walks.update(a for a in self._activations() if not a.reads.isdisjoint(attributes))
+        for info, read in reading.read_in.items():
+            if not read.isdisjoint(attributes):
+                reading.forget(info)
+                if info.owner is not None:
+                    change.attributes |= {(info.owner, name) for name in given_by(info)}
+        return True
+
+    def _classes(self) -> Iterator[ClassInfo]:
+        todo = list(self._module.classes.values())
+        while todo:
+            cls = todo.pop()
+            todo += cls.classes.values()
+            yield cls
+
+    def attributes_named(self, names: Iterable[str]) -> set[Attribute]:
+        """The attributes of these names that were asked for."""
+        return {(cls, name) for name in names for cls in self._classes() if name in cls.attribute_cache}
+
+    def _mentioning(self, names: Iterable[str], text: str) -> list[Section]:
+        """The sections in whose text one of these words stands; those that do not parse count as well."""
+        sections = self._sections
+        found = {section.index for section in sections.all if section.broken}
+        for name in names:
+            at = text.find(name)
+            while at >= 0:
+                end = at + len(name)
+                if _is_word(text[at - 1 : at]) or _is_word(text[end : end + 1]):
+                    at = text.find(name, at + 1)
+                else:
+                    index = sections.at(at)
+                    found.add(index)
+                    at = text.find(name, max(sections.end(index), end))
+        return [sections.all[index] for index in found]
+
+    def _reads(self, section: Section, names: set[str], change: Change, text: str) -> bool:
+        """Take in what depends on what a section reads."""
+        if says_what_is_traced(text[self._sections.begin(section.index) : self._sections.end(section.index)]):
+            return False
+        if section.info is None:
+            return all(self._stated(owner, s, names, change) for owner, s in section.outside)
+        info = section.info
+        if info.transparent is not None or (info.name == "example_inputs" and info.owner is None):
+            return False
+        if names & {word for decorator in info.decorators for word in words(decorator)}:
+            return False
+        change.functions.add(info)
+        if info.owner is not None:
+            change.attributes |= {(info.owner, name) for name in given_by(info)}
+        if not self.redeclare(info) or names & set(_signature_words(info)):
+            change.resigned.add(info)
+        return True
+
+    def _stated(self, owner: ClassInfo | None, statement: ast.stmt, names: set[str], change: Change) -> bool:
+        """Take in what a statement outside of all functions makes of the names that it reads."""
+        if isinstance(statement, ast.ClassDef):
+            return not names & set(words(*statement.bases, *statement.keywords, *statement.decorator_list))
+        if not names & set(words(statement)):
+            return True
+        if any(isinstance(node, DEFINITIONS) for node in ast.walk(statement)):
+            return False
+        if owner is not None:
+            return self.names_in_class(owner, [statement], change)
+        change.globals |= self.bound(statement)
+        return True
+
+    def names_in_class(self, owner: ClassInfo, statements: Iterable[ast.stmt], change: Change) -> bool:
+        """Take in that the names which statements of a class's body give may be worth something else."""
+        bound = {name for statement in statements for name in self.bound(statement)}
+        derived = (cls for cls in self._classes() if owner in mro(cls, self._session))
+        if bound and any(record_fields(self._session, cls) is not None for cls in derived):
+            return False  # every construction shows them
+        change.attributes |= {(owner, name) for name in bound}
+        return True
+
+    def bound(self, statement: ast.stmt) -> set[str]:
+        """The names that a statement outside of all functions binds."""
+        found: set[str] = set()
+        for one in statements_of([statement]):
+            if isinstance(one, (ast.Import, ast.ImportFrom)):
+                found.update(self._module.imported(one))
+            else:
+                targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
+                found.update(target.id for target in targets if isinstance(target, ast.Name))
+        return found
+
+    def redeclare(self, info: FunctionInfo) -> bool:
+        """Read anew what a function's text says of its parameters: whether it says the same. Then what is known stays,
+        for the walks that were made hold these very values."""
+        session = self._session
+        before = _declared(session, info)
+        session.forget(info)
+        info.uses = None
+        after = _declared(session, info)
+        if [(name, value.key) for name, value in before.items()] != [(n, value.key) for n, value in after.items()]:
+            return False
+        session.known_parameters.update(before)
+        return True
+
+    # -- what calls what changed
+
+    def _resign(self, info: FunctionInfo, change: Change, text: str) -> bool:
+        """Drop the walks of a function whose parameters are others, and find those who call it."""
+        session = self._session
+        if info in session.consulted or info.is_abstract or info.transparent is not None:
+            return False
+        if info.decorators and (_is_wrapped(session, info) or info.decorated_with(*DISABLED, *OPAQUE)):
+            return False
+        for activation, root in self._roots.items():
+            if activation.info is info:
+                if root.given is not None:
+                    return False
+                activation.env = dict(parameters(session, info, root.function.bound))
+        for key in [key for key, activation in session.activations.items() if activation.info is info]:
+            del session.activations[key]
+        session.variants.pop(info, None)
+        change.functions.add(info)
+        change.walks.update(a for a in self._activations() if any(called.info is info for called in a.calls))
+        if info.name not in _IMPLICIT and not info.name.startswith("__"):
+            for section in self._mentioning([info.name], text):
+                if section.info is None or section.merged:
+                    return False
+                change.functions.add(section.info)
+        return True
+
+    def _walk_again(self, change: Change) -> bool:
+        """Walk again what counts no longer, then the callers of that whose result changed."""
+        session = self._session
+        todo = dict.fromkeys([a for info in change.functions for a in self._activations_of(info)])
+        todo.update(dict.fromkeys(change.walks))
+        walked: set[Activation] = set()
+        for _ in range(_ROUNDS):
+            walked.update(todo)
+            changed = {a for a in todo if self._gives_another(a)} - self._roots.keys()  # nobody enters those
+            if not changed:
+                self._standing.walked(change.functions, session.roots)
+                self._prune()
+                if self._standing.may_contradict(session.mixed):
+                    return False
+                return session.generalised == self._generalised and not any(map(_is_recursive, walked))
+            if any(a.info in session.consulted for a in changed):
+                return False  # an attribute's value may hang on it
+            todo = dict.fromkeys([a for a in self._activations() if not changed.isdisjoint(a.calls)])
+        return False
+
+    def _gives_another(self, activation: Activation) -> bool:
+        """Walk an activation again: whether those who entered it get another value."""
+        self._standing.walks_again(activation)
+        before = _seen_by_callers(activation)
+        self._session.walk(activation)
+        return _seen_by_callers(activation) != before
+
+    def _prune(self) -> None:
+        """Let go of activations that no root reaches any more, once there are many of them."""
+        session = self._session
+        if len(session.activations) > 2 * self._kept + 100:
+            live = {one.activation for one in reached(session.roots)}
+            session.activations = {k: a for k, a in session.activations.items() if a in live}
+            self._kept = len(session.activations)
+
+    def _activations(self) -> list[Activation]:
+        return [*self._session.activations.values(), *self._roots]
+
+    def _activations_of(self, info: FunctionInfo) -> list[Activation]:
+        """All walks of a function. But where parameters change, activations are only added, and taken away many at
+        once; so their number tells whether the index still holds."""
+        if self._indexed != len(self._session.activations):
+            self._indexed = len(self._session.activations)
+            self._of_function = {}
+            for activation in self._activations():
+                self._of_function.setdefault(activation.info, []).append(activation)
+        return self._of_function.get(info, [])
+
+
+def _is_wrapped(session: Session, info: FunctionInfo) -> bool:
+    stands_for = session.decorated(info)
+    return not isinstance(stands_for, Function) or stands_for.info is not info
+
+
+def _is_recursive(activation: Activation) -> bool:
+    """Whether a walk comes to its own function again: what that gives depends on where the walks began."""
+    seen, stack = {activation}, [activation]
+    while stack:
+        for called in stack.pop().calls:
+            if called.info is activation.info:
+                return True
+            if called not in seen:
+                seen.add(called)
+                stack.append(called)
+    return False
+
+
+def given_by(info: FunctionInfo) -> set[str]:
+    """The attributes that a method gives its class's instances."""
+    return {name for name, _, _ in (*info.assigns, *info.registers)}
+
+
+def words(*nodes: ast.AST) -> Iterator[str]:
+    """The names in some nodes, those in strings too."""
+    for outer in nodes:
+        for node in ast.walk(outer):
+            if isinstance(node, ast.Name):
+                yield node.id
+            elif isinstance(node, ast.Attribute):
+                yield node.attr
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield from _words_of(node.value)
+            elif isinstance(node, ast.alias):
+                yield from _words_of(node.name)
+
+
+def _words_of(text: str) -> list[str]:
+    return "".join(c if _is_word(c) else " " for c in text).split()
+
+
+def _signature_words(info: FunctionInfo) -> Iterator[str]:
+    returns = getattr(info.node, "returns", None)
+    return words(info.node.args, *([returns] if returns is not None else []))
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _key(value: Value | None) -> Hashable:
+    return None if value is None else (value.key, rests_on(value))
+
+
+def _seen_by_callers(activation: Activation) -> tuple[Hashable, bool, bool]:
+    """What a walk gives to the walks that entered it."""
+    return (_key(activation.value), activation.breaks, activation.always_breaks)
+
+
+def _declared(session: Session, info: FunctionInfo) -> dict[tuple[FunctionInfo, str], Value]:
+    """What is known of the parameters of a function without any call."""
+    return {(info, p.arg): declared(session, info, p) for p in (*info.parameters, *info.node.args.kwonlyargs)}

@@ -1,0 +1,324 @@
+"""The stretches that an edited text is cut into, each parsed by itself: where they stand, and what an edit is in.
+
+A section is a function of the top level or a method of a top-level class, with the empty lines and comments behind it;
+or what stands between two of these, which may be nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
+from graphmend.analysis.syntax.edits import Edit
+from graphmend.analysis.syntax.function_source import BEFORE_INDENT
+from graphmend.analysis.syntax.function_source import indent as indent_of
+from graphmend.analysis.syntax.offsets import Shifting
+from graphmend.analysis.syntax.source import Source
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_IS_EMPTY = re.compile(r"[ \t\f]*(?:#.*)?\Z", re.DOTALL)
+_FIRST_CODE = re.compile(r"(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))*([ \t\f]*)(?=[^\s#])")
+_HEAD = re.compile(r"^[ \t]*(@|def\b|async\b|class\b)", re.MULTILINE)
+_QUOTES = ('"""', "'''")
+_DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+#: a statement outside of all functions, and the class whose body it stands in
+Outside = tuple[ClassInfo | None, ast.stmt]
+
+
+class Section:
+    """One stretch of whole lines."""
+
+    __slots__ = ("broken", "gone", "indent", "index", "info", "merged", "outside", "text", "told", "whole")
+
+    def __init__(self, index: int, info: FunctionInfo | None, indent: str) -> None:
+        self.index = index
+        self.info = info
+        """The function; None for what stands in none."""
+        self.indent = indent
+        """A function's own."""
+        self.text: str | None = None
+        """What it was when it parsed last; None for what it was when the whole text was parsed."""
+        self.outside: list[Outside] = []
+        """The statements of what stands in no function."""
+        self.told: object = None
+        """What others saw of the function then."""
+        self.broken = False
+        """Whether it does not parse."""
+        self.whole = True
+        """Whether it can be parsed by itself; what stands among the functions of an `if` can't."""
+        self.merged = False
+        """Whether it was several sections, so that nothing is known of how they stand in it."""
+        self.gone: list[FunctionInfo] = []
+        """The functions that stood in those."""
+
+    @property
+    def infos(self) -> list[FunctionInfo]:
+        """The functions that it holds."""
+        return [*self.gone, *([self.info] if self.info is not None else [])]
+
+
+class Parsed(NamedTuple):
+    """The statements of a section."""
+
+    inner: list[ast.stmt]
+    """Those of the class that the section begins in."""
+    outer: list[ast.stmt]
+    """Those of the top level behind them."""
+    inserted: int = 0
+    """By how many lines their line numbers are too large."""
+    nested: bool = False
+    """Whether what follows would stand in another statement than a class."""
+
+
+def parse(text: str, following: str = "") -> Parsed | None:
+    """The statements of whole lines, in front of a function that is indented by `following`; None where they do not
+    parse."""
+    if following:
+        text += following + "pass"
+    indented = bool(first_indent(text))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = ast.parse(BEFORE_INDENT + text if indented else text.removeprefix("\ufeff")).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    inner: list[ast.stmt] = []
+    if indented:
+        block = body.pop(0)
+        if not isinstance(block, ast.If) or block.orelse:
+            return None
+        inner = block.body
+    nested = False
+    if following:  # the `pass` is nobody's statement
+        last = body[-1] if body else None
+        nested = last is not None and not isinstance(last, ast.ClassDef)
+        block_body = inner if last is None else getattr(last, "body", inner)
+        nested |= not isinstance(block_body.pop(), ast.Pass)
+    return Parsed(inner, body, int(indented), nested)
+
+
+def first_indent(text: str) -> str | None:
+    """The indentation of the first line with code; None where there is none."""
+    code = _FIRST_CODE.match(text)
+    return None if code is None else code[1]
+
+
+class Sections:
+    """The sections of one text, in order; they leave nothing out."""
+
+    def __init__(self, module: ModuleInfo, source: Source) -> None:
+        self.all: list[Section] = []
+        begins, lines = [0], [1]
+        for info, first, last in sorted(_functions(module, source), key=lambda found: found[1]):
+            begin, end = source.lines.offset(first - 1, 0), source.lines.offset(last, 0)
+            self._add(None, "")
+            begins.append(begin)
+            lines.append(first)
+            self._add(info, indent_of(source.text[begin:end]))
+            begins.append(end)
+            lines.append(last + 1)
+        self._add(None, "")
+        self._begins = Shifting([*begins, len(source.text)])
+        self._lines = Shifting([*lines, len(source.lines) + 1])
+        self._parsed_lines = lines
+        assert source.tree is not None
+        self._place(None, source.tree.body, module)
+
+    def _add(self, info: FunctionInfo | None, indent: str) -> None:
+        self.all.append(Section(len(self.all), info, indent))
+
+    def _place(self, owner: ClassInfo | None, body: list[ast.stmt], module: ModuleInfo) -> None:
+        """Give the statements outside of functions to their sections."""
+        for statement in body:
+            first, last = (
+                self._parsed_at(first_line(statement)),
+                self._parsed_at(statement.end_lineno or statement.lineno),
+            )
+            if not isinstance(statement, _DEFINITIONS):
+                for section in self.all[first : last + 1] if first != last else ():
+                    section.whole = False
+            if self.all[first].info is None:
+                self.all[first].outside.append((owner, statement))
+            if owner is None and isinstance(statement, ast.ClassDef):
+                cls = module.classes.get(statement.name)
+                if cls is not None and cls.node is statement:
+                    self._place(cls, statement.body, module)
+
+    def _parsed_at(self, line: int) -> int:
+        """The section of a line of the text that was parsed."""
+        return bisect_right(self._parsed_lines, line) - 1
+
+    def begin(self, index: int) -> int:
+        return self._begins[index]
+
+    def end(self, index: int) -> int:
+        return self._begins[index + 1]
+
+    def line(self, index: int) -> int:
+        """The first line, from 1."""
+        return self._lines[index]
+
+    def moved(self, line: int) -> int:
+        """How far what stood on a line of the text that was parsed has moved down, if its section was not edited."""
+        index = self._parsed_at(line)
+        return self._lines[index] - self._parsed_lines[index]
+
+    def at(self, offset: int) -> int:
+        """The section of a place in the text."""
+        return min(self._begins.last_up_to(offset), len(self.all) - 1)
+
+    def before(self, index: int) -> str | None:
+        """The indentation of the function in front of a section; None where there is none."""
+        return self.all[index - 1].indent if index else None
+
+    def following(self, index: int) -> str:
+        """The indentation of the function behind a section."""
+        return next((s.indent for s in self.all[index + 1 : index + 3] if s.info is not None), "")
+
+    def around(self, edit: Edit, text: str) -> tuple[int, int]:
+        """The first and the last of the sections that an edit is in. `text` is what it gave.
+
+        What is put between two sections belongs to the first, whose lines stay whole by it; else to the second.
+        """
+        grown = edit.length - (edit.end - edit.begin)
+        if edit.begin == edit.end:
+            first = last = self.at(max(edit.begin - 1, 0))
+            if edit.begin == self.end(first) and not self._is_cut_well(first, grown, text):
+                first = last = self.at(edit.begin)
+        else:
+            first, last = self.at(edit.begin), self.at(edit.end - 1)
+        if first and text[edit.begin - 1 : edit.begin + 1] == "\r\n" and edit.begin == self.begin(first):
+            first -= 1
+        while last + 1 < len(self.all) and not self._is_cut_well(last, grown, text):
+            last += 1
+        return first, last
+
+    def _is_cut_well(self, index: int, grown: int, text: str) -> bool:
+        """Whether a section ends with a line after it grew."""
+        end = self.end(index) + grown
+        return end == len(text) or (text[end - 1 : end] in ("", "\n", "\r") and text[end - 1 : end + 1] != "\r\n")
+
+    def grow(self, index: int, characters: int, lines: int) -> None:
+        """A section became longer: all behind it moves."""
+        self._begins.shift(index + 1, characters)
+        if lines:
+            self._lines.shift(index + 1, lines)
+
+    def strays(self, section: Section, text: str) -> bool:
+        """Whether what stands in no function begins with an indentation that nothing around it has, or the function
+        before it."""
+        indent = first_indent(text)
+        fits = (
+            indent in (None, "")
+            or "\f" in indent
+            or (section.index > 0 and indent == self.all[section.index - 1].indent)
+        )
+        return section.info is None and section.whole and not section.merged and not fits
+
+    def behind_function(self, section: Section, text: str) -> str:
+        """The lines at the begin of a section that belong to the function before it, by their indentation."""
+        before = self.all[section.index - 1] if section.index else None
+        if before is None or before.info is None or before.merged or not before.whole:
+            return ""
+        end = 0
+        for line in _LINES.findall(text):
+            if not _IS_EMPTY.match(line.rstrip("\r\n")) and not _is_deeper(indent_of(line), before.indent):
+                break
+            end += len(line)
+        return text[:end] if _is_deeper(first_indent(text) or "", before.indent) else ""
+
+    def give(self, index: int, characters: int, lines: int) -> None:
+        """The next section begins earlier by so much."""
+        self._begins.splice(index + 1, index + 2, [self._begins[index + 1] - characters])
+        self._lines.splice(index + 1, index + 2, [self._lines[index + 1] - lines])
+
+    def merge(self, first: int, last: int) -> Section:
+        """Several sections become one, which nothing is known of until the whole text is parsed."""
+        merged = self.all[first]
+        for other in self.all[first : last + 1]:
+            merged.whole &= other.whole
+            if other is not merged:
+                merged.gone += other.infos
+        merged.merged = merged.broken = True
+        self._begins.splice(first + 1, last + 1, [])
+        self._lines.splice(first + 1, last + 1, [])
+        del self._parsed_lines[first + 1 : last + 1]
+        del self.all[first + 1 : last + 1]
+        for index, section in enumerate(self.all[first:], first):
+            section.index = index
+        return merged
+
+    def may_parse(self, section: Section, text: str) -> bool:
+        """Whether a section that does not parse by itself may do so with what stands around it in `text`.
+
+        It begins with another indentation than its place has; or what it leaves open is closed by what follows, up to
+        the next function; or it opens a string that an odd quote elsewhere closes.
+        """
+        index = section.index
+        own = text[self.begin(index) : self.end(index)]
+        if not section.whole or own.rstrip().endswith("\\") or "\f" in own:
+            return True
+        if (section.info is not None or section.merged) and first_indent(own) not in (None, section.indent):
+            return True
+        if not all(_are_even(own, quote) for quote in _QUOTES) and all(_are_even(text, quote) for quote in _QUOTES):
+            return True
+        if not _may_be_continued(own):
+            return False
+        behind = next((s.index for s in self.all[index + 1 : index + 3] if s.info is not None), len(self.all) - 1)
+        return parse(text[self.begin(index) : self.end(behind)]) is not None
+
+
+def count_lines(text: str) -> int:
+    """How many line ends a text has."""
+    return len(_LINE_END.findall(text)) if "\r" in text else text.count("\n")
+
+
+def split_at_line(text: str, line: int) -> tuple[str, str]:
+    """A text up to a line, from 1, and from there on."""
+    at = 0
+    for _ in range(line - 1):
+        found = _LINE_END.search(text, at)
+        assert found is not None
+        at = found.end()
+    return text[:at], text[at:]
+
+
+def first_line(statement: ast.stmt) -> int:
+    """The line on which a statement begins, with its decorators."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min(statement.lineno, *(decorator.lineno for decorator in decorators), statement.lineno)
+
+
+def _is_deeper(indent: str, than: str) -> bool:
+    return indent.startswith(than) and indent != than
+
+
+def _may_be_continued(text: str) -> bool:
+    """Whether what is missing at the end of a text may be a function: the body of a statement, what is decorated."""
+    last = next((line for line in reversed(_LINE_END.split(text)) if not _IS_EMPTY.match(line)), "")
+    heads = _HEAD.findall(text)
+    return ":" in last or (bool(heads) and heads[-1] == "@")
+
+
+def _are_even(text: str, quote: str) -> bool:
+    return text.count(quote) % 2 == 0
+
+
+def _functions(module: ModuleInfo, source: Source) -> Iterator[tuple[FunctionInfo, int, int]]:
+    """The functions that have lines of their own, with the first and the last of them, empty ones included."""
+    for info in module.all_functions():
+        node = info.node
+        assert not isinstance(node, ast.Lambda)
+        first, last = first_line(node), node.end_lineno or node.lineno
+        while last < len(source.lines) and _IS_EMPTY.match(source.lines.line(last)):
+            last += 1
+        line = source.lines.line(first - 1)
+        if "\f" not in indent_of(line) and line.lstrip().startswith(("def ", "async ", "@")):
+            yield info, first, last

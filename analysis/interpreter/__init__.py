@@ -1,0 +1,1 @@
+"""Abstract interpretation of one function: values in, events out."""

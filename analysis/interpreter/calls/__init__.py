@@ -1,0 +1,1 @@
+"""What calls are worth, by what is called."""

@@ -1,0 +1,64 @@
+"""A call that ends outside the code in reach: an event for the rules, and a value by the library that it belongs to."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.interpreter.calls import builtins, higher_order
+from graphmend.analysis.interpreter.calls.library import library
+from graphmend.analysis.interpreter.calls.torch_calls import torch_call
+from graphmend.analysis.interpreter.events import Call
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
+from graphmend.analysis.lattice.values import STATIC, Value
+from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
+from graphmend.analysis.tensors import operations
+from graphmend.analysis.tensors.numpy_calls import numpy_call
+
+if TYPE_CHECKING:
+    from graphmend.analysis.interpreter.interface import Walk
+
+
+#: functions that call their first argument with the others
+_CALLS_ITS_ARGUMENT = frozenset({"torch.utils.checkpoint.checkpoint"})
+
+
+_CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
+
+
+_MAPS_TREE = frozenset({"torch.utils._pytree.tree_map", "torch.utils._pytree.tree_map_only"})
+
+
+def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """A call that ends outside the code in reach."""
+    session = w.session
+    known = WHILE_TRACING.get(name)
+    if known is not None:
+        return known
+    if name in session.settings.returns_tensor:
+        return operations.result(None, node, "returns a Tensor, as the configuration says")
+    if name in session.settings.static:
+        return STATIC
+    takes_function = name in higher_order.KNOWN
+    if takes_function and (answer := higher_order.answers(w, name, args, keywords, node)) is not None:
+        keywords = {**keywords, "key()": answer}
+    if not w.silent and isinstance(node, ast.expr) and session.listens(name):
+        w.emit(Call, node, name, receiver, args, keywords)
+    if name in _CALLS_ITS_ARGUMENT and args:
+        passed = {k: v for k, v in keywords.items() if k not in _CHECKPOINT_OPTIONS}
+        return w.apply(args[0], args[1:], passed, node)
+    if name in _MAPS_TREE and len(args) >= 2:
+        function, tree = args[1:3] if name.endswith("_only") and len(args) > 2 else args[:2]
+        return higher_order.mapped_tree(w, function, tree, node)
+    if name in ("torch.vmap", "torch.func.vmap", "torch.compile") and args:
+        return args[0]
+    if takes_function and (value := higher_order.function(w, name, args, keywords, node)) is not None:
+        return value
+    root = name.partition(".")[0]
+    if root == "torch":
+        return torch_call(w, name, receiver, args, keywords, node)
+    if root == "builtins":
+        return builtins.builtin(w, name[9:], args, keywords, node)
+    if root == "numpy":
+        return numpy_call(name, receiver, args, keywords, node)
+    return library(w, name, receiver, args, keywords, node)

@@ -1,0 +1,153 @@
+"""What a call of torch gives, by torch's own facts."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
+from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.values import (
+    INT,
+    NONE,
+    STATIC,
+    STR,
+    UNKNOWN,
+    Container,
+    Scalar,
+    Static,
+    Tensor,
+    Value,
+    join_all,
+    tensor_in,
+)
+from graphmend.analysis.tensors import operations
+from graphmend.analysis.tensors.return_types import signature
+from graphmend.analysis.torch_facts import Returns
+
+if TYPE_CHECKING:
+    from graphmend.analysis.interpreter.interface import Walk
+
+
+_PYTHON_KINDS: dict[str, Value] = {
+    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR,
+    "dtype": Static("dtype"), "device": Static("device"), "layout": Static("layout"), "size": Static("size"),
+    "none": NONE, "list": Container("list"),
+}  # fmt: skip
+
+
+def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    last = name.rpartition(".")[2]
+    returns, data_dependent = signature(w.session.torch, name, args, keywords)
+    self_ = receiver if isinstance(receiver, Tensor) else None
+    if returns is None:
+        return _torch_object(w, name, args, keywords, node)
+    first = self_ or operations.any_of((*args, *keywords.values()))
+    if last == "where" and len(args) == 1 and not keywords:
+        rows = operations.result(first, node, "returns Tensors", rank=1, dtype="int64")
+        return Container("tuple", of=rows)
+    if data_dependent or name in (
+        "torch.Tensor.tolist",
+        "torch.Tensor.item",
+    ):
+        kind = {"bool": "bool", "int": "int", "list": "list"}.get(returns.kind)
+        origin = Origin("takes a Python value out of a Tensor", node, first.origin if first else None)
+        scalar = Scalar(origin, kind, symbolic=w.session.mode.scalars)
+        return Container("list", of=scalar) if last == "tolist" else scalar
+    return _returned(returns, last, self_, first, args, keywords, node)
+
+
+def _returned(
+    returns: Returns,
+    last: str,
+    self_: Tensor | None,
+    first: Tensor | None,
+    args: Arguments,
+    keywords: Keywords,
+    node: ast.AST,
+) -> Value:
+    if returns.kind in ("T", "self"):
+        inputs = (
+            args
+            if last not in ("cat", "stack", "concat", "vstack", "hstack") or not args
+            else (_spread(args[0]), *args[1:])
+        )
+        return operations.operation(last, self_, inputs, keywords, node)
+    if returns.kind == "tuple":
+        if last in ("max", "min", "median", "mode") and first is not None:
+            return operations.pair(first, args[0 if self_ is not None else 1 :], keywords, node)
+        items = tuple(
+            _returned(r, "", None, first, args, keywords, node)
+            if r.kind != "T"
+            else operations.result(first, node, "returns Tensors")
+            for r in returns.items
+        )
+        fields = dict(zip(returns.fields, items, strict=True)) if returns.fields else None
+        return Container("tuple", items, fields=fields)
+    if returns.kind == "L":
+        element = (
+            operations.result(first, node, "returns Tensors", rank=first.rank, dtype=first.dtype) if first else None
+        )
+        if last in ("unbind",) and first is not None and first.rank:
+            element = operations.unbound(first, node)
+        return Container("tuple", of=element or operations.result(None, node, "returns Tensors"))
+    if returns.kind == "union":
+        return join_all(_returned(r, last, self_, first, args, keywords, node) for r in returns.items)
+    if returns.kind == "ndarray":
+        value = operations.result(
+            first,
+            node,
+            "is traced as an array",
+            dtype=first.dtype if first else None,
+            shape=first.shape if first else None,
+        )
+        return Tensor(value.origin, first.rank if first else None, value.dtype, value.shape, ndarray=True)
+    if returns.kind == "none" and last.endswith("_copy"):
+        return UNKNOWN  # only the overload that writes to `out` gives nothing
+    return _PYTHON_KINDS.get(returns.kind, UNKNOWN)
+
+
+def _spread(value: Value) -> Value:
+    """Of a list of tensors that are put together: one of them, of which only rank and dtype hold."""
+    if isinstance(value, Container):
+        element = tensor_in(value.element)
+        if element is not None:
+            return Tensor(element.origin, element.rank, element.dtype, None, likely=element.likely)
+    return value
+
+
+def _torch_object(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """A class of torch's is called, or something that the facts do not know."""
+    last = name.rpartition(".")[2]
+    if name == "torch.device":
+        return Static("device")
+    if name in ("torch.Size", "torch.broadcast_shapes"):
+        return Static("size")
+    if name.startswith("torch.nn."):
+        if last in ("Sequential", "ModuleList"):
+            given = args[0] if len(args) == 1 and isinstance(args[0], Container) else None
+            if given is not None and given.kind != "modules":
+                return Container("modules", given.items, given.of, given.fields)
+            return Container("modules", args)
+        if last == "ModuleDict":
+            return Container("dict", of=args[0].of if args and isinstance(args[0], Container) else UNKNOWN, fields={})
+        if last in ("Parameter", "Buffer"):
+            given_tensor = tensor_in(args[0]) if args else None
+            return operations.result(
+                given_tensor,
+                node,
+                "makes a Tensor",
+                rank=given_tensor.rank if given_tensor else None,
+                dtype=given_tensor.dtype if given_tensor else None,
+                shape=given_tensor.shape if given_tensor else None,
+            )
+        if last == "ParameterList":
+            return Container("list", of=operations.result(None, node, "makes Tensors"))
+        if last == "forward":
+            return UNKNOWN
+    if name.endswith("Tensor") and last != "Tensor":
+        return operations.result(None, node, "makes a Tensor")
+    if name.startswith("torch.Tensor."):
+        return UNKNOWN
+    return Object(name, made_inside=w.session.within_region)

@@ -1,0 +1,180 @@
+"""What the walk tells the rules: one event for each thing a function does that may concern TorchDynamo."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Literal
+
+from graphmend.analysis.lattice.values import Value
+
+BranchKind = Literal["if", "while", "ternary", "and", "or", "not", "assert", "raise", "match", "filter", "boolean"]
+
+
+class Situation:
+    """Where the walk stands: what encloses the statement, as far as it changes what a break costs."""
+
+    __slots__ = ("blocks", "conditional", "gradients_off")
+
+    def __init__(self) -> None:
+        self.blocks: list[str] = []
+        """Enclosing "for", "while", "try", "except", "with" (of a context that Dynamo can't resume), innermost last."""
+        self.conditional = 0
+        """How many enclosing branches hang on something that is static but unknown to us."""
+        self.gradients_off = 0
+
+
+class Event:
+    """Base. `node` is the expression or statement that a finding would mark; `statement` the one around it."""
+
+    __slots__ = ("node", "situation", "statement")
+
+    def __init__(self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation) -> None:
+        self.node = node
+        self.statement = statement
+        self.situation = situation
+
+
+class Branch(Event):
+    """The truth of `value` is asked."""
+
+    __slots__ = ("kind", "message", "value")
+
+    def __init__(
+        self,
+        node: ast.expr,
+        statement: ast.stmt,
+        situation: Situation,
+        value: Value,
+        kind: BranchKind,
+        message: Value | None = None,
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.value = value
+        self.kind = kind
+        self.message = message
+        """Of an `assert`, what its message is; None where it has none."""
+
+
+class Call(Event):
+    """A call that ends outside the code in reach. `callee` is a qualified name; a method's is `torch.Tensor.item`."""
+
+    __slots__ = ("arguments", "callee", "keywords", "receiver")
+    node: ast.expr
+
+    def __init__(
+        self,
+        node: ast.expr,
+        statement: ast.stmt,
+        situation: Situation,
+        callee: str,
+        receiver: Value | None,
+        arguments: tuple[Value, ...],
+        keywords: Mapping[str, Value],
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.callee = callee
+        self.receiver = receiver
+        self.arguments = arguments
+        self.keywords = keywords
+
+    def argument(self, position: int, keyword: str = "") -> Value | None:
+        """An argument by position or keyword; None where the call does not pass it."""
+        if position < len(self.arguments):
+            return self.arguments[position]
+        return self.keywords.get(keyword)
+
+
+class Subscript(Event):
+    """`value[index]`, read (or written, with `store`)."""
+
+    __slots__ = ("index", "store", "value")
+    node: ast.Subscript
+
+    def __init__(
+        self, node: ast.Subscript, statement: ast.stmt, situation: Situation, value: Value, index: Value, store: bool
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.value = value
+        self.index = index
+        self.store = store
+
+
+class Contains(Event):
+    """`item in container`, or another comparison that goes through a container's elements."""
+
+    __slots__ = ("container", "item")
+
+    def __init__(
+        self, node: ast.expr, statement: ast.stmt, situation: Situation, item: Value, container: Value
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.item = item
+        self.container = container
+
+
+class SetAttribute(Event):
+    """`owner.name = value`."""
+
+    __slots__ = ("augmented", "name", "owner", "value")
+
+    def __init__(
+        self,
+        node: ast.expr,
+        statement: ast.stmt,
+        situation: Situation,
+        owner: Value,
+        name: str,
+        value: Value,
+        augmented: bool,
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.owner = owner
+        self.name = name
+        self.value = value
+        self.augmented = augmented
+
+
+class With(Event):
+    """A context manager is entered: `callee` made it, or `value` is it."""
+
+    __slots__ = ("callee", "value")
+
+    def __init__(
+        self, node: ast.expr, statement: ast.stmt, situation: Situation, callee: str | None, value: Value
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.callee = callee
+        self.value = value
+
+
+class Raise(Event):
+    """An exception leaves the traced function on every run that gets here."""
+
+    __slots__ = ()
+
+
+class Define(Event):
+    """A class statement inside traced code."""
+
+    __slots__ = ()
+
+
+class Generator(Event):
+    """Tracing starts at a function that turned out to be a generator."""
+
+    __slots__ = ()
+
+
+#: enclosing blocks out of which Dynamo can't resume (torch 2.13): it gives the whole frame up
+_LOSES_FRAME = frozenset({"for", "while", "try", "except", "with"})
+
+
+def loses_frame(situation: Situation) -> bool:
+    """Whether a break here costs the whole frame instead of splitting the graph."""
+    return any(b in _LOSES_FRAME for b in situation.blocks)
+
+
+def only_some_rounds(situation: Situation) -> bool:
+    """Whether a place within loops is not reached in each of their rounds."""
+    return situation.conditional > sum(block in ("for", "while") for block in situation.blocks)

@@ -1,0 +1,1 @@
+"""What conditions, operators, attributes and subscripts are worth."""

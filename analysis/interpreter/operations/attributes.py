@@ -1,0 +1,226 @@
+"""What a name or an attribute is: module globals, class members, what `__init__` puts on `self`, properties of
+tensors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.external import Object, Ref
+from graphmend.analysis.lattice.values import (
+    INT,
+    NONE,
+    STATIC,
+    STR,
+    UNKNOWN,
+    Choice,
+    Container,
+    Scalar,
+    Static,
+    Tensor,
+    Value,
+    join,
+    join_all,
+    options,
+    without_none,
+)
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
+from graphmend.analysis.program.entities import Class, Function, Instance, Method, Record, Super
+from graphmend.analysis.resolution.classes import find_method, is_module_class, mro, outside_bases
+from graphmend.analysis.resolution.instance_attributes import instance_attribute
+from graphmend.analysis.resolution.names import resolve
+from graphmend.analysis.resolution.tensor_usage import is_telling
+from graphmend.analysis.tensors.operations import result
+
+if TYPE_CHECKING:
+    from graphmend.analysis.interpreter.interface import Host, Walk
+
+
+# -- attributes of values
+
+_RETURN_KINDS: dict[str, Value] = {
+    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR,
+    "dtype": Static("dtype"), "device": Static("device"), "layout": Static("layout"), "size": Static("size"),
+    "none": NONE,
+}  # fmt: skip
+
+
+def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
+    """`value.name`."""
+    if isinstance(value, Tensor):
+        return _tensor_attribute(w, value, name, node)
+    if isinstance(value, Ref):
+        return resolve(w.session, f"{value.name}.{name}")
+    if isinstance(value, Instance):
+        return _instance_member(w, value, name, node)
+    if isinstance(value, Choice):
+        return join_all(attribute(w, o, name, node) for o in options(without_none(value)))
+    if isinstance(value, Static):
+        return STATIC if value is not NONE else UNKNOWN
+    if isinstance(value, Container):
+        if value.fields is not None and name in value.fields and value.kind != "dict":
+            return value.fields[name]
+        return _record_member(w, value, name, node) if isinstance(value, Record) else Method(value, name)
+    if isinstance(value, Object):
+        return _object_member(value, name, node)
+    if isinstance(value, Class):
+        return _class_member(w, value, name)
+    if isinstance(value, Super):
+        found = find_method(w.session, value.info, name, after=value.after)
+        return (
+            Function(found, bound=None if found.is_static else value.receiver)
+            if found is not None
+            else Method(value, name)
+        )
+    if isinstance(value, Scalar):
+        return Method(value, name)
+    if value is UNKNOWN and is_telling(w.session, name):
+        origin = Origin(f"is used as a Tensor: .{name}", node.value if isinstance(node, ast.Attribute) else node)
+        return _tensor_attribute(w, Tensor(origin, likely=True), name, node)
+    return UNKNOWN
+
+
+def _tensor_attribute(w: Walk, value: Tensor, name: str, node: ast.AST) -> Value:
+    if name == "shape":
+        return Container("tuple", (INT,) * value.rank) if value.rank is not None else Static("size")
+    known = w.session.torch.attribute(name)
+    if known is None:
+        return Method(value, name)
+    if known.is_tensor or known.kind == "union":
+        if name in ("data", "real", "imag", "T", "mT", "H", "mH"):
+            same = name in ("data",)
+            dtype = value.dtype if name not in ("real", "imag") else None
+            return result(value, node, rank=value.rank, dtype=dtype, shape=value.shape if same else None)
+        return result(value, node) if known.is_tensor else UNKNOWN
+    return _RETURN_KINDS.get(known.kind, STATIC if known.kind == "?" else UNKNOWN)
+
+
+#: methods of records, a model's outputs mostly, that need no reading
+_RECORD_METHODS = frozenset("to_tuple keys values items get pop update copy _replace _asdict".split())
+
+
+def _record_member(w: Walk, value: Record, name: str, node: ast.AST) -> Value:
+    """What the class of a dataclass or named tuple has besides its fields."""
+    method = find_method(w.session, value.info, name) if name not in _RECORD_METHODS else None
+    if method is None:
+        return Method(value, name)
+    if method.is_property:
+        return w.session.enter(Function(method, bound=value), (), {}, w, node)
+    return _bound(w.session, method, value, value.info)
+
+
+def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Value:
+    session = w.session
+    info = value.info
+    if name == "training":
+        return Static("bool")
+    if value.given and (given := _given(session, value, name)) is not None:
+        return given
+    method = find_method(session, info, name)
+    own = instance_attribute(session, info, name)
+    assigners = {a[0].name for c in mro(info, session) for a in c.assigned.get(name, ())} if method is not None else ()
+    if method is not None and (own is None or not assigners):
+        if method.is_property:
+            return session.enter(Function(method, bound=value), (), {}, w, node)
+        return _bound(session, method, value, info)
+    if method is not None and own is not None and "__init__" not in assigners and not method.is_property:
+        return join(
+            _bound(session, method, value, info), own
+        )  # whether what assigns over the method has run is not known
+    if own is not None:
+        return own
+    if name == "__class__":
+        return Class(info)
+    if name == "config":
+        return STATIC
+    if is_module_class(session, info):
+        return _object_member(Object("torch.nn.Module"), name, node)
+    return UNKNOWN
+
+
+def _bound(session: Host, method: FunctionInfo, receiver: Value, info: ClassInfo) -> Value:
+    """A method as an instance of the class has it."""
+    if method.is_static:
+        return Function(method)
+    return session.decorated(method, bound=Class(info) if method.is_classmethod else receiver)
+
+
+def _given(session: Host, value: Instance, name: str) -> Value | None:
+    """An attribute that nothing but `__init__` sets, to one of its arguments."""
+    assert value.given is not None
+    session.asked_for(value.info, name)
+    assigned = [a for cls in mro(value.info, session) for a in cls.assigned.get(name, ())]
+    if len(assigned) != 1:
+        return None
+    ((method, _, expression),) = assigned
+    is_argument = method.name == "__init__" and isinstance(expression, ast.Name)
+    return value.given.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
+
+
+def _class_member(w: Walk, value: Class, name: str) -> Value:
+    method = find_method(w.session, value.info, name)
+    if method is not None:
+        return Function(method, bound=value if method.is_classmethod else None)
+    found = instance_attribute(w.session, value.info, name)
+    if found is not None:
+        return found
+    for base in outside_bases(w.session, value.info):
+        if base.startswith("torch.autograd.") and name == "apply":
+            forward = find_method(w.session, value.info, "forward")
+            takes_context = find_method(w.session, value.info, "setup_context") is None
+            return (
+                Function(forward, bound=Object("torch.autograd.function.FunctionCtx") if takes_context else None)
+                if forward
+                else UNKNOWN
+            )
+        if base.startswith("enum."):
+            return STATIC
+    return UNKNOWN
+
+
+def call_method(
+    w: Walk, value: Instance, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
+) -> Value:
+    """`value.name(...)` for a method in reach; UNKNOWN where there is none."""
+    method = find_method(w.session, value.info, name)
+    if method is None:
+        return UNKNOWN
+    return w.session.enter(Function(method, bound=value), args, keywords, w, node)
+
+
+_MODULE_METHODS = frozenset(
+    "parameters named_parameters buffers named_buffers children named_children modules named_modules apply to cuda "
+    "cpu float half double bfloat16 train eval requires_grad_ zero_grad state_dict load_state_dict register_buffer "
+    "register_parameter register_forward_hook register_forward_pre_hook register_full_backward_hook "
+    "register_backward_hook add_module register_module get_submodule get_parameter get_buffer type share_memory "
+    "compile extra_repr".split()
+)
+
+
+def _object_member(value: Object, name: str, node: ast.AST) -> Value:
+    """An attribute of an instance of an outside class."""
+    cls = value.cls
+    if cls.startswith("torch.nn."):
+        if name in ("weight", "bias", "in_proj_weight", "in_proj_bias", "running_mean", "running_var"):
+            origin = Origin("is a parameter of a module, so a Tensor", node)
+            return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
+        if name == "training":
+            return Static("bool")
+        if cls != "torch.nn.Module" and name in (
+            "in_features",
+            "out_features",
+            "padding",
+            "stride",
+            "kernel_size",
+            "p",
+            "eps",
+            "padding_idx",
+        ):
+            return Static()
+        if cls == "torch.nn.Module" and name not in _MODULE_METHODS:
+            return UNKNOWN
+        if cls == "torch.nn.Module":
+            return Method(value, name)
+    return Method(value, name)

@@ -1,0 +1,130 @@
+"""What iteration and indexing give: an element of a value, and what stands between the brackets."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from graphmend.analysis.interpreter.operations.attributes import call_method
+from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.values import (
+    INT,
+    NONE,
+    STATIC,
+    STR,
+    UNKNOWN,
+    Choice,
+    Const,
+    Container,
+    Scalar,
+    Static,
+    Tensor,
+    Value,
+    join_all,
+    options,
+    present,
+    without_none,
+)
+from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.tensors import operations
+
+if TYPE_CHECKING:
+    from graphmend.analysis.interpreter.interface import Walk
+
+
+def index_of(w: Walk, node: ast.expr) -> Value:
+    """The value of what stands between the brackets; a slice is a Container of its bounds."""
+    if isinstance(node, ast.Slice):
+        return Container(
+            "slice", tuple(w.eval(b) if b is not None else NONE for b in (node.lower, node.upper, node.step))
+        )
+    if isinstance(node, ast.Tuple):
+        return Container("tuple", tuple(index_of(w, e) for e in node.elts))
+    return w.eval(node)
+
+
+def item(w: Walk, value: Value, index: Value, node: ast.AST) -> Value:
+    """`value[index]`."""
+    if isinstance(value, Tensor):
+        return operations.subscript(value, index, node)
+    if isinstance(value, Container):
+        return _element(value, index, node)
+    if isinstance(value, Choice):
+        return join_all(item(w, o, index, node) for o in options(without_none(value)))
+    if isinstance(value, Static):
+        if value.type == "size":
+            return Static("size") if isinstance(index, Container) else INT
+        return STR if value.type == "str" else STATIC
+    if isinstance(value, Scalar):
+        return value.derived(None)
+    if isinstance(value, Instance):
+        return call_method(w, value, "__getitem__", (index,), {}, node)
+    if isinstance(value, Ref) and value.name in ("os.environ",):
+        return STR
+    return UNKNOWN
+
+
+def _element(value: Container, index: Value, node: ast.AST) -> Value:
+    if isinstance(index, Const) and value.fields is not None and index.value in value.fields:
+        held = value.fields[index.value]
+        return present(held) if isinstance(held, Choice) else held
+    if value.kind == "record" and value.fields and isinstance(index, Const) and index.value == 0:
+        return next(iter(value.fields.values()))
+    if isinstance(index, Container) and index.kind == "slice":
+        bounds: list[Any] = [b.value if isinstance(b, Const) else ... for b in index.items or ()]
+        if value.items is not None and all(b is None or isinstance(b, int) for b in bounds):
+            lower, upper, step = bounds
+            return Container(value.kind, value.items[lower:upper:step]) if step != 0 else UNKNOWN
+        return Container(value.kind, of=value.element)
+    if isinstance(index, Const) and isinstance(index.value, int) and value.items is not None:
+        if -len(value.items) <= index.value < len(value.items):
+            return value.items[index.value]
+        return UNKNOWN
+    element = value.of or UNKNOWN if value.kind == "dict" else value.element
+    return _one_of(element, node)
+
+
+def _one_of(value: Value, node: ast.AST) -> Value:
+    """One element of a container whose elements are only known by their join: its shape and dtype are its own."""
+    if not isinstance(value, Tensor):
+        return value
+    place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+    shape = value.shape if value.rank == 0 else ("element", place)
+    dtype = value.dtype if isinstance(value.dtype, str) else ("element dtype", place)
+    return Tensor(
+        value.origin,
+        value.rank,
+        dtype,
+        shape,
+        likely=value.likely,
+        graph_input=value.graph_input,
+        ndarray=value.ndarray,
+    )
+
+
+def element_of(w: Walk, value: Value, node: ast.AST) -> Value:
+    """What iteration over a value yields."""
+    if isinstance(value, Tensor):
+        return operations.unbound(value, node)
+    if isinstance(value, Container):
+        if value.kind == "dict":
+            return (
+                join_all(Const(k) for k in value.fields)
+                if value.fields and value.of is None
+                else UNKNOWN
+                if value.of is UNKNOWN
+                else STATIC
+            )
+        return _one_of(value.element, node) if value.items is None else value.element
+    if isinstance(value, Choice):
+        return join_all(element_of(w, o, node) for o in options(without_none(value)))
+    if isinstance(value, Static):
+        return INT if value.type in ("range", "size") else STR if value.type == "str" else STATIC
+    if isinstance(value, Scalar):
+        return value.derived(None)
+    if isinstance(value, Instance):
+        if value.info.methods.get("__iter__") is not None:
+            return element_of(w, call_method(w, value, "__iter__", (), {}, node), node)
+        if value.info.methods.get("__getitem__") is not None:
+            return call_method(w, value, "__getitem__", (INT,), {}, node)
+    return UNKNOWN

@@ -1,0 +1,1 @@
+"""The walk through statements, and what they bind."""

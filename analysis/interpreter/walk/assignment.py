@@ -1,0 +1,95 @@
+"""What an assignment leaves behind: names, patterns, attributes and elements get their values."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.interpreter.events import SetAttribute, Subscript
+from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of
+from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.values import Container, Tensor, Value, join
+from graphmend.analysis.program.entities import Instance, Record
+from graphmend.analysis.syntax.nodes import dotted
+
+if TYPE_CHECKING:
+    from graphmend.analysis.interpreter.interface import Walk
+
+
+def assign(w: Walk, target: ast.expr, value: Value, augmented: bool = False) -> None:
+    """Bind a target: a name, a pattern, an attribute or an element."""
+    if isinstance(target, ast.Name):
+        bind(w, target.id, value)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(w, target, value)
+    elif isinstance(target, ast.Starred):
+        assign(w, target.value, value)
+    elif isinstance(target, ast.Attribute):
+        owner = w.eval(target.value)
+        w.emit(SetAttribute, target, owner, target.attr, value, augmented)
+        path = dotted(target)
+        if path is not None and isinstance(owner, (Instance, Object, Tensor)):
+            bind(w, path, value)
+        elif isinstance(owner, Record):
+            _store_field(w, target, owner, value)
+    elif isinstance(target, ast.Subscript):
+        owner = w.eval(target.value)
+        w.emit(Subscript, target, owner, index_of(w, target.slice), True)
+        _store_item(w, target, owner, value)
+
+
+def bind(w: Walk, name: str, value: Value) -> None:
+    """Give a name or path a value; what was known about paths through it is forgotten."""
+    env = w.env
+    if "." in name:
+        w.path_ends.add(name.rpartition(".")[2])
+    if name in env and w.path_ends:
+        prefix = name + "."
+        for path in [p for p in env if p.startswith(prefix)]:
+            del env[path]
+    env[name] = value
+
+
+def _unpack(w: Walk, target: ast.Tuple | ast.List, value: Value) -> None:
+    count = len(target.elts)
+    starred = next((i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)), None)
+    items = value.items if isinstance(value, Container) else None
+    if items is not None and starred is None and len(items) == count:
+        for one, its in zip(target.elts, items, strict=True):
+            assign(w, one, its)
+    elif items is not None and starred is not None and len(items) >= count - 1:
+        late = count - starred - 1
+        middle = items[starred : len(items) - late]
+        for one, its in zip(target.elts[:starred], items, strict=False):
+            assign(w, one, its)
+        assign(w, target.elts[starred], Container("list", middle))
+        for one, its in zip(target.elts[starred + 1 :], items[len(items) - late :], strict=True):
+            assign(w, one, its)
+    else:
+        element = element_of(w, value, target)
+        for one in target.elts:
+            assign(w, one, Container("list", of=element) if isinstance(one, ast.Starred) else element)
+
+
+def _store_item(w: Walk, target: ast.Subscript, owner: Value, value: Value) -> None:
+    """`name[key] = value` adds to what a container is known to hold."""
+    path = dotted(target.value)
+    if path is None or not isinstance(owner, Container) or path not in w.env:
+        return
+    if owner.kind == "dict":
+        fields = dict(owner.fields or {})
+        if isinstance(target.slice, ast.Constant):
+            fields[target.slice.value] = value
+        w.env[path] = Container(
+            "dict", None, value if owner.of is None and not owner.fields else join(owner.of or value, value), fields
+        )
+    else:
+        w.env[path] = Container(owner.kind, None, value if owner.items == () else join(owner.element, value))
+
+
+def _store_field(w: Walk, target: ast.Attribute, owner: Record, value: Value) -> None:
+    """`name.field = value` of a dataclass."""
+    path = dotted(target.value)
+    if path is not None and path in w.env:
+        fields = {**(owner.fields or {}), target.attr: value}
+        w.env[path] = owner.with_parts(owner.items, owner.of, fields)

@@ -1,0 +1,52 @@
+"""What entering a context of a `with` statement gives: what `as` binds, whether Dynamo can resume inside, and whether
+gradients are off."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.interpreter.events import With
+from graphmend.analysis.interpreter.operations import special_methods
+from graphmend.analysis.lattice.external import Object, Ref
+from graphmend.analysis.lattice.values import UNKNOWN, Container, Static, Tensor, Value
+from graphmend.analysis.program.entities import Instance
+
+if TYPE_CHECKING:
+    from graphmend.analysis.interpreter.interface import Walk
+
+
+#: context managers in whose body Dynamo can break and resume (torch 2.13); in any other, a break gives the frame up
+RESUMABLE = frozenset({
+    "torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.inference_mode", "torch.autocast",
+    "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.autograd.grad_mode.no_grad",
+    "contextlib.nullcontext", "torch.profiler.record_function", "torch.autograd.profiler.record_function",
+    "torch.profiler.profile", "torch.cuda.stream", "torch.autograd.no_grad", "torch.autograd.enable_grad",
+})  # fmt: skip
+
+
+_STOPS_GRADIENTS = frozenset(
+    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"}
+)
+
+
+def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool]:
+    """(what `as` binds, whether Dynamo can break inside and resume, whether gradients are off inside)."""
+    value = w.eval(node)
+    name = value.cls if isinstance(value, Object) else value.name if isinstance(value, Ref) else None
+    if isinstance(value, Static) and value.type == "device":
+        name = "torch.device"
+    w.emit(With, node, name, value)
+    bound: Value = UNKNOWN
+    if isinstance(value, Container) and value.kind == "generator":
+        bound = value.element
+    elif isinstance(value, Instance):
+        entered = special_methods.asked(w, value, ("__enter__",), (), node)
+        bound = value if entered is None else entered
+    elif isinstance(value, (Object, Tensor)):
+        bound = value
+    stops = name in _STOPS_GRADIENTS
+    if name == "torch.set_grad_enabled" and isinstance(node, ast.Call) and node.args:
+        argument = node.args[0]
+        stops = isinstance(argument, ast.Constant) and argument.value is False
+    return bound, name in RESUMABLE, stops

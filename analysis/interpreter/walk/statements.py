@@ -1,0 +1,406 @@
+"""One walk of one function: abstract values in, events out.
+
+The walk follows statements as TorchDynamo would trace them: a branch whose condition is known is taken alone, any other
+is walked on both sides and joined, a loop runs to a fixed point. What an expression is worth stands in
+`expressions.py`, what a call gives in `calls.py`, what a condition tells about names in `conditions.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from graphmend.analysis.interpreter.calls.dispatch import apply
+from graphmend.analysis.interpreter.calls.external import external
+from graphmend.analysis.interpreter.events import Define, Event, Raise, Situation
+from graphmend.analysis.interpreter.operations.conditions import condition
+from graphmend.analysis.interpreter.operations.operators import binary
+from graphmend.analysis.interpreter.operations.subscripts import element_of
+from graphmend.analysis.interpreter.walk.assignment import assign, bind
+from graphmend.analysis.interpreter.walk.contexts import enter_context
+from graphmend.analysis.interpreter.walk.expressions import EVALUATE
+from graphmend.analysis.interpreter.walk.patterns import matched
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
+from graphmend.analysis.lattice.environment import Environment, behind_break, filled_in, merge, same
+from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.values import Choice, Const, Container, Value, join_all
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
+from graphmend.analysis.program.entities import Class, Function
+from graphmend.analysis.region.dynamo_config import decorated_mode
+from graphmend.analysis.resolution.names import resolve
+from graphmend.analysis.syntax.nodes import dotted
+from graphmend.analysis.syntax.traversal import walk
+
+if TYPE_CHECKING:
+    from graphmend.analysis.interpreter.interface import Host
+
+#: a loop's body is walked at most this often; values only ever climb, and what has not settled then becomes UNKNOWN
+_ROUNDS = 3
+#: loops within loops that are walked more than once: each round of one is as many of all that it holds
+_NESTED = 4
+
+
+class _Restoring:
+    """Puts what encloses the walk's place back at the end of a `with` block; behind an exception, the names as well."""
+
+    __slots__ = ("_blocks", "_conditional", "_env", "_gradients_off", "_silent", "_unrolled", "_walk")
+
+    def __init__(self, walk: Walker) -> None:
+        self._walk = walk
+
+    def __enter__(self) -> None:
+        walk, situation = self._walk, self._walk.situation
+        self._blocks, self._conditional = len(situation.blocks), situation.conditional
+        self._gradients_off, self._silent, self._unrolled = situation.gradients_off, walk.silent, walk.unrolled
+        self._env = walk.env
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        walk, situation = self._walk, self._walk.situation
+        del situation.blocks[self._blocks :]
+        situation.conditional, situation.gradients_off = self._conditional, self._gradients_off
+        walk.silent, walk.unrolled = self._silent, self._unrolled
+        if kind is not None:
+            walk.env = self._env
+
+
+class Walker:
+    """The walk of one activation of `info`. `env` maps local names, and dotted paths such as `self.x`, to values."""
+
+    def __init__(
+        self, session: Host, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int
+    ) -> None:
+        self.session = session
+        self.info = info
+        self.module = info.module
+        self.env = env
+        self.closure = closure
+        self.depth = depth
+        self.situation = Situation()
+        self.statement: ast.stmt | None = info.node if isinstance(info.node, ast.stmt) else None
+        self.returns: list[Value] = []
+        self.yields: list[Value] = []
+        self.silent = 0
+        self.unrolled = 0
+        """How many comprehensions around this place are evaluated for each item."""
+        self.resumed = 0
+        """How often the walk went on behind a graph break."""
+        self.path_ends: set[str] = set()
+        """The last names of all dotted paths that `env` may hold."""
+        self.lazy: dict[str, ast.expr | Value] = {}
+        """Locals that are evaluated when first asked for; what they were found to be."""
+        self._loops: list[tuple[list[Environment], list[Environment]]] = []
+
+    @property
+    def always(self) -> bool:
+        """Whether every run gets to where the walk stands."""
+        return not self.situation.conditional and not self.returns
+
+    # -- expressions and events
+
+    def restoring(self) -> _Restoring:
+        """A context at whose end the situation is what it was; behind an exception, the names are too."""
+        return _Restoring(self)
+
+    def eval(self, node: ast.expr) -> Value:
+        return EVALUATE[node.__class__](self, node)
+
+    def emit(self, kind: type[Event], node: ast.expr | ast.stmt, *details: Any) -> None:
+        """Tell the rules of an event at `node`; `details` are what that kind of event has besides a place."""
+        if not self.silent and self.statement is not None:
+            self.session.judge(self, kind, node, details)
+
+    def apply(self, callee: Value, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+        """The value of `callee(*args, **keywords)`."""
+        return apply(self, callee, args, keywords, node)
+
+    def external(self, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+        """The value of a call that ends outside the code in reach."""
+        return external(self, name, receiver, args, keywords, node)
+
+    def resume(self, always: bool = True) -> None:
+        """Go on behind a graph break: what was computed before it enters the next graph as an input (torch 2.13)."""
+        self.resumed += 1
+        self.env = behind_break(self.env, always)
+
+    # -- statements
+
+    def run(self, body: list[ast.stmt]) -> bool:
+        """Walk a block; False where control never reaches its end."""
+        outer = self.statement
+        for statement in body:
+            self.statement = statement
+            if not self.step(statement):
+                self.statement = outer
+                return False
+        self.statement = outer
+        return True
+
+    def step(self, statement: ast.stmt) -> bool:
+        handler = _STATEMENTS.get(statement.__class__)
+        if handler is None:
+            return True
+        return handler(self, statement) is not False
+
+    def fork(self, first: list[ast.stmt], yes: Environment, second: list[ast.stmt], no: Environment) -> bool:
+        """Walk two alternatives and join what they leave behind."""
+        before = self.env
+        with self.restoring():
+            self.situation.conditional += 1
+            self.env = {**before, **yes}
+            falls_through = self.run(first)
+            after = self.env
+            self.env = {**before, **no}
+            other_falls_through = self.run(second)
+        if falls_through and other_falls_through:
+            self.env = {**merge(after, self.env), **filled_in(before, yes, after), **filled_in(before, no, self.env)}
+        elif falls_through:
+            self.env = after
+        return falls_through or other_falls_through
+
+    def _if(self, node: ast.If) -> bool:
+        guard = len(node.body) == 1 and isinstance(node.body[0], ast.Raise) and not node.orelse
+        truth, yes, no = condition(self, node.test, "raise" if guard else "if")
+        if truth is True:
+            self.env.update(yes)
+            return self.run(node.body)
+        if truth is False:
+            self.env.update(no)
+            return self.run(node.orelse)
+        return self.fork(node.body, yes, node.orelse, no)
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, enter: Callable[[], bool | None], kind: str) -> bool:
+        """Walk a loop to its fixed point. `enter` binds what each round binds, and says whether a round is known to
+        come (True) or known not to (False)."""
+        endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
+        exits: list[Environment] = []
+        with self.restoring():
+            self.situation.blocks.append(kind)
+            self.situation.conditional += 1
+            for _ in range(_ROUNDS if len(self._loops) < _NESTED else 1):
+                before = dict(self.env)
+                breaks: list[Environment] = []
+                self._loops.append((breaks, continues := []))
+                try:
+                    entered = enter()
+                    if entered is not False and self.run(node.body):
+                        continues.append(self.env)
+                finally:
+                    self._loops.pop()
+                exits.extend(breaks)
+                merged = before
+                for env in continues:
+                    merged = merge(merged, env)
+                self.env = merged
+                if entered is False or same(before, merged):
+                    break
+        falls_through = not endless and self.run(node.orelse)
+        for env in exits:
+            self.env = merge(self.env, env) if falls_through else env
+            falls_through = True
+        return falls_through
+
+    def _for(self, node: ast.For | ast.AsyncFor) -> bool:
+        over = self.eval(node.iter)
+        element = element_of(self, over, node.iter)
+
+        def enter() -> bool | None:
+            assign(self, node.target, element)
+            return False if isinstance(over, Container) and over.items == () and over.kind == "tuple" else None
+
+        return self._loop(node, enter, "for")
+
+    def _while(self, node: ast.While) -> bool:
+        def enter() -> bool | None:
+            # a break in the test leaves the loop's body to the graphs behind it: the frame is not lost (torch 2.13)
+            self.situation.blocks.pop()
+            truth, yes, _ = condition(self, node.test, "while")
+            self.situation.blocks.append("while")
+            self.env.update(yes)
+            return truth
+
+        return self._loop(node, enter, "while")
+
+    def _break(self, node: ast.Break) -> bool:
+        if self._loops:
+            self._loops[-1][0].append(self.env)
+        return False
+
+    def _continue(self, node: ast.Continue) -> bool:
+        if self._loops:
+            self._loops[-1][1].append(self.env)
+        return False
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> bool:
+        blocks, off = 0, 0
+        mode = decorated_mode(self.session.mode, self.module, (item.context_expr for item in node.items))
+        for item in node.items:
+            bound, resumable, stops_gradients = enter_context(self, item.context_expr)
+            blocks += not resumable
+            off += stops_gradients
+            if item.optional_vars is not None:
+                assign(self, item.optional_vars, bound)
+        with self.restoring(), self.session.within(mode):
+            self.situation.blocks += ["with"] * blocks
+            self.situation.gradients_off += off
+            return self.run(node.body)
+
+    def _try(self, node: Any) -> bool:
+        before = dict(self.env)
+        raised = _raises(node.body)
+        with self.restoring():
+            self.situation.blocks.append("try")
+            falls_through = self.run(node.body) and self.run(node.orelse)
+            after = self.env
+        # Dynamo traces a handler only when the exception is raised while tracing, which an explicit `raise` is the sign
+        # of.
+        for handler in node.handlers:
+            returned = len(self.returns)
+            with self.restoring():
+                self.situation.blocks.append("except")
+                self.situation.conditional += 1
+                self.silent += not raised
+                self.env = merge(before, after)
+                if handler.name:
+                    self.env[handler.name] = Object("builtins.Exception")
+                if self.run(handler.body):
+                    after = merge(after, self.env) if falls_through else self.env
+                    falls_through = True
+            if not raised and _only_probes(node.body):
+                del self.returns[returned:]
+        self.env = after
+        return self.run(node.finalbody) and falls_through
+
+    def _return(self, node: ast.Return) -> bool:
+        self.returns.append(self.eval(node.value) if node.value is not None else Const(None))
+        return False
+
+    def _raise(self, node: ast.Raise) -> bool:
+        if node.exc is not None:
+            self.eval(node.exc)
+        if not self.depth and self.always and not self.situation.blocks and self.session.region.kind == "compiled":
+            self.emit(Raise, node)
+        return False
+
+    def _assert(self, node: ast.Assert) -> bool:
+        before = dict(self.env)
+        message = None
+        if node.msg is not None:
+            with self.restoring():
+                self.silent += 1  # the message is built only when the assertion fails
+                message = self.eval(node.msg)
+        self.env = before
+        truth, yes, _ = condition(self, node.test, "assert", message)
+        self.env.update(yes)
+        return truth is not False
+
+    def _assign(self, node: ast.Assign) -> None:
+        value = self.eval(node.value)
+        for target in node.targets:
+            assign(self, target, value)
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            assign(self, node.target, self.eval(node.value))
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        old = self.eval(node.target)
+        value = binary(self, node, node.op, old, self.eval(node.value))
+        assign(self, node.target, value, augmented=True)
+
+    def _expression(self, node: ast.Expr) -> None:
+        self.eval(node.value)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        info = self.session.inner_function(node, self.info)
+        for decorator in node.decorator_list:
+            self.eval(decorator)
+        closure = self.env if self.closure is None else {**self.closure, **self.env}
+        self.env[node.name] = closure[node.name] = Function(info, closure=closure)
+
+    def _class(self, node: ast.ClassDef) -> None:
+        self.emit(Define, node)
+        self.env[node.name] = Class(ClassInfo(node, self.module, self.info.qualname))
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        for name, qualified in self.module.imported(node).items():
+            self.env[name] = resolve(self.session, qualified)
+
+    def _delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            path = dotted(target)
+            if path is not None:
+                self.env.pop(path, None)
+
+    def _match(self, node: ast.Match) -> bool:
+        subject = self.eval(node.subject)
+        before, ends, exhaustive = self.env, [], False
+        path = dotted(node.subject)
+        with self.restoring():
+            self.situation.conditional += 1
+            for case in node.cases:
+                self.env = dict(before)
+                match = matched(self, case.pattern, subject, node.subject)
+                if path is not None and isinstance(subject, Choice):
+                    bind(self, path, match.kept)
+                truth: bool | None = True
+                if match.fits is not False and case.guard is not None:
+                    truth, yes, _ = condition(self, case.guard, "if")
+                    self.env.update(yes)
+                if match.fits is not False and truth is not False and self.run(case.body):
+                    ends.append(self.env)
+                if match.fits and truth:
+                    exhaustive = True
+                    break
+                if case.guard is None:
+                    subject = match.rest
+        if not exhaustive:
+            ends.append(dict(before))
+        for i, env in enumerate(ends):
+            self.env = merge(self.env, env) if i else env
+        return bool(ends)
+
+    @property
+    def result(self) -> Value:
+        """What the activation gives its caller."""
+        if self.yields:
+            return Container("generator", of=join_all(self.yields))
+        return join_all(self.returns) if self.returns else Const(None)
+
+
+def _raises(body: list[ast.stmt]) -> bool:
+    return any(isinstance(n, ast.Raise) for s in body for n in walk(s))
+
+
+def _only_probes(body: list[ast.stmt]) -> bool:
+    """A `try` that only imports and asks: its handlers speak of an environment that tracing is not in."""
+    return any(isinstance(s, (ast.Import, ast.ImportFrom)) for s in body)
+
+
+_STATEMENTS: dict[type[ast.stmt], Callable[..., bool | None]] = {
+    ast.If: Walker._if,
+    ast.For: Walker._for,
+    ast.AsyncFor: Walker._for,
+    ast.While: Walker._while,
+    ast.Break: Walker._break,
+    ast.Continue: Walker._continue,
+    ast.With: Walker._with,
+    ast.AsyncWith: Walker._with,
+    ast.Try: Walker._try,
+    ast.Return: Walker._return,
+    ast.Raise: Walker._raise,
+    ast.Assert: Walker._assert,
+    ast.Assign: Walker._assign,
+    ast.AnnAssign: Walker._annotated,
+    ast.AugAssign: Walker._augmented,
+    ast.Expr: Walker._expression,
+    ast.FunctionDef: Walker._function,
+    ast.AsyncFunctionDef: Walker._function,
+    ast.ClassDef: Walker._class,
+    ast.Import: Walker._import,
+    ast.ImportFrom: Walker._import,
+    ast.Delete: Walker._delete,
+    ast.Match: Walker._match,
+}
+if hasattr(ast, "TryStar"):  # Python 3.11
+    _STATEMENTS[ast.TryStar] = Walker._try

@@ -1,0 +1,51 @@
+"""What the parts of the interprocedural analysis need from the one that is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from graphmend.analysis.interpreter.interface import Host, Walk
+
+if TYPE_CHECKING:
+    from graphmend.analysis.interpreter.walk.statements import Walker
+    from graphmend.analysis.lattice.environment import Environment
+    from graphmend.analysis.lattice.values import Value
+    from graphmend.analysis.program.definitions import FunctionInfo
+
+
+class Analysis(Host, Protocol):
+    """The analysis of one file's functions."""
+
+    def outside_region(self) -> AbstractContextManager[None]:
+        """What follows is not traced."""
+
+    def aside(self) -> AbstractContextManager[None]:
+        """What follows is no part of the walk that is under way."""
+
+    def apart(self) -> AbstractContextManager[None]:
+        """Run what follows with an empty call stack, no variant counts and a private summary table, so that its result
+        does not depend on the caller."""
+
+    def walk_body(
+        self,
+        info: FunctionInfo,
+        env: Environment,
+        closure: Mapping[str, Value] | None,
+        silent: int,
+        caller: Walk | None,
+    ) -> Value:
+        """The value of a function's body; one that closes over its caller's names is walked as a part of `caller`."""
+
+
+class Recorder(Protocol):
+    """Keeps what walks of some functions see."""
+
+    def wants(self, info: FunctionInfo) -> bool:
+        """Whether a function is one of those asked about, or stands inside one."""
+
+    def walker(
+        self, session: Host, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int
+    ) -> Walker:
+        """A walker that records."""

@@ -1,0 +1,153 @@
+"""Single expressions, read without walking the function that they stand in: globals, defaults, what `__init__` puts on
+`self`, what a compile site names.
+
+Nothing that is read here is part of a walk: it makes no finding, and a function that it calls is entered for its value
+alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.interpreter.walk.statements import Walker
+from graphmend.analysis.interprocedural.decorators import MODULE_SCOPE
+from graphmend.analysis.lattice.values import NONE, UNKNOWN, Const, Value
+from graphmend.analysis.program.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo
+from graphmend.analysis.program.entities import Function, Instance
+from graphmend.analysis.resolution.instance_attributes import instance_attribute
+from graphmend.analysis.resolution.parameters import given, parameters
+from graphmend.analysis.syntax.nodes import loop_variables, statements_of
+
+if TYPE_CHECKING:
+    from graphmend.analysis.interprocedural.interface import Analysis
+
+#: readings within readings and calls that are followed
+_DEEPEST = 14
+
+
+class Reading:
+    """Reads expressions for one session."""
+
+    def __init__(self, session: Analysis) -> None:
+        self._session = session
+        self._readers: dict[FunctionInfo, dict[Hashable, Walker]] = {}
+        self.read_in: dict[FunctionInfo, set[Attribute]] = {}
+        """The attributes on which hangs what was read in a function."""
+        self.unplaced: set[Attribute] = set()
+        """Those on which something else hangs."""
+        self.noted = self.unplaced
+        """Where an attribute is noted that what is read now hangs on."""
+
+    def forget(self, info: FunctionInfo) -> None:
+        """Drop what was read from a function's text, which has changed."""
+        self._readers.pop(info, None)
+
+    def close(self) -> None:
+        """Let go of everything that was read."""
+        self._readers.clear()
+        self.read_in.clear()
+        self.unplaced.clear()
+
+    def attribute(self, info: ClassInfo, name: str) -> Value | None:
+        """What an attribute is worth, for one who keeps nothing of it."""
+        outer, self.noted = self.noted, set()
+        try:
+            return instance_attribute(self._session, info, name)
+        finally:
+            self.noted = outer
+
+    def evaluate(self, module: ModuleInfo, node: ast.expr) -> Value:
+        """The value of an expression at a module's top level."""
+        if isinstance(node, ast.Constant) and not isinstance(node.value, str):
+            return Const(node.value) if node.value is not None else NONE
+        session = self._session
+        if session.depth > _DEEPEST:
+            return UNKNOWN
+        w = Walker(session, FunctionInfo(MODULE_SCOPE, module), {}, None, session.depth)
+        w.silent = 1
+        return self.read(w, node)
+
+    def read(self, w: Walker, node: ast.expr) -> Value:
+        """The value of an expression in a reader; what it calls is no part of the walk that asked."""
+        outer, self.noted = self.noted, self._notes(w.info)
+        with self._session.outside_region(), self._session.aside():
+            try:
+                return w.eval(node)
+            except RecursionError:
+                return UNKNOWN
+            finally:
+                self.noted = outer
+
+    def evaluate_for(self, method: FunctionInfo, receiver: Value, node: ast.expr) -> Value:
+        """The value of an expression in a method that is called on `receiver`; locals are looked up when asked for."""
+        return self.read(self.reader(method, receiver), node)
+
+    def _notes(self, info: FunctionInfo) -> set[Attribute]:
+        return self.unplaced if info.node is MODULE_SCOPE else self.read_in.setdefault(info, set())
+
+    def evaluate_in(self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.expr) -> Value:
+        """The value of an expression that stands in a function, whose locals are looked up when asked for; or at the
+        top level."""
+        if scope is None or isinstance(scope.node, ast.Lambda):
+            return self.evaluate(module, node)
+        w = self.reader(scope, Instance(scope.owner) if scope.owner is not None and not scope.is_static else None)
+        try:
+            return w.eval(node)
+        except RecursionError:
+            return UNKNOWN
+
+    def reader(self, info: FunctionInfo, receiver: Value | None) -> Walker:
+        """A walker that reads single expressions of a function without walking it: locals are evaluated when asked
+        for."""
+        readers, key = self._readers.setdefault(info, {}), None if receiver is None else receiver.key
+        known = readers.get(key)
+        if known is not None:
+            return known
+        assert not isinstance(info.node, ast.Lambda)
+        session = self._session
+        w = readers[key] = Walker(session, info, parameters(session, info, receiver), None, session.depth)
+        w.silent = 1
+        w.statement = info.node
+        for statement in statements_of(info.node.body):
+            if (
+                isinstance(statement, ast.Assign)
+                and len(statement.targets) == 1
+                and isinstance(statement.targets[0], ast.Name)
+            ):
+                w.lazy.setdefault(statement.targets[0].id, statement.value)
+            elif isinstance(statement, ast.For):
+                for name, value in loop_variables(statement):
+                    w.lazy.setdefault(name, value)
+            elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                w.env[statement.name] = Function(session.inner_function(statement, info), closure=w.env)
+            elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+                w.step(statement)
+        return w
+
+    def examples(self, function: Function) -> tuple[Value, ...] | None:
+        """What a module-level `example_inputs()` says that the arguments are; None without one that fits."""
+        module = function.info.module
+        maker = module.functions.get("example_inputs")
+        if maker is None or function.info.owner is not None:
+            return None
+        with self._session.outside_region():
+            made = self._session.walk_body(maker, parameters(self._session, maker, None), None, 1, None)
+        return given(self._session, function.info, made)
+
+    def defined(
+        self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.FunctionDef | ast.AsyncFunctionDef
+    ) -> Function | None:
+        """The function that a `def` makes, bound to an instance where it is a method."""
+        for info in module.functions.values():
+            if info.node is node:
+                return Function(info)
+        for cls in module.classes.values():
+            info_ = cls.methods.get(node.name)
+            if info_ is not None and info_.node is node:
+                return Function(info_, bound=None if info_.is_static else Instance(cls))
+        if scope is None:
+            return None
+        around = self.reader(scope, Instance(scope.owner) if scope.owner is not None and not scope.is_static else None)
+        return Function(self._session.inner_function(node, scope), closure=around.env)

@@ -1,0 +1,73 @@
+"""What a function gives that calls itself: the least value that agrees with its own body.
+
+A call of a walk that is under way gives NOTHING at first, so the paths that return without it say what the function
+gives; the body is then walked again with that, until it gives no more. Walks that rely on what was assumed of another
+one are kept only until that one is walked again or has settled; of functions that call each other, the first iterates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from graphmend.analysis.interprocedural.summaries import Activation
+from graphmend.analysis.lattice.dependence import may_hold_tensor
+from graphmend.analysis.lattice.values import NONE, NOTHING, UNKNOWN, Static, Value
+
+#: a body is walked at most this often; what has not settled then is UNKNOWN
+_ROUNDS = 4
+
+
+class Recursion:
+    """The walks of a session that rely on assumptions."""
+
+    def __init__(self, activations: dict[Hashable, Activation]) -> None:
+        self._activations = activations
+        self._provisional: list[Hashable] = []
+
+    def forget(self) -> None:
+        """Drop the walks that rely on an assumption."""
+        for key in self._provisional:
+            self._activations.pop(key, None)
+        self._provisional.clear()
+
+    def settled(self, activation: Activation, key: Hashable, walk: Callable[[], Value]) -> Value:
+        """What an activation gives. `walk` walks its body once."""
+        value = walk()
+        for _ in range(_ROUNDS - 1):
+            if activation.relies_on is not None:
+                self._provisional.append(key)
+                return value
+            if activation.assumed is None:
+                return value
+            self.forget()
+            if value.key == activation.assumed.key:
+                return value if value is not NOTHING else UNKNOWN
+            if not may_hold_tensor(value):  # nothing that a rule speaks of: not worth another walk
+                return Static(value.type) if isinstance(value, Static) and value is not NONE else UNKNOWN
+            activation.clear()
+            activation.assumed = value
+            value = walk()
+        self.forget()
+        return UNKNOWN
+
+    def given(self, activation: Activation, stack: list[Activation], traced: bool) -> Value:
+        """What a call of an activation that was entered before gives. `stack`: the activations under way; those that
+        the call comes through rely on what is assumed of the called one. Code that is not `traced` is not worth it."""
+        assumes = activation if activation.value is None else activation.relies_on
+        if assumes is not None:
+            if not traced or assumes not in stack:
+                return UNKNOWN  # asked by a reader, mostly, who keeps what he reads
+            _rely(assumes, stack)
+        if activation.value is not None:
+            return activation.value
+        if activation.assumed is None:
+            activation.assumed = NOTHING
+        return activation.assumed
+
+
+def _rely(head: Activation, stack: list[Activation]) -> None:
+    """Note of all that were entered from `head` that they rely on it, unless they rely on an outer one."""
+    depth = stack.index(head)
+    for one in stack[depth + 1 :]:
+        if one.relies_on is None or stack.index(one.relies_on) > depth:
+            one.relies_on = head

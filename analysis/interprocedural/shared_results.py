@@ -1,0 +1,59 @@
+"""What calls in other modules give: what does not depend on the text at hand is worked out once for all of a project.
+
+`AutoModel.from_config(config)` is asked by every model that has another one inside, always with the same answer, and
+walking there takes as long as checking the whole file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.environment import Environment
+from graphmend.analysis.lattice.external import Object, Ref
+from graphmend.analysis.lattice.values import UNKNOWN, Choice, Container, Static, Value
+from graphmend.analysis.program.entities import Class, Function, Instance, Method, Record, Super
+
+if TYPE_CHECKING:
+    from graphmend.analysis.interprocedural.interface import Analysis
+    from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
+
+
+def result(session: Analysis, info: FunctionInfo, env: Environment, walk: Callable[[], Value]) -> Value | None:
+    """What `walk` gives, which enters a function of another module for its value alone; None where that depends on the
+    text at hand. The walk begins as if nothing had led to it, so it does not matter who asks first."""
+    here = session.module
+    if info.module is here or not all(_is_from_outside(value, here) for value in env.values()):
+        return None
+    results = session.project.results
+    key = (info, session.torch, session.within_region, session.mode, tuple((k, v.key) for k, v in env.items()))
+    known = results.get(key)
+    if known is None:
+        with session.apart():
+            value = walk()
+        if not _is_from_outside(value, here):
+            return value
+        known = results[key] = value, env  # the environment keeps alive what the key identifies
+    return known[0]
+
+
+def _is_from_outside(value: Value, here: ModuleInfo | None) -> bool:
+    """Whether a value has neither evidence nor anything that a module defines in it."""
+    if value is UNKNOWN or isinstance(value, (Static, Ref, Object)):
+        return True
+    if isinstance(value, Instance) and value.given and not all(_is_from_outside(v, here) for v in value.given.values()):
+        return False
+    if isinstance(value, (Class, Instance)):
+        return value.info.module is not here
+    if isinstance(value, Function):
+        bound = value.bound is None or _is_from_outside(value.bound, here)
+        return bound and value.closure is None and value.info.module is not here
+    if isinstance(value, Choice):
+        return all(_is_from_outside(option, here) for option in value.options)
+    if isinstance(value, Container):
+        parts = (*(value.items or ()), *([value.of] if value.of is not None else ()), *(value.fields or {}).values())
+        made_here = isinstance(value, Record) and value.info.module is here
+        return not made_here and all(_is_from_outside(part, here) for part in parts)
+    if isinstance(value, (Method, Super)):
+        return _is_from_outside(value.receiver, here)
+    return False

@@ -1,0 +1,103 @@
+"""What one walk of one function gave: its result, what the rules said on the way, and which other walks it relied on.
+
+Summaries are kept from one state of a text to the next, so that an edit walks again only what it can affect."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.interprocedural.verdicts import Verdict
+from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.values import Value
+from graphmend.analysis.region.mode import Mode
+
+if TYPE_CHECKING:
+    from graphmend.analysis.program.definitions import Attribute, FunctionInfo
+
+
+class Activation:
+    """The walk of one function for one combination of arguments."""
+
+    __slots__ = (
+        "always_breaks",
+        "asked",
+        "assumed",
+        "breaks",
+        "calls",
+        "closure",
+        "env",
+        "info",
+        "mode",
+        "reads",
+        "relies_on",
+        "silent",
+        "value",
+        "verdicts",
+        "within_region",
+    )
+
+    def __init__(
+        self,
+        info: FunctionInfo,
+        env: Mapping[str, Value],
+        closure: Mapping[str, Value] | None,
+        silent: int,
+        within_region: bool,
+        mode: Mode,
+    ) -> None:
+        self.info = info
+        self.env = dict(env)
+        self.closure = closure
+        self.silent = silent
+        self.within_region = within_region
+        self.mode = mode
+        self.value: Value | None = None
+        """The result; None while the walk is under way."""
+        self.assumed: Value | None = None
+        """What a call of itself gives it while the walk is under way; None where it made no such call."""
+        self.relies_on: Activation | None = None
+        """The outermost walk under way that this one relies on: on what that one was assumed to give."""
+        self.verdicts: dict[tuple[str, int, int, str], Verdict] = {}
+        self.asked: dict[Origin | None, ast.AST] = {}
+        """Values that cost the frame wherever it is entered, and where they did so first."""
+        self.breaks = False
+        """Whether the graph breaks in this walk or in one that it entered."""
+        self.always_breaks = False
+        """Whether it does so on every run."""
+        self.calls: dict[Activation, bool] = {}
+        """The activations that this one entered, and whether it did so on every run."""
+        self.reads: set[Attribute] = set()
+        """The attributes that it asked for."""
+
+    def clear(self) -> None:
+        """Forget what a walk gave, for the next one."""
+        self.verdicts.clear()
+        self.calls.clear()
+        self.asked.clear()
+        self.reads.clear()
+        self.breaks = self.always_breaks = False
+
+    def add(self, place: tuple[str, int, int, str], verdict: Verdict) -> None:
+        """Keep a verdict; a surer one replaces one for the same place."""
+        old = self.verdicts.get(place)
+        if old is None or (_doubt(verdict) < _doubt(old)):
+            self.verdicts[place] = verdict
+
+    def broke(self, always: bool) -> None:
+        """The graph breaks, here or in a walk that was entered; whether it does so on every run."""
+        self.breaks = True
+        self.always_breaks |= always
+
+    def lost_before(self, verdict: Verdict) -> bool:
+        """Whether Dynamo has given the frame up already for the same value: it never gets to this place."""
+        origin = verdict.breaks.origin
+        return origin is not None and self.asked.get(origin, verdict.node) is not verdict.node
+
+    def entered(self, activation: Activation, conditional: bool) -> None:
+        self.calls[activation] = self.calls.get(activation, False) or not conditional
+
+
+def _doubt(verdict: Verdict) -> int:
+    return verdict.conditional + verdict.breaks.likely

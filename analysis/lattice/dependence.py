@@ -1,0 +1,34 @@
+"""Which declarations a value rests on, and whether it may hold a tensor."""
+
+from __future__ import annotations
+
+from graphmend.analysis.lattice.evidence import Declared
+from graphmend.analysis.lattice.values import Choice, Container, Tensor, Value
+
+#: (module, qualified name) of a function, and the name of the parameter
+Parameter = tuple[tuple[str, str], str]
+
+
+def rests_on(value: Value) -> frozenset[Parameter]:
+    """The parameters whose declarations alone make a value, or a part of it, a tensor."""
+    found = set()
+    for part in parts_of(value):
+        first = part.origin.first if part.origin is not None else None
+        if isinstance(first, Declared) and isinstance(first.node, str):
+            found.add((first.where, first.node))
+    return frozenset(found)
+
+
+def parts_of(value: Value) -> tuple[Value, ...]:
+    """What a value is made of, as far down as is known."""
+    if isinstance(value, Choice):
+        return tuple(p for o in value.options for p in parts_of(o))
+    if isinstance(value, Container):
+        inner = (*(value.items or ()), *((value.of,) if value.of is not None else ()), *(value.fields or {}).values())
+        return (value, *(p for v in inner for p in parts_of(v)))
+    return (value,)
+
+
+def may_hold_tensor(value: Value) -> bool:
+    """Whether a value is a tensor, or holds one, as far as is known."""
+    return any(isinstance(part, Tensor) for part in parts_of(value))

@@ -1,0 +1,70 @@
+"""Values that stand for what is defined outside the loader's reach: names, instances, texts known in
+part, callables that the analysis carries out itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from graphmend.analysis.lattice.values import Static, Value
+
+
+class Ref(Value):
+    """Something imported from outside the loader's reach, by qualified name: `torch.nn.functional.relu`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def key(self) -> Hashable:
+        return ("ref", self.name)
+
+    def __repr__(self) -> str:
+        return f"Ref({self.name})"
+
+
+class Object(Value):
+    """An instance of a class from outside, by the class's qualified name: `logging.Logger`, `torch.nn.Linear`."""
+
+    __slots__ = ("cls", "made_inside")
+
+    def __init__(self, cls: str, made_inside: bool = False) -> None:
+        self.cls = cls
+        self.made_inside = made_inside
+
+    @property
+    def key(self) -> Hashable:
+        return ("object", self.cls, self.made_inside)
+
+    def __repr__(self) -> str:
+        return f"Object({self.cls})"
+
+
+class Text(Static):
+    """A string of which the analysis knows how it begins and ends: `f"layer{i}"`."""
+
+    __slots__ = ("begins", "ends")
+
+    def __init__(self, begins: str, ends: str) -> None:
+        super().__init__("str")
+        self.begins = begins
+        self.ends = ends
+
+    def fits(self, text: str) -> bool:
+        """Whether it may be this one."""
+        return len(text) > len(self.begins + self.ends) and text.startswith(self.begins) and text.endswith(self.ends)
+
+
+class Native(Value):
+    """A callable that the analysis itself carries out, given (walker, arguments, keywords, node): a partial, mostly."""
+
+    __slots__ = ("call", "name")
+
+    def __init__(self, name: str, call: Callable[..., Value]) -> None:
+        self.name = name
+        self.call = call
+
+    @property
+    def key(self) -> Hashable:
+        return ("native", self.name, id(self.call))

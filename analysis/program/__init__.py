@@ -1,0 +1,1 @@
+"""What modules define, before anything is evaluated; the project that they belong to."""

@@ -1,0 +1,406 @@
+"""What a module defines: its imports, functions, classes and globals, before anything is evaluated."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from graphmend.analysis.syntax.function_source import Folded
+from graphmend.analysis.syntax.nodes import (
+    FunctionNode,
+    dotted,
+    is_stub,
+    loop_variables,
+    pattern,
+    says_global,
+    statements_of,
+)
+
+if TYPE_CHECKING:
+    from graphmend.analysis.lattice.values import Value
+    from graphmend.analysis.syntax.source import Source
+
+
+class SwitchedNames(Protocol):
+    """The attributes that a text gives another value than False."""
+
+    def __contains__(self, name: str, /) -> bool: ...
+
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class FunctionInfo:
+    """A function or lambda: where it stands and how it takes its arguments."""
+
+    def __init__(
+        self, node: FunctionNode, module: ModuleInfo, owner: ClassInfo | None = None, outer: FunctionInfo | None = None
+    ) -> None:
+        self._node: FunctionNode | Folded = node
+        self._folded: Folded | None = None
+        """What the node was made from again, where it was."""
+        self.module = module
+        self.owner = owner
+        self.outer = outer
+        self._source: Source | None = None
+        self._shift = 0
+        self.name = getattr(node, "name", "<lambda>")
+        prefix = owner.qualname if owner is not None else outer.qualname if outer is not None else ""
+        self.qualname: str = f"{prefix}.{self.name}" if prefix else self.name
+        self.transparent: bool | None = None
+        """Whether it changes nothing about what it decorates, once it was asked as a decorator."""
+        self.uses: dict[str, str] | None = None
+        """Names that the body uses as only a tensor can be used, once that was asked."""
+
+    @property
+    def node(self) -> FunctionNode:
+        if isinstance(self._node, Folded):
+            self._folded = self._node
+            self._node = self._folded.unfolded(self.module.source.text)
+            self.module.unfolded.append(self)
+        return self._node
+
+    def fold(self) -> None:
+        """Let go of the syntax tree until it is asked for."""
+        if self._folded is not None:
+            self._node, self._folded = self._folded, None
+        elif isinstance(self._node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self._node = Folded(self._node, self.source.lines)
+
+    @property
+    def source(self) -> Source:
+        """The text that the nodes' positions are those of: the module's, or the function's own after an edit of it."""
+        return self.outer.source if self.outer is not None else self._source or self.module.source
+
+    @property
+    def shift(self) -> int:
+        """How many lines the function has moved down since it was parsed."""
+        return self.outer.shift if self.outer is not None else self._shift
+
+    def moved(self, lines: int) -> None:
+        """Text above the function grew by so many lines."""
+        self._shift += lines
+
+    def replaced(self, node: FunctionNode, source: Source) -> None:
+        """The function's own text was edited and parsed again; its header says what it said before."""
+        self._node, self._folded = node, None
+        self._source = source
+        self._shift = 0
+        self.uses = self.transparent = None
+        for name in ("parameters", "defaults", "is_abstract", "assigns", "registers"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def parameters(self) -> list[ast.arg]:
+        """Those that positional arguments fill, in order."""
+        return [*self.node.args.posonlyargs, *self.node.args.args]
+
+    @cached_property
+    def defaults(self) -> dict[str, ast.expr]:
+        arguments = self.node.args
+        late = self.parameters[len(self.parameters) - len(arguments.defaults) :]
+        found = {p.arg: d for p, d in zip(late, arguments.defaults, strict=True)}
+        found.update(
+            {p.arg: d for p, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
+        )
+        return found
+
+    @cached_property
+    def assigns(self) -> list[tuple[str, ast.stmt, ast.expr]]:
+        """`self.name = value` in a method: name, statement and value, in the order of the text."""
+        found: list[tuple[str, ast.stmt, ast.expr]] = []
+        if self.is_static or not self.parameters or isinstance(self.node, ast.Lambda):
+            return found
+        me = self.parameters[0].arg
+        for statement in statements_of(self.node.body):
+            targets: list[ast.expr] = []
+            if isinstance(statement, ast.Assign):
+                targets = statement.targets
+            elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+                targets = [statement.target]
+            value: ast.expr | None = getattr(statement, "value", None)
+            for target in targets:
+                if (
+                    isinstance(target, ast.Tuple)
+                    and isinstance(value, ast.Tuple)
+                    and len(target.elts) == len(value.elts)
+                ):
+                    pairs = list(zip(target.elts, value.elts, strict=True))
+                else:
+                    pairs = [(target, value)] if value is not None else []
+                for one, its in pairs:
+                    if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == me:
+                        found.append((one.attr, statement, its))
+        return found
+
+    @cached_property
+    def registers(self) -> list[tuple[str, str, ast.Call]]:
+        """`self.register_buffer("name", ...)` and the like: name, method called, call."""
+        found: list[tuple[str, str, ast.Call]] = []
+        for statement in statements_of(self.node.body) if not isinstance(self.node, ast.Lambda) else ():
+            call = statement.value if isinstance(statement, ast.Expr) else None
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and call.func.attr in ("register_buffer", "register_parameter", "add_module", "register_module")
+                and call.args
+                and (name := pattern(call.args[0])) is not None
+            ):
+                found.append((name, call.func.attr, call))
+        return found
+
+    @property
+    def decorators(self) -> list[ast.expr]:
+        if isinstance(self._node, Folded):
+            return self._node.decorators
+        return getattr(self._node, "decorator_list", [])
+
+    def decorated_with(self, *names: str) -> bool:
+        """Whether a decorator, or what it calls, has one of these qualified names."""
+        return any(self.module.qualified(d.func if isinstance(d, ast.Call) else d) in names for d in self.decorators)
+
+    @cached_property
+    def is_static(self) -> bool:
+        return self.decorated_with("builtins.staticmethod")
+
+    @cached_property
+    def is_classmethod(self) -> bool:
+        return self.decorated_with("builtins.classmethod")
+
+    @cached_property
+    def is_property(self) -> bool:
+        return self.decorated_with(
+            "builtins.property", "functools.cached_property", "torch.jit.unused", "abc.abstractproperty"
+        )
+
+    @cached_property
+    def is_abstract(self) -> bool:
+        """A body that only documents or refuses: nothing to learn from it."""
+        return is_stub(self.node)
+
+
+class ClassInfo:
+    """A class: its bases, methods, class-level names, and what its methods assign to `self`."""
+
+    def __init__(self, node: ast.ClassDef, module: ModuleInfo, outer: str = "") -> None:
+        self.node = node
+        self.module = module
+        self.name = node.name
+        self.qualname = f"{outer}.{node.name}" if outer else node.name
+        self.is_inner = bool(outer)
+        self.methods: dict[str, FunctionInfo] = {}
+        self.setters: set[str] = set()
+        self.names: dict[str, ast.expr] = {}
+        self.annotations: dict[str, ast.expr] = {}
+        self.classes: dict[str, ClassInfo] = {}
+        self.attribute_cache: dict[str, Value | None] = {}
+        self.chain: list[ClassInfo] | None = None
+        """The class and its bases, once they were asked for."""
+        for statement in statements_of(node.body):
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                if any(
+                    isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in statement.decorator_list
+                ):
+                    self.setters.add(statement.name)
+                else:
+                    self.methods[statement.name] = FunctionInfo(statement, module, self)
+            elif isinstance(statement, ast.ClassDef):
+                self.classes[statement.name] = ClassInfo(statement, module, self.qualname)
+            else:
+                self._name(statement)
+
+    @cached_property
+    def assigned(self) -> dict[str, list[tuple[FunctionInfo, ast.stmt, ast.expr]]]:
+        """`self.name = value` in any method: name -> (method, statement, value), in the order of the text."""
+        found: dict[str, list[tuple[FunctionInfo, ast.stmt, ast.expr]]] = {}
+        for method in self.methods.values():
+            for name, statement, value in method.assigns:
+                found.setdefault(name, []).append((method, statement, value))
+        return found
+
+    @cached_property
+    def registered(self) -> dict[str, tuple[str, FunctionInfo, ast.Call]]:
+        """`self.register_buffer("name", ...)` and the like: name -> (method called, in which method, call). A name that
+        is put together, `f"layer{i}"`, is written with a star, `layer*`."""
+        found: dict[str, tuple[str, FunctionInfo, ast.Call]] = {}
+        for method in self.methods.values():
+            for name, how, call in method.registers:
+                found.setdefault(name, (how, method, call))
+        return found
+
+    def define_again(self, statements: Iterable[ast.stmt]) -> None:
+        """The names and annotations that the statements of the body make now; methods and inner classes stay."""
+        self.names.clear()
+        self.annotations.clear()
+        for statement in statements_of(statements):
+            self._name(statement)
+
+    def reread(self) -> None:
+        """A method's own text changed: what it assigns."""
+        for name in ("assigned", "registered"):
+            self.__dict__.pop(name, None)
+
+    def _name(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    self.names[target.id] = statement.value
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            self.annotations[statement.target.id] = statement.annotation
+            if statement.value is not None:
+                self.names[statement.target.id] = statement.value
+
+    def fold(self) -> None:
+        """Let go of the methods' syntax trees; what they assign is read before."""
+        self.assigned, self.registered  # noqa: B018
+        self.node.body.clear()
+        for method in self.methods.values():
+            method.fold()
+        for cls in self.classes.values():
+            cls.fold()
+
+    def close(self) -> None:
+        """Let go of all definitions."""
+        for cls in self.classes.values():
+            cls.close()
+        for kept in (self.methods, self.classes, self.names, self.annotations, self.attribute_cache):
+            kept.clear()
+        for name in ("assigned", "registered"):
+            self.__dict__.pop(name, None)
+        self.chain = None
+
+    def is_dataclass(self) -> bool:
+        names = ("dataclasses.dataclass", "flax.struct.dataclass", "attr.s", "attrs.define")
+        return any(
+            self.module.qualified(d.func if isinstance(d, ast.Call) else d) in names for d in self.node.decorator_list
+        )
+
+
+#: one of a class, by name
+Attribute = tuple[ClassInfo, str]
+
+
+class ModuleInfo:
+    """The top level of one source."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        assert source.tree is not None
+        self.source = source
+        self.name = name
+        self.imports: dict[str, str] = {}
+        self.functions: dict[str, FunctionInfo] = {}
+        self.classes: dict[str, ClassInfo] = {}
+        self.globals: dict[str, list[ast.expr]] = {}
+        self.annotations: dict[str, ast.expr] = {}
+        self.stars: list[str] = []
+        self.value_cache: dict[str, Value] = {}
+        self.folded = False
+        self.unfolded: list[FunctionInfo] = []
+        """Functions whose syntax trees were asked for since they were let go of."""
+        self.switched: dict[str, bool] = {}
+        """Whether the text gives an attribute another value than False, where that was asked."""
+        self.flags: SwitchedNames | None = None
+        """The same of every attribute, while edits of the text are followed."""
+        self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
+        for statement in statements_of(source.tree.body):
+            self._define(statement)
+
+    def fold(self) -> None:
+        """Let go of all functions' syntax trees until they are asked for: of most imported modules a few are needed."""
+        self.folded = True
+        for cls in self.classes.values():
+            cls.fold()
+        for function in self.functions.values():
+            function.fold()
+        self.source.fold()
+
+    def fold_again(self) -> None:
+        """Let go of the syntax trees that were asked for in the meantime."""
+        for function in self.unfolded:
+            function.fold()
+        self.unfolded.clear()
+
+    def close(self) -> None:
+        """Let go of all definitions: they and the module know each other, and only the collector of cycles would find
+        that nobody else knows them."""
+        for cls in self.classes.values():
+            cls.close()
+        for kept in (self.functions, self.classes, self.globals, self.annotations, self.value_cache):
+            kept.clear()
+        self.source.fold()
+
+    def all_functions(self) -> Iterator[FunctionInfo]:
+        """The functions of the top level, and the methods of its classes."""
+        yield from self.functions.values()
+        for cls in self.classes.values():
+            yield from cls.methods.values()
+
+    @cached_property
+    def rebound(self) -> frozenset[str]:
+        """Globals that a function may assign."""
+        if not says_global(self.source.text):
+            return frozenset()
+        assert self.source.tree is not None
+        return frozenset(n for node in ast.walk(self.source.tree) if isinstance(node, ast.Global) for n in node.names)
+
+    def define_again(self, statements: Iterable[ast.stmt]) -> None:
+        """The imports and globals that the statements of the top level make now; functions and classes stay."""
+        for table in (self.imports, self.globals, self.annotations, self.stars):
+            table.clear()
+        for statement in statements_of(statements):
+            if not isinstance(statement, _SCOPES):
+                self._define(statement)
+
+    def _define(self, statement: ast.stmt) -> None:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.functions[statement.name] = FunctionInfo(statement, self)
+        elif isinstance(statement, ast.ClassDef):
+            self.classes[statement.name] = ClassInfo(statement, self)
+        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+            self.imports.update(self.imported(statement))
+            if isinstance(statement, ast.ImportFrom) and any(a.name == "*" for a in statement.names):
+                self.stars.append(self._absolute(statement))
+        elif isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    self.globals.setdefault(target.id, []).append(statement.value)
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            self.annotations[statement.target.id] = statement.annotation
+            if statement.value is not None:
+                self.globals.setdefault(statement.target.id, []).append(statement.value)
+        elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+            self.globals.setdefault(statement.target.id, []).append(statement.value)
+        elif isinstance(statement, ast.For):
+            for name, value in loop_variables(statement):
+                self.globals.setdefault(name, []).append(value)
+
+    def _absolute(self, statement: ast.ImportFrom) -> str:
+        if not statement.level:
+            return statement.module or ""
+        package = self.package.split(".") if self.package else []
+        package = package[: len(package) - statement.level + 1] if statement.level > 1 else package
+        return ".".join([*package, *([statement.module] if statement.module else [])])
+
+    def imported(self, statement: ast.Import | ast.ImportFrom) -> dict[str, str]:
+        """The local names that an import binds, with their qualified names."""
+        if isinstance(statement, ast.Import):
+            return {
+                a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0]
+                for a in statement.names
+            }
+        base = self._absolute(statement)
+        return {a.asname or a.name: f"{base}.{a.name}" for a in statement.names if a.name != "*"}
+
+    def qualified(self, node: ast.expr) -> str | None:
+        """The qualified name of a dotted expression as seen at the top level; a builtin's is `builtins.name`."""
+        text = dotted(node)
+        if text is None:
+            return None
+        first, dot, rest = text.partition(".")
+        if first in self.imports:
+            return self.imports[first] + dot + rest
+        if first in self.functions or first in self.classes or first in self.globals:
+            return f"{self.name}.{text}" if self.name else text
+        return f"builtins.{text}"

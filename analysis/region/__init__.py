@@ -1,0 +1,1 @@
+"""Where tracing starts, and with which of TorchDynamo's switches."""

@@ -1,0 +1,90 @@
+"""What a program switches on or off in Dynamo: flags of `torch._dynamo.config`, the stance of the compiler, and whether
+a break is an error."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
+from graphmend.analysis.region.mode import DEFAULT, FULLGRAPH, Mode
+from graphmend.analysis.syntax.nodes import statements_of
+
+_FLAGS = {"capture_scalar_outputs": "scalars", "capture_dynamic_output_shape_ops": "shapes"}
+_CONFIG = "torch._dynamo.config."
+_PATCH = _CONFIG + "patch"
+_ERROR = "torch._dynamo.error_on_graph_break"
+_STANCE = frozenset({"torch.compiler.set_stance", "torch._dynamo.set_stance"})
+#: without one of these words, a text switches nothing
+FLAG_WORDS = (*_FLAGS, "set_stance")
+
+
+def program_mode(module: ModuleInfo, scope: FunctionInfo | None) -> Mode | None:
+    """The mode in which a compile site traces, by what the program says at its top level and in the function around the
+    site; None where it forces everything to run eagerly."""
+    mode, eager = DEFAULT, False
+    if not any(word in module.source.text for word in FLAG_WORDS):
+        return mode
+    for statement in _said(module, scope):
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
+            for target in statement.targets:
+                name = module.qualified(target) or ""
+                if name.startswith(_CONFIG):
+                    mode = _with_flag(mode, name.removeprefix(_CONFIG), statement.value)
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            call = statement.value
+            if module.qualified(call.func) in _STANCE and statement in _unconditional(module, scope):
+                eager = _argument(call, "stance") == "force_eager"
+    return None if eager else mode
+
+
+def site_mode(program: Mode, site: ast.Call | None) -> Mode:
+    """The mode of a compile site with its options."""
+    full = site is not None and any(
+        k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True for k in site.keywords
+    )
+    return FULLGRAPH if full else program
+
+
+def decorated_mode(mode: Mode, module: ModuleInfo, decorators: Iterable[ast.expr]) -> Mode:
+    """The mode in which a decorated function is traced: `config.patch(...)` and `error_on_graph_break(...)`.
+
+    Under `fullgraph=True` the latter says nothing (torch 2.13).
+    """
+    for decorator in decorators:
+        if not isinstance(decorator, ast.Call):
+            continue
+        name = module.qualified(decorator.func)
+        if name == _PATCH:
+            for keyword in decorator.keywords:
+                mode = _with_flag(mode, keyword.arg or "", keyword.value)
+        elif name == _ERROR and mode != FULLGRAPH:
+            mode = mode._replace(raises=_argument(decorator, "error_on_graph_break") is True)
+    return mode
+
+
+def _unconditional(module: ModuleInfo, scope: FunctionInfo | None) -> list[ast.stmt]:
+    """The statements that run whatever the program is given."""
+    assert module.source.tree is not None
+    inner = scope.node.body if scope is not None and not isinstance(scope.node, ast.Lambda) else []
+    return [*module.source.tree.body, *inner]
+
+
+def _said(module: ModuleInfo, scope: FunctionInfo | None) -> Iterator[ast.stmt]:
+    assert module.source.tree is not None
+    yield from statements_of(module.source.tree.body)
+    if scope is not None and not isinstance(scope.node, ast.Lambda):
+        yield from statements_of(scope.node.body)
+
+
+def _with_flag(mode: Mode, flag: str, value: ast.expr) -> Mode:
+    name = _FLAGS.get(flag)
+    if name is None or not isinstance(value, ast.Constant):
+        return mode
+    return mode._replace(**{name: value.value is True})
+
+
+def _argument(call: ast.Call, name: str) -> object:
+    """The constant that a call of one argument is given; None for anything else."""
+    given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == name), None)
+    return given.value if isinstance(given, ast.Constant) else None

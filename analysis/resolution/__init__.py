@@ -1,0 +1,1 @@
+"""What names, annotations, classes, parameters and attributes stand for."""

@@ -1,0 +1,87 @@
+"""What a class is: its bases, in reach and out of it; its methods; whether it is a module, a record, configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.values import Value
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
+from graphmend.analysis.program.entities import Class
+from graphmend.analysis.resolution.names import named
+
+if TYPE_CHECKING:
+    from graphmend.analysis.resolution.interface import ProgramView
+
+#: classes from outside whose subclasses torch.compile traces as modules
+MODULE_ROOTS = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module"})
+
+#: libraries' own base classes, known to derive from torch.nn.Module, for when their source is out of reach
+LIBRARY_MODULES = frozenset({"PreTrainedModel", "LightningModule", "ModelMixin", "MessagePassing", "BaseModule"})
+
+_INFINITE = 30
+
+
+def bases(session: ProgramView, info: ClassInfo) -> list[Value]:
+    return [named(session, info.module, b) for b in info.node.bases]
+
+
+def mro(info: ClassInfo, session: ProgramView | None = None) -> list[ClassInfo]:
+    """The class and its bases in reach, nearest first: depth first, each once, which is C3 but for rare diamonds."""
+    if info.chain is not None:
+        return info.chain
+    if session is None:
+        return [info]
+    found: list[ClassInfo] = []
+    stack = [info]
+    while stack and len(found) < _INFINITE:
+        cls = stack.pop(0)
+        if cls in found:
+            continue
+        found.append(cls)
+        stack = [b.info for b in bases(session, cls) if isinstance(b, Class)] + stack
+    info.chain = found
+    return found
+
+
+def outside_bases(session: ProgramView, info: ClassInfo) -> list[str]:
+    """The qualified names of bases that are out of reach."""
+    known = session.outside.get(info)
+    if known is None:
+        known = [b.name for cls in mro(info, session) for b in bases(session, cls) if isinstance(b, Ref)]
+        session.outside[info] = known
+    return known
+
+
+def is_module_class(session: ProgramView, info: ClassInfo) -> bool:
+    """Whether a class derives from torch.nn.Module, as far as can be seen."""
+    known = session.module_classes.get(info)
+    if known is None:
+        session.module_classes[info] = False
+        known = session.module_classes[info] = any(
+            b in MODULE_ROOTS or b.startswith("torch.nn.") or b.rpartition(".")[2] in LIBRARY_MODULES
+            for b in outside_bases(session, info)
+        )
+    return known
+
+
+def is_config(name: str) -> bool:
+    """Whether a class from outside holds configuration, by its name: nothing else is known about it."""
+    return name.rpartition(".")[2].endswith(("Config", "Configuration", "Args", "Arguments", "Options", "Namespace"))
+
+
+def is_config_class(session: ProgramView, info: ClassInfo) -> bool:
+    return is_config(info.name) and not is_module_class(session, info)
+
+
+def find_method(
+    session: ProgramView, info: ClassInfo, name: str, after: ClassInfo | None = None
+) -> FunctionInfo | None:
+    """A method by name along the class's bases; with `after`, as `super()` of that class finds it."""
+    chain = mro(info, session)
+    if after is not None and after in chain:
+        chain = chain[chain.index(after) + 1 :]
+    for cls in chain:
+        if (method := cls.methods.get(name)) is not None:
+            return method
+    return None

@@ -1,0 +1,139 @@
+"""What an attribute of an instance is, by what its class and the bases of that assign, register and declare."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.values import (
+    FALSE,
+    NONE,
+    UNKNOWN,
+    Choice,
+    Const,
+    Container,
+    Static,
+    Tensor,
+    Value,
+    join_all,
+)
+from graphmend.analysis.program.attribute_flags import switched
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
+from graphmend.analysis.program.entities import Class, Instance
+from graphmend.analysis.resolution.annotations import annotated
+from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.syntax.traversal import walk
+
+if TYPE_CHECKING:
+    from graphmend.analysis.resolution.interface import ProgramView
+
+
+def instance_attribute(session: ProgramView, info: ClassInfo, name: str) -> Value | None:
+    """What `self.name` is, as far as the classes in reach say; None where they do not mention it."""
+    session.asked_for(info, name)
+    if name in info.attribute_cache:
+        return info.attribute_cache[name]
+    info.attribute_cache[name] = UNKNOWN  # a definition in a circle
+    value = None
+    for cls in mro(info, session):
+        value = _own_attribute(session, info, cls, name)
+        if value is not None:
+            break
+    info.attribute_cache[name] = value
+    return value
+
+
+def member_names(session: ProgramView, info: ClassInfo) -> list[str]:
+    """The names of all methods and attributes that the classes in reach mention."""
+    chain = mro(info, session)
+    return list(dict.fromkeys(n for c in chain for n in (*c.methods, *c.registered, *c.assigned, *c.names)))
+
+
+def _own_attribute(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: str) -> Value | None:
+    if name in cls.registered:
+        return _registered(session, cls, name)
+    if name in cls.assigned:
+        values = _values_assigned(session, info, cls, name)
+        if values == [FALSE] and not switched(cls.module, name):
+            return FALSE
+        return _settled(join_all(values), name)
+    if name in cls.annotations:
+        value = annotated(session, cls.module, cls.annotations[name], f"{cls.name}.{name}", cls.qualname)
+        if value is not UNKNOWN:
+            return value
+    if name in cls.names:
+        return _settled(session.reading.evaluate(cls.module, cls.names[name]), name)
+    if name in cls.classes:
+        return Class(cls.classes[name])
+    return None
+
+
+def _values_assigned(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: str) -> list[Value]:
+    """What the class's methods assign to an attribute; last come those that are computed from its old value."""
+    assigned = [(method, expression) for method, _, expression in cls.assigned[name][:4]]
+    anew = [a for a in assigned if not _mentions(a[1], name)]
+    values = [_assigned(session, info, *a) for a in anew]
+    if values and len(anew) < len(assigned):
+        info.attribute_cache[name] = join_all(values)
+        values += [_assigned(session, info, *a) for a in assigned if a not in anew]
+    return values or [UNKNOWN]
+
+
+def _mentions(expression: ast.expr, attr: str) -> bool:
+    if isinstance(expression, (ast.Constant, ast.Name)):
+        return False
+    return any(isinstance(n, ast.Attribute) and n.attr == attr for n in walk(expression))
+
+
+def _settled(value: Value, name: str) -> Value:
+    """What an attribute is worth to a method: anyone may have set a flag since, so constants are not folded."""
+    if isinstance(value, Const):
+        return UNKNOWN if value.value is None else Static(value.type)
+    if isinstance(value, Choice) and NONE in value.options:
+        return join_all(
+            [*(o if not isinstance(o, Const) else Static(o.type) for o in value.options if o is not NONE), NONE]
+        )
+    if isinstance(value, Tensor):
+        origin = Origin("is a Tensor attribute", f"self.{name}", value.origin)
+        shape = value.shape if value.shape is not None else ("shape", name)
+        dtype = value.dtype if value.dtype is not None else ("dtype", name)
+        return Tensor(origin, value.rank, dtype, shape, likely=value.likely, graph_input=True, ndarray=value.ndarray)
+    if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
+        return (
+            Container(value.kind, None, value.element if value.items else value.of, value.fields)
+            if value.items != ()
+            else Container(value.kind)
+        )
+    return value
+
+
+def _registered(session: ProgramView, cls: ClassInfo, name: str) -> Value:
+    how, method, call = cls.registered[name]
+    if how in ("add_module", "register_module"):
+        return _assigned(session, cls, method, call.args[1]) if len(call.args) > 1 else UNKNOWN
+    given = (
+        call.args[1]
+        if len(call.args) > 1
+        else next((k.value for k in call.keywords if k.arg in ("tensor", "param")), None)
+    )
+    value = _assigned(session, cls, method, given) if given is not None else UNKNOWN
+    says = "is a buffer, so a Tensor" if how == "register_buffer" else "is a parameter, so a Tensor"
+    known = value if isinstance(value, Tensor) else None
+    tensor = Tensor(
+        Origin(says, f"self.{name}"),
+        known.rank if known else None,
+        known.dtype if known and known.dtype is not None else ("dtype", name),
+        known.shape if known and known.shape is not None else ("shape", name),
+        graph_input=True,
+    )
+    if value is NONE:
+        return join_all([tensor, NONE]) if name in cls.assigned or switched(cls.module, name) else NONE
+    return tensor
+
+
+def _assigned(session: ProgramView, info: ClassInfo, method: FunctionInfo, expression: ast.expr) -> Value:
+    """The value of an expression in a method, read without walking it: locals are looked up when asked for."""
+    if session.depth > 8:
+        return UNKNOWN
+    return session.reading.evaluate_for(method, Instance(info), expression)

@@ -1,0 +1,127 @@
+"""What a name means at a module's top level: a definition, an import, a global, a builtin; and what a qualified name
+stands for, wherever it is defined."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.values import FALSE, UNKNOWN, Const, Container, Static, Tensor, Value, join_all
+from graphmend.analysis.program.definitions import ModuleInfo
+from graphmend.analysis.program.entities import Class
+from graphmend.analysis.program.project import NEVER_READ
+from graphmend.analysis.syntax.nodes import dotted
+
+if TYPE_CHECKING:
+    from graphmend.analysis.resolution.interface import ProgramView
+
+#: a module that re-exports more modules than this by `*` is a library's front door; looking behind all of them costs
+#: too much
+_MOST_STARS = 12
+
+
+def named(session: ProgramView, module: ModuleInfo, node: ast.expr) -> Value:
+    """The definition that a dotted expression at a module's top level stands for."""
+    text = dotted(node)
+    if text is None:
+        return UNKNOWN
+    first, *rest = text.split(".")
+    value = global_name(session, module, first)
+    for part in rest:
+        if isinstance(value, Ref):
+            value = resolve(session, f"{value.name}.{part}")
+        elif isinstance(value, Class) and part in value.info.classes:
+            value = Class(value.info.classes[part])
+        else:
+            return UNKNOWN
+    return value
+
+
+def global_name(session: ProgramView, module: ModuleInfo, name: str) -> Value:
+    """What a name means at a module's top level; a builtin otherwise."""
+    cache = module.value_cache
+    value = cache.get(name)
+    if value is None:
+        cache[name] = UNKNOWN  # a definition in a circle
+        value = cache[name] = _global(session, module, name)
+    return value
+
+
+def _global(session: ProgramView, module: ModuleInfo, name: str) -> Value:
+    if name in module.functions:
+        return session.decorated(module.functions[name])
+    if name in module.classes:
+        return Class(module.classes[name])
+    if name in module.imports:
+        return resolve(session, module.imports[name])
+    if name in module.globals:
+        return _global_variable(session, module, name)
+    if name in module.annotations:
+        return session.declared(module, module.annotations[name], name, module.name)
+    for star in module.stars if len(module.stars) <= _MOST_STARS else ():
+        other = session.project.module(star)
+        if other is not None and other is not module:
+            value = global_name(session, other, name)
+            if not (isinstance(value, Ref) and value.name.startswith("builtins.")):
+                return value
+        elif star.partition(".")[0] == "torch":
+            return Ref(f"{star}.{name}")
+    if name == "__name__":
+        return Const(module.name)
+    return Ref(f"builtins.{name}")
+
+
+def _global_variable(session: ProgramView, module: ModuleInfo, name: str) -> Value:
+    expressions = module.globals[name]
+    value = join_all(session.reading.evaluate(module, e) for e in expressions[:4])
+    if isinstance(value, Const) and (len(expressions) > 1 or name in module.rebound):
+        return Static(value.type) if value.value is not None else UNKNOWN
+    if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
+        return (
+            Container(value.kind, None, value.element if value.items else value.of, value.fields)
+            if value.items != ()
+            else Container(value.kind)
+        )
+    return _from_outside(value, name)
+
+
+def _from_outside(value: Value, name: str) -> Value:
+    """A global tensor enters the graph as an input."""
+    if isinstance(value, Tensor):
+        origin = Origin("is a Tensor at module level", name, value.origin)
+        return Tensor(
+            origin, value.rank, value.dtype, value.shape, likely=value.likely, graph_input=True, ndarray=value.ndarray
+        )
+    return value
+
+
+def resolve(session: ProgramView, qualified: str) -> Value:
+    """What a qualified name stands for: a definition in reach, else a Ref."""
+    here = session.module
+    if here is not None and here.name and qualified.startswith(here.name + "."):
+        return _resolve(session, qualified)  # the text at hand may differ from the one that others import
+    resolved = session.project.resolved
+    known = resolved.get(qualified)
+    if known is None:
+        if qualified in ("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"):
+            return FALSE
+        resolved[qualified] = Ref(qualified)  # a definition in a circle
+        known = resolved[qualified] = _resolve(session, qualified)
+    return known
+
+
+def _resolve(session: ProgramView, qualified: str) -> Value:
+    owner, _, name = qualified.rpartition(".")
+    package = qualified.partition(".")[0]
+    if not owner or package in NEVER_READ or session.torch.skips(package):
+        return Ref(qualified)
+    if session.module is not None and owner == session.module.name:
+        return global_name(session, session.module, name)
+    module = session.project.module(owner)
+    if module is not None:
+        value = global_name(session, module, name)
+        if not (isinstance(value, Ref) and value.name == f"builtins.{name}"):
+            return value
+    return Ref(qualified)

@@ -1,0 +1,137 @@
+"""What a parameter without annotation must be, from how the function uses it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.evidence import Declared
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.program.definitions import FunctionInfo
+from graphmend.analysis.syntax.traversal import walk
+
+if TYPE_CHECKING:
+    from graphmend.analysis.resolution.interface import ProgramView
+
+#: attributes that tensors share with what else gets passed to a model: modules, configuration,
+#: containers, strings, dates
+_SHARED = frozenset({*dir(list), *dir(dict), *dir(str), *dir(set), *dir(int)}) | frozenset({
+    "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "type", "apply", "share_memory", "requires_grad_",
+    "train", "eval", "name", "data", "grad", "names", "T", "H", "real", "imag", "copy", "device", "dtype", "layout",
+    "is_cuda", "is_leaf", "select", "where", "put", "take",
+    "register_hook", "parameters", "mode", "values", "indices", "size", "map_", "record_stream",
+})  # fmt: skip
+_TELLING = frozenset({"shape", "ndim"})
+
+
+def inferred(session: ProgramView, info: FunctionInfo, name: str) -> Tensor | None:
+    """A Tensor, if the function uses parameter `name` as only a tensor can be used."""
+    if info.uses is None:
+        info.uses = _uses(session, info)
+    how = info.uses.get(name)
+    if how is None:
+        return None
+    says = f"is used as a Tensor in {info.qualname}: {how}"
+    origin = Declared(says, name, (info.module.name, info.qualname))
+    return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
+
+
+def is_flag(session: ProgramView, info: FunctionInfo, name: str) -> bool:
+    """Whether an optional parameter, annotated as a tensor, is a flag in truth: nothing uses it as a tensor, and its
+    bare truth is asked.
+
+    Such annotations are common slips of the pen; believing them would put a finding on fine code.
+    """
+    if not any(p.arg == name for p in (*info.parameters, *info.node.args.kwonlyargs)):
+        return False
+    if info.uses is None:
+        info.uses = _uses(session, info)
+    return name not in info.uses
+
+
+_SAYS_SOMETHING = frozenset({ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Assign})
+
+
+def _uses(session: ProgramView, info: FunctionInfo) -> dict[str, str]:
+    """For each name that is used as only a tensor can be, the first such use."""
+    found: dict[str, str] = {}
+    computed: list[ast.Assign] = []
+    for node in walk(info.node):
+        if node.__class__ not in _SAYS_SOMETHING:
+            continue
+        if isinstance(node, ast.Attribute):
+            name = _operand(node.value)
+            if name is not None and name not in found and is_telling(session, node.attr):
+                found[name] = f"{ast.unparse(node.value)}.{node.attr}"
+        elif isinstance(node, ast.Call):
+            for name in _passed_as_tensor(session, info, node):
+                if name not in found:
+                    found[name] = f"{ast.unparse(node.func)}({name})"
+        elif isinstance(node, ast.Subscript):
+            if isinstance(node.value, ast.Name) and _selects_dimensions(node.slice):
+                found.setdefault(node.value.id, f"{node.value.id}[{ast.unparse(node.slice)}]")
+        elif isinstance(node, ast.BinOp):
+            if isinstance(node.op, ast.MatMult):
+                for side in (node.left, node.right):
+                    if isinstance(side, ast.Name):
+                        found.setdefault(side.id, ast.unparse(node))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+            computed.append(node)
+    for statement in computed:
+        operands = {n.id for n in walk(statement.value) if isinstance(n, ast.Name)}
+        target = statement.targets[0]
+        if len(operands) == 1 and isinstance(target, ast.Name) and target.id in found:
+            found.setdefault(operands.pop(), f"{target.id} = {ast.unparse(statement.value)}, and {found[target.id]}")
+    return found
+
+
+def is_telling(session: ProgramView, attr: str) -> bool:
+    """Whether only tensors, of what a model computes with, have an attribute of that name."""
+    return attr in _TELLING or (attr not in _SHARED and _is_tensor_member(session, attr))
+
+
+def _operand(node: ast.expr) -> str | None:
+    """The one name that `x`, `(x > 0)`, `(2 * x - 1)` compute with: what they give is a tensor only if it is one."""
+    if isinstance(node, ast.Name):
+        return node.id
+    parts: tuple[ast.expr, ...]
+    if isinstance(node, ast.UnaryOp):
+        parts = (node.operand,)
+    elif isinstance(node, ast.BinOp):
+        parts = (node.left, node.right)
+    elif isinstance(node, ast.Compare):
+        parts = (node.left, *node.comparators)
+    else:
+        return None
+    names = [_operand(part) for part in parts if not isinstance(part, ast.Constant)]
+    return names[0] if len(names) == 1 else None
+
+
+def _passed_as_tensor(session: ProgramView, info: FunctionInfo, call: ast.Call) -> Iterator[str]:
+    """The names that a call of torch takes where it takes nothing but tensors."""
+    if not any(isinstance(argument, ast.Name) for argument in call.args):
+        return
+    callee = info.module.qualified(call.func)
+    if callee is None or not callee.startswith("torch."):
+        return
+    overloads = session.torch.overloads(callee)
+    for i, argument in enumerate(call.args):
+        if isinstance(argument, ast.Starred):
+            return
+        takes_tensors = all(len(o.positional) > i and o.positional[i] in o.tensors_only for o in overloads)
+        if isinstance(argument, ast.Name) and overloads and takes_tensors:
+            yield argument.id
+
+
+def _selects_dimensions(index: ast.expr) -> bool:
+    """`[:, 0]`, `[..., None]`: no list and no dict takes such an index."""
+    return isinstance(index, ast.Tuple) and any(
+        isinstance(e, ast.Slice) or (isinstance(e, ast.Constant) and e.value in (..., None)) for e in index.elts
+    )
+
+
+def _is_tensor_member(session: ProgramView, attr: str) -> bool:
+    return session.torch.knows(f"torch.Tensor.{attr}") or (
+        attr.startswith("is_") and session.torch.attribute(attr) is not None
+    )

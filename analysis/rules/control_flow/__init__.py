@@ -1,0 +1,1 @@
+"""GM1: control flow on tensors."""

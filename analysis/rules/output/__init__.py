@@ -1,0 +1,1 @@
+"""GM2: output and other side effects."""

@@ -1,0 +1,1 @@
+"""GM5: Python and its environment."""

@@ -1,0 +1,1 @@
+"""GM3: scalars taken out of tensors."""

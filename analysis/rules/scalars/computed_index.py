@@ -1,0 +1,88 @@
+"""GM303: an element chosen by a computed 0-d tensor, or a Python sequence indexed by a tensor."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from graphmend.analysis.interpreter.events import Event, Subscript
+from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, dtype_kind
+from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
+
+
+class ComputedIndex(Rule):
+    """
+    What it does:
+        Finds `x[i]` where `i` is a 0-d integer tensor that the graph computes, and Python lists, sizes and module lists
+        indexed by a tensor.
+
+    Why it breaks:
+        TorchDynamo reads a 0-d index tensor as a Python number, which does not exist while it traces (torch 2.13). A
+        0-d tensor that comes from outside the graph is fine, and so is an index tensor with dimensions.
+
+    Example:
+        best = x[x.argmax()]
+
+    Use instead:
+        best = x.take(x.argmax())
+
+    Mends:
+        take, gather or index_select
+
+    References:
+        https://docs.pytorch.org/docs/2.13/compile/programming_model.graph_breaks_index.html
+    """
+
+    code = "GM303"
+    name = "computed-index"
+    message = "an index that is a computed Tensor is read as a Python number: the graph breaks here"
+    advice = "Use torch.take, gather or index_select, which take the index as a Tensor."
+    events = (Subscript,)
+    valid: ClassVar = (
+        """
+import torch
+
+@torch.compile
+def f(x, i):
+    return x[i] + x[torch.arange(2)].sum() + x[x.argsort()].max()
+
+def example_inputs():
+    return [(torch.ones(4), torch.tensor(2))]
+""",
+    )
+    invalid: ClassVar = (
+        """
+import torch
+
+@torch.compile
+def f(x):
+    return x[x.argmax()] + 1
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
+    )
+
+    def judge(self, event: Event, context: Context) -> Break | None:
+        assert isinstance(event, Subscript)
+        if isinstance(event.value, Tensor):
+            for part in _parts(event.index):
+                if (
+                    isinstance(part, Tensor)
+                    and part.rank == 0
+                    and not part.graph_input
+                    and dtype_kind(part.dtype) == "int"
+                ):
+                    return Break("GB0033", part.origin, part.likely)
+            return None
+        indexed = isinstance(event.value, Container) and event.value.kind in ("list", "tuple", "modules")
+        sized = isinstance(event.value, Static) and event.value.type == "size"
+        if (indexed or sized) and isinstance(event.index, Tensor) and not context.mode.scalars:
+            why = evidence(event.index)
+            return Break("GB0124", *why) if why is not None else None
+        return None
+
+
+def _parts(index: Value) -> tuple[Value, ...]:
+    if isinstance(index, Container) and index.kind == "tuple" and index.items is not None:
+        return index.items
+    return (index,)

@@ -1,0 +1,1 @@
+"""GM4: data-dependent shapes."""

@@ -1,0 +1,158 @@
+"""GM403: a size, bound or length that is a tensor."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from graphmend.analysis.interpreter.events import Call, Event, Subscript
+from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.values import Container, Value, tensor_in
+from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
+from graphmend.analysis.torch_facts import TorchFacts
+
+#: what hands its numbers to operators without a look, though it is written in Python
+_FUNCTIONAL = frozenset({
+    "torch.nn.functional.pad", "torch.nn.functional.interpolate", "torch.nn.functional.one_hot",
+    "torch.nn.functional.unfold", "torch.nn.functional.fold",
+})  # fmt: skip
+#: their bounds take numbers of any kind, which the signatures of others say of what may be a tensor too
+_RANGES = frozenset({"torch.arange", "torch.range"})
+#: a parameter of that name takes a sequence of tensors
+_SEQUENCES = frozenset({"tensors", "operands", "matrices"})
+
+
+class TensorSize(Rule):
+    """
+    What it does:
+        Finds tensors that stand for a size, or for another number that an operator takes: slice bounds, `arange(n)`,
+        `zeros(n)`, `split(sizes)`, `pad`, `view`, `roll(x, n)`, `topk(n)`.
+
+    Why it breaks:
+        The operator needs a number that does not exist while TorchDynamo traces. One that comes into the graph from
+        outside is read by a guard (torch 2.13).
+
+    Example:
+        y = x[:lengths.max()]
+
+    Use instead:
+        y = x * (torch.arange(x.shape[0]) < lengths.max())
+
+    Mends:
+        none: say the size as a Python int, or compile with capture_scalar_outputs
+
+    References:
+        https://docs.pytorch.org/docs/2.13/compile/programming_model.graph_breaks_index.html
+    """
+
+    code = "GM403"
+    name = "tensor-size"
+    message = "a size that is a Tensor is read as a Python number: the graph breaks here"
+    advice = "Pass the size as a Python int, or keep the full shape and a mask."
+    events = (Call, Subscript)
+    valid: ClassVar = (
+        """
+import torch
+
+@torch.compile
+def f(x, n):
+    k = x.shape[0] // 2
+    return x[:k] + torch.zeros(k) + torch.arange(k)
+
+def example_inputs():
+    return [(torch.ones(4), torch.tensor(3))]
+""",
+        """
+import torch
+
+@torch.compile
+def f(x):
+    top = x.max()
+    y = torch.stack([top, x.min()]) + torch.full((2,), top) + torch.add(top, top) + torch.linspace(0, top, 2)
+    return y.clamp(max=top).masked_fill(y > top, top) + torch.roll(x, x.shape[0] - 1)[:2]
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
+    )
+    invalid: ClassVar = (
+        """
+import torch
+
+@torch.compile
+def f(x, n):
+    return x[:n] + 1
+
+def example_inputs():
+    return [(torch.ones(5), torch.tensor(3))]
+""",
+        """
+import torch
+
+@torch.compile
+def f(x):
+    y = x * 2
+    return torch.arange(y.max()) + 1
+
+def example_inputs():
+    return [(torch.tensor([1, 2]),)]
+""",
+        """
+import torch
+
+@torch.compile
+def f(x):
+    n = x.max()
+    return torch.full((2, n), 0.5), torch.ones(4).roll(n), torch.ones(4).topk(k=n)
+
+def example_inputs():
+    return [(torch.tensor([1, 2]),)]
+""",
+    )
+
+    def concerns(self, callee: str, torch: TorchFacts) -> bool:
+        if callee.startswith("torch.nn."):
+            return callee in _FUNCTIONAL
+        return callee.startswith("torch.") and (callee in _RANGES or any(o.no_tensors for o in torch.overloads(callee)))
+
+    def judge(self, event: Event, context: Context) -> Break | None:
+        if context.mode.scalars:
+            return None
+        if isinstance(event, Subscript):
+            return _bounds(event)
+        assert isinstance(event, Call)
+        given: list[tuple[int | str, Value]] = [*enumerate(event.arguments), *event.keywords.items()]
+        for place, value in given:
+            why = _computed(value)
+            if why is not None and (event.callee in _RANGES or _wants_number(event, place, context.torch)):
+                return Break("GB0033", *why)
+        return None
+
+
+def _wants_number(event: Call, place: int | str, torch: TorchFacts) -> bool:
+    """Whether a call takes no tensor at one place, in any of the ways that it may be meant."""
+    count, names = len(event.arguments), frozenset(event.keywords)
+    ways = [o for o in torch.overloads(event.callee) if o.accepts(count, names, {place: False})]
+    if any(o.parameter(place) in _SEQUENCES for o in ways):
+        return False
+    return bool(ways) and not any(o.accepts(count, names, {place: True}) for o in torch.overloads(event.callee))
+
+
+def _computed(value: Value) -> tuple[Origin | None, bool] | None:
+    """The evidence for a tensor made inside the graph, in a value or a list of sizes."""
+    if isinstance(value, Container):
+        parts = value.items or ((value.of,) if value.of is not None else ())
+        return next((why for why in map(_computed, parts) if why is not None), None)
+    tensor = tensor_in(value)
+    if tensor is None or tensor.graph_input or tensor.constant or tensor.rank not in (0, None):
+        return None
+    return evidence(value)
+
+
+def _bounds(event: Subscript) -> Break | None:
+    parts = event.index.items if isinstance(event.index, Container) and event.index.kind == "tuple" else (event.index,)
+    for part in parts or ():
+        if isinstance(part, Container) and part.kind == "slice":
+            tensor = next((t for t in map(tensor_in, part.items or ()) if t is not None), None)
+            if tensor is not None:
+                return Break("GB0124", tensor.origin, tensor.likely, default_only=True)
+    return None

@@ -1,0 +1,1 @@
+"""GM6: autograd and other calls of torch."""

@@ -1,0 +1,120 @@
+"""GM604: a part of torch that Dynamo does not put into a graph."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from graphmend.analysis.interpreter.events import Call, Event, SetAttribute
+from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.values import Container, Tensor, tensor_in
+from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_refuse, refusal
+from graphmend.analysis.torch_facts import TorchFacts
+
+_DATA_DEPENDENT = {
+    "torch.equal": "GB0033", "torch.allclose": "GB0033", "torch.Tensor.equal": "GB0033",
+    "torch.Tensor.allclose": "GB0033", "torch._check_tensor_all": "GB0124", "torch.is_nonzero": "GB0208",
+    "torch.Tensor.is_nonzero": "GB0208",
+}  # fmt: skip
+#: of any optimizer (torch 2.13)
+_OPTIMIZER = {"zero_grad": "GB0008", "step": "GB0025"}
+#: judged by rules of their own
+_ELSEWHERE = frozenset(
+    {"torch.compiler.disable.<locals>.call", "torch._dynamo.graph_break", "torch._dynamo.skip_frame"}
+)
+
+
+class RefusedTorchCall(Rule):
+    """
+    What it does:
+        Finds calls of torch that TorchDynamo refuses: comparisons that answer with a Python bool (`torch.equal`),
+        random generators and their state, sparse and nested tensors, `.data = ...`, storage access, optimizers, ...
+
+    Why it breaks:
+        They have no operation that could stand in a graph, or change state outside of it (torch 2.13).
+
+    Example:
+        if torch.equal(a, b): ...
+
+    Use instead:
+        (a == b).all()
+
+    Mends:
+        `(a == b).all()` for comparisons; `copy_` for `.data = ...`
+
+    References:
+        https://docs.pytorch.org/docs/2.13/compile/programming_model.graph_breaks_index.html
+    """
+
+    code = "GM604"
+    name = "refused-torch-call"
+    message = "TorchDynamo does not put {call} into a graph: the graph breaks here"
+    advice = "Use an operation on Tensors instead, or call it outside of the compiled function."
+    events = (Call, SetAttribute)
+    valid: ClassVar = (
+        """
+import torch
+
+@torch.compile
+def f(x, y):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        z = x @ y
+    return z.float() + torch.rand(4) + x.is_contiguous()
+
+def example_inputs():
+    return [(torch.ones(4, 4), torch.ones(4, 4))]
+""",
+    )
+    invalid: ClassVar = (
+        """
+import torch
+
+@torch.compile
+def f(x, y):
+    z = x + 1
+    return z * 2, torch.allclose(z, y)
+
+def example_inputs():
+    return [(torch.ones(4), torch.ones(4))]
+""",
+    )
+
+    def concerns(self, callee: str, torch: TorchFacts) -> bool:
+        if callee in _DATA_DEPENDENT or callee in ("torch.as_tensor", "numpy.ndarray.astype"):
+            return True
+        if callee.startswith("torch.optim."):
+            return callee.rpartition(".")[2] in _OPTIMIZER
+        dynamic = any("d" in o.flags for o in torch.overloads(callee))
+        return callee.startswith("torch.") and not dynamic and callee not in _ELSEWHERE and may_refuse(callee, torch)
+
+    def judge(self, event: Event, context: Context) -> Break | None:
+        if isinstance(event, SetAttribute):
+            if event.name != "data" or not isinstance(event.owner, Tensor):
+                return None
+            return Break("GB0056", event.owner.origin, event.owner.likely, fill={"call": ".data = ..."})
+        assert isinstance(event, Call)
+        callee = event.callee
+        call = "." + callee.rpartition(".")[2] + "()" if callee.startswith("torch.Tensor.") else callee + "()"
+        operands = ((event.receiver,) if event.receiver is not None else ()) + event.arguments
+        why = next((e for e in map(evidence, operands) if e is not None), None)
+        if callee in _DATA_DEPENDENT:
+            return Break(_DATA_DEPENDENT[callee], *why, fill={"call": call}) if why is not None else None
+        if callee == "torch.as_tensor":
+            given = event.arguments[0] if event.arguments else None
+            of_tensors = isinstance(given, Container) and tensor_in(given.element) is not None
+            return Break("GB4315", fill={"call": "torch.as_tensor() of Tensors"}) if of_tensors else None
+        if callee == "numpy.ndarray.astype":
+            to_object = any(isinstance(a, Ref) and a.name == "builtins.object" for a in event.arguments)
+            return Break("GB0185", fill={"call": ".astype(object)"}) if to_object else None
+        gb_id = refusal(event, context)
+        if gb_id is None and callee.startswith("torch.optim."):
+            gb_id = _OPTIMIZER.get(callee.rpartition(".")[2])
+        return (
+            Break(
+                gb_id,
+                *(why or (None, False)),
+                fill={"call": call},
+                default_only=context.torch.default_only(event.callee),
+            )
+            if gb_id is not None
+            else None
+        )

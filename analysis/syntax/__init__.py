@@ -1,0 +1,1 @@
+"""Texts and syntax trees, read without giving them a meaning."""

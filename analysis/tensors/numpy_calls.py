@@ -1,0 +1,91 @@
+"""NumPy while Dynamo traces it (torch 2.13): its functions run as those of torch._numpy, so arrays are tensors, and so
+is what `np.random` draws and what a function makes of plain numbers.
+
+Of the latter Dynamo still knows the value where an elementwise function gave it: it is read where a size is wanted, a
+float is also read by int() and float(), though a branch on it breaks. What was reduced from a sequence is opaque to it.
+Measured for each kind of function as a size, an index, a branch, and under int() and float().
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.values import STATIC, Const, Container, Scalar, Static, Tensor, Value
+from graphmend.analysis.tensors import operations
+
+_ARRAYS = frozenset(
+    "zeros ones empty full array asarray arange linspace eye zeros_like ones_like full_like empty_like meshgrid".split()
+)
+_DRAWS = frozenset({"uniform", "randint", "rand", "random", "randn", "normal", "random_sample"})
+#: elementwise, with a floating result whatever they are given
+_FLOATING = frozenset(
+    "sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh arcsin arccos arctan arctan2 hypot cbrt "
+    "deg2rad rad2deg radians degrees true_divide divide".split()
+)
+#: elementwise, with a result of the kind that they are given
+_ELEMENTWISE = frozenset(
+    "abs absolute fabs negative square sign add subtract multiply power floor_divide mod remainder maximum minimum "
+    "fmax fmin clip ceil floor round around rint trunc fix gcd lcm".split()
+)
+_REDUCTIONS = frozenset(
+    "prod sum max min amax amin mean median average std var ptp argmax argmin any all count_nonzero product".split()
+)
+_SCALAR_TYPES = {
+    "int8": "int", "int16": "int", "int32": "int", "int64": "int", "uint8": "int", "float16": "float",
+    "float32": "float", "float64": "float",
+}  # fmt: skip
+
+
+def numpy_call(
+    name: str, receiver: Value | None, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
+) -> Value:
+    """The value of a call of a NumPy function, or of an array's method."""
+    last = name.rpartition(".")[2]
+    first = receiver if isinstance(receiver, Tensor) else operations.any_of((*args, *keywords.values()))
+    if last in _SCALAR_TYPES:
+        return _number(_SCALAR_TYPES[last], node) if first is None else operations.result(first, node)
+    if last[:1].isupper():
+        return STATIC if first is None else operations.result(first, node)
+    if last in ("tolist", "item"):
+        return Scalar(Origin("takes a Python value out of an array", node, first.origin if first else None))
+    sized = "size" in keywords or (last in ("rand", "randn") and bool(args))
+    if name.startswith("numpy.random.") and last in _DRAWS and not sized:
+        origin = Origin("is drawn while the program runs: a 0-d Tensor of the graph", node)
+        return Tensor(origin, 0, "int64" if last == "randint" else "float", (), ndarray=True)
+    if first is None and not (last in _ARRAYS or name.startswith("numpy.random.")):
+        return _of_numbers(last, args, keywords, node)
+    value = operations.operation(last, receiver if isinstance(receiver, Tensor) else None, args, keywords, node)
+    return Tensor(value.origin, value.rank, value.dtype, value.shape, likely=value.likely, ndarray=True)
+
+
+def _of_numbers(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Value:
+    """What a function makes of plain numbers, or of a sequence of them; STATIC where that is not known."""
+    if name in _REDUCTIONS and args and not keywords and len(args) == 1 and _is_sequence(args[0]):
+        return _number("int" if name in ("argmax", "argmin", "count_nonzero") else None, node, reduced=True)
+    if not args or keywords or not all(isinstance(a, Static) and not _is_none(a) for a in args):
+        return STATIC
+    kinds = {a.type for a in args if isinstance(a, Static)}
+    if not kinds <= {"int", "float", None} or not (name in _FLOATING or name in _ELEMENTWISE):
+        return STATIC
+    if name in _FLOATING or "float" in kinds:
+        return _number("float", node)
+    return _number(None if None in kinds else "int", node)  # what a configuration holds is a number all the same
+
+
+def _number(kind: str | None, node: ast.AST, reduced: bool = False) -> Tensor:
+    origin = Origin("is a NumPy number, so a 0-d Tensor of the graph", node)
+    dtype = {"int": "int64", "float": "float"}.get(kind or "")
+    return Tensor(origin, 0, dtype, (), ndarray=True, constant=not reduced)
+
+
+def _is_sequence(value: Value) -> bool:
+    """Whether a value is a shape, or a sequence of plain numbers."""
+    if isinstance(value, Container):
+        return value.kind in ("list", "tuple") and isinstance(value.element, Static)
+    return isinstance(value, Static) and value.type == "size"
+
+
+def _is_none(value: Static) -> bool:
+    return isinstance(value, Const) and value.value is None

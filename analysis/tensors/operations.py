@@ -1,0 +1,397 @@
+"""What an operation on tensors gives: rank, dtype and shape as far as they follow from the operands.
+
+A shape or dtype that does not follow is None: nothing is ever guessed, because rewrites rely on equal tokens. Semantics
+are torch's type promotion and broadcasting rules,
+https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc (torch 2.13).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Mapping
+
+from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.values import (
+    UNKNOWN,
+    Const,
+    Container,
+    Scalar,
+    Static,
+    Tensor,
+    Value,
+    dtype_kind,
+    join_all,
+    options,
+    tensor_in,
+)
+from graphmend.analysis.tensors.factories import factory
+from graphmend.analysis.tensors.promotion import (
+    TORCH_DTYPES,
+    broadcast,
+    dtype_of,
+    promote,
+    promote_scalar,
+    scalar_kind,
+    summed,
+)
+
+
+def result(of: Tensor | None, node: ast.AST, says: str = "is a Tensor", **known: object) -> Tensor:
+    """A tensor that an operation on `of` gives. `known`: rank, dtype, shape."""
+    origin = Origin(says, node, of.origin if of is not None else None)
+    rank, dtype, shape = known.get("rank"), known.get("dtype"), known.get("shape")
+    if of is None:
+        return Tensor(origin, rank, dtype, shape, constant=True)  # type: ignore[arg-type]
+    return Tensor(origin, rank, dtype, shape, likely=of.likely, ndarray=of.ndarray, constant=of.constant)  # type: ignore[arg-type]
+
+
+def unary(value: Tensor, node: ast.UnaryOp) -> Tensor:
+    return result(value, node, rank=value.rank, dtype=value.dtype, shape=value.shape)
+
+
+def binary(node: ast.expr | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
+    """`left op right` where one of them is or may be a tensor."""
+    a, b = tensor_in(left), tensor_in(right)
+    base = a if a is not None and (b is None or not a.likely) else b
+    assert base is not None
+    if a is not None and b is not None:
+        base = a if not a.constant else b  # what comes of it is constant only if both are
+        rank, shape = broadcast(a, b)
+        dtype = promote(a, b)
+        if isinstance(op, ast.MatMult):
+            rank = (
+                max(a.rank, b.rank) if a.rank is not None and b.rank is not None and min(a.rank, b.rank) >= 2 else None
+            )
+            shape = None
+    else:
+        other = right if a is not None else left
+        rank, shape = base.rank, base.shape
+        dtype = promote_scalar(base.dtype, scalar_kind(other))
+        if not isinstance(other, (Static, Scalar)):
+            rank = shape = dtype = None  # an unknown operand may be a tensor of any shape
+    if isinstance(op, ast.Div):
+        kind = dtype_kind(dtype)
+        dtype = (
+            dtype
+            if kind in ("float", "complex")
+            else "float"
+            if kind in ("int", "bool")
+            else promote_scalar(dtype, "float")
+        )
+    if isinstance(node, ast.AugAssign) and a is not None:
+        rank, shape, dtype = a.rank, a.shape, a.dtype  # in place: the target keeps what it is
+    if any(not isinstance(o, (Tensor, Static, Scalar)) for o in (*options(left), *options(right))) and (
+        a is None or b is None
+    ):
+        rank = shape = None
+    return _mixed(result(base, node, "is a Tensor, as an operand is", rank=rank, dtype=dtype, shape=shape), left, right)
+
+
+_COMPARES = "compares a Tensor, which gives a Tensor"
+
+
+def _mixed(value: Tensor, left: Value, right: Value) -> Tensor:
+    """The value of an operation, likely only where no operand is a tensor for certain."""
+    if value.likely or any(isinstance(o, Tensor) and not o.likely for o in (left, right)):
+        return value
+    return Tensor(value.origin, value.rank, value.dtype, value.shape, likely=True, ndarray=value.ndarray)
+
+
+def compare(node: ast.expr, left: Value, right: Value) -> Value:
+    """`left < right`, elementwise."""
+    a, b = tensor_in(left), tensor_in(right)
+    base = a if a is not None else b
+    assert base is not None
+    if a is not None and b is not None:
+        rank, shape = broadcast(a, b)
+    elif isinstance(right if a is not None else left, (Static, Scalar)):
+        rank, shape = base.rank, base.shape
+    else:
+        rank = shape = None
+    return _mixed(result(base, node, _COMPARES, rank=rank, dtype="bool", shape=shape), left, right)
+
+
+def subscript(value: Tensor, index: Value, node: ast.AST) -> Value:
+    """`value[index]`."""
+    parts = (
+        index.items if isinstance(index, Container) and index.kind == "tuple" and index.items is not None else (index,)
+    )
+    rank = value.rank
+    for part in parts:
+        if rank is None:
+            break
+        if isinstance(part, Const) and part.value is None:
+            rank += 1
+        elif isinstance(part, Const) and part.value is Ellipsis:
+            continue
+        elif (isinstance(part, Static) and part.type in ("int",)) or isinstance(part, Scalar):
+            rank -= 1
+        elif isinstance(part, Container) and part.kind == "slice":
+            continue
+        elif isinstance(part, Tensor) and len(parts) == 1 and part.rank is not None and dtype_kind(part.dtype) == "int":
+            rank += part.rank - 1
+        elif (
+            isinstance(part, Tensor) and len(parts) == 1 and part.rank is not None and dtype_kind(part.dtype) == "bool"
+        ):
+            rank += 1 - part.rank
+        else:
+            rank = None
+    if rank is not None and rank < 0:
+        rank = None
+    shape: Hashable = () if rank == 0 else None
+    return result(value, node, "is an element or part of a Tensor", rank=rank, dtype=value.dtype, shape=shape)
+
+
+def unbound(value: Tensor, node: ast.AST) -> Tensor:
+    """One element of the iteration over a tensor's first dimension."""
+    rank = value.rank - 1 if value.rank else None
+    return result(value, node, "yields Tensors", rank=rank, dtype=value.dtype, shape=() if rank == 0 else None)
+
+
+#: elementwise, of one tensor: same shape, same dtype
+_SAME = frozenset(
+    "abs absolute neg negative positive relu relu6 leaky_relu sign sgn ceil floor round trunc fix clone contiguous "
+    "detach detach_ cpu cuda zeros_like ones_like empty_like rand_like randn_like full_like dropout triu tril flip "
+    "roll requires_grad_ hardtanh threshold nan_to_num alpha_dropout feature_dropout fill relu_ clamp_ bitwise_not "
+    "sort_ where_ masked_fill_ fill_ zero_ add_ sub_ mul_ div_ copy_ neg_ abs_ exp_ sqrt_ normal_ uniform_ "
+    "exponential_ bernoulli_ random_ log_ sigmoid_ tanh_ floor_ ceil_ round_ pow_ masked_scatter_ scatter scatter_ "
+    "scatter_add scatter_add_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ glu_ rsqrt_ "
+    "reciprocal_ dropout_ apply_ map_".split()
+)
+#: elementwise, of one tensor: same shape, floating result
+_FLOATING = frozenset(
+    "sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "sigmoid erf erfc erfinv lgamma digamma reciprocal softmax log_softmax gelu silu mish softplus elu selu celu "
+    "logsigmoid hardswish hardsigmoid logit softsign tanhshrink normalize layer_norm rms_norm".split()
+)
+_BOOLEAN = frozenset("isnan isinf isfinite isposinf isneginf logical_not signbit isreal".split())
+_BINARY = frozenset(
+    "add sub subtract mul multiply minimum maximum fmin fmax remainder fmod bitwise_and bitwise_or bitwise_xor "
+    "logaddexp hypot floor_divide pow lerp addcmul addcdiv".split()
+)
+_BINARY_FLOAT = frozenset(["div", "divide", "true_divide", "atan2", "xlogy"])
+_BINARY_BOOL = frozenset(
+    "eq ne lt le gt ge greater greater_equal less less_equal not_equal "
+    "logical_and logical_or logical_xor isclose".split()
+)
+#: over all dimensions without `dim`, else over some: dtype of the result by kind of the operand's
+_REDUCTIONS = {
+    "sum": "sum", "prod": "sum", "mean": "float", "std": "float", "var": "float", "norm": "float",
+    "logsumexp": "float", "amax": "same", "amin": "same", "max": "same", "min": "same", "median": "same",
+    "nansum": "sum", "nanmean": "float", "quantile": "float", "any": "bool", "all": "bool", "argmax": "int64",
+    "argmin": "int64", "count_nonzero": "int64",
+}  # fmt: skip
+_RESHAPES = frozenset(["view", "reshape", "expand", "permute", "repeat"])
+#: as many dimensions, same dtype
+_REARRANGES = frozenset(
+    "transpose cat flip t expand_as view_as chunk swapaxes swapdims movedim moveaxis mT T index_select fliplr flipud "
+    "rot90 adjoint msort narrow_copy slice_scatter select_scatter diagonal_scatter".split()
+)
+#: elements of the operand, or of its dtype, in another shape
+_PICKS = frozenset(
+    "repeat_interleave tile flatten ravel unflatten reshape_as resize_as unfold diag diagonal diag_embed diagflat diff "
+    "take_along_dim unique_consecutive new_zeros new_ones new_empty new_full new_tensor mm mv bmm matmul".split()
+)
+#: places among the operand's elements
+_PLACES = frozenset(["argsort", "argwhere", "multinomial"])
+
+
+def operation(
+    name: str, self_: Tensor | None, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
+) -> Tensor:
+    """The tensor that `torch.name(...)` or `self_.name(...)` gives, for an operation that gives one tensor."""
+    operands = (self_, *args) if self_ is not None else args
+    first = next((t for t in map(tensor_in, operands) if t is not None), None)
+    said = "returns a Tensor"
+    if first is None:
+        return factory(name, args, keywords, node)
+    rest = operands[1:] if operands and tensor_in(operands[0]) is first else operands
+    if name in ("to", "type", "type_as", "astype"):
+        return _converted(name, first, rest, keywords, node)
+    if name in TORCH_DTYPES or name in ("bool", "bfloat16", "byte", "char"):
+        named = {"byte": "uint8", "char": "int8"}.get(name, TORCH_DTYPES.get(name, name))
+        return result(first, node, said, rank=first.rank, dtype=named, shape=first.shape)
+    if name in ("clamp", "clip", "clamp_min", "clamp_max"):
+        return _clamped(first, rest, keywords, node)
+    if name == "square":
+        return result(first, node, said, rank=first.rank, dtype=promote_scalar(first.dtype, "int"), shape=first.shape)
+    if name in ("cumsum", "cumprod"):
+        dtype = dtype_of(keywords["dtype"]) if "dtype" in keywords else summed(first.dtype)
+        return result(first, node, said, rank=first.rank, dtype=dtype, shape=first.shape)
+    if name in ("max", "min") and rest and tensor_in(rest[0]) is not None:
+        return _two("maximum", operands, node)
+    if name in ("masked_fill", "masked_scatter"):
+        rank, shape = _broadcast_with(first, rest[0] if rest else keywords.get("mask", UNKNOWN))
+        return result(first, node, said, rank=rank, dtype=first.dtype, shape=shape)
+    if name in _SAME:
+        dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else first.dtype
+        return result(first, node, said, rank=first.rank, dtype=dtype, shape=first.shape)
+    if name in _FLOATING:
+        kind = dtype_kind(first.dtype)
+        floating = (
+            first.dtype if kind in ("float", "complex") else "float" if kind else promote_scalar(first.dtype, "float")
+        )
+        if "dtype" in keywords:
+            floating = dtype_of(keywords["dtype"])
+        return result(first, node, said, rank=first.rank, dtype=floating, shape=first.shape)
+    if name in _BOOLEAN:
+        return result(first, node, said, rank=first.rank, dtype="bool", shape=first.shape)
+    if name in _BINARY or name in _BINARY_FLOAT or name in _BINARY_BOOL:
+        return _two(name, operands, node)
+    if name in _REDUCTIONS:
+        return _reduced(name, first, rest, keywords, node)
+    if name == "where" and len(operands) == 3:
+        return _where(operands, node)
+    if name in ("unsqueeze", "stack"):
+        rank = first.rank + 1 if first.rank is not None else None
+        return result(first, node, said, rank=rank, dtype=first.dtype)
+    if name == "view" and len(rest) == 1 and isinstance(rest[0], Ref):
+        return result(first, node, said, rank=first.rank, dtype=dtype_of(rest[0]))
+    if name in _RESHAPES:
+        dims = rest[0].items if len(rest) == 1 and isinstance(rest[0], Container) else rest
+        known = dims is not None and all(isinstance(d, Static) and d.type == "int" for d in dims)
+        return result(first, node, said, rank=len(dims) if known and dims is not None else None, dtype=first.dtype)
+    if name in _REARRANGES:
+        return result(first, node, said, rank=first.rank, dtype=first.dtype)
+    if name in ("linear", "conv1d", "conv2d", "conv3d", "bmm", "baddbmm"):
+        return result(first, node, said, rank=first.rank, dtype=first.dtype)
+    if name == "flatten" and not rest and not keywords:
+        return result(first, node, said, rank=1, dtype=first.dtype)
+    if name in ("take", "gather", "squeeze", "select", "narrow", "masked_select", "nonzero"):
+        picked = "int64" if name == "nonzero" else first.dtype
+        return result(first, node, said, rank=1 if name == "masked_select" else None, dtype=picked)
+    if name in _PLACES:
+        return result(first, node, said, dtype="int64")
+    if "dtype" not in keywords and (name in _PICKS or (name.endswith("_") and self_ is not None)):
+        return result(first, node, said, dtype=first.dtype)  # in place, a tensor keeps its dtype
+    return result(first, node, said)
+
+
+def _clamped(first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+    """`clamp` promotes as arithmetic with its bounds does."""
+    dtype, rank, shape = first.dtype, first.rank, first.shape
+    for bound in (*rest, *keywords.values()):
+        if isinstance(bound, Const) and bound.value is None:
+            continue
+        other = tensor_in(bound)
+        if other is not None:
+            dtype = promote(first, other) if dtype == first.dtype else None
+            rank, shape = broadcast(first, other) if shape == first.shape else (None, None)
+        else:
+            dtype = promote_scalar(dtype, scalar_kind(bound))
+    return result(first, node, "returns a Tensor", rank=rank, dtype=dtype, shape=shape)
+
+
+def _broadcast_with(first: Tensor, other: Value) -> tuple[int | None, Hashable]:
+    tensor = tensor_in(other)
+    return broadcast(first, tensor) if tensor is not None else (None, None)
+
+
+def _converted(
+    name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
+) -> Tensor:
+    dtype: Hashable = first.dtype
+    for argument in (*rest, *(v for k, v in keywords.items() if k in ("dtype", "other"))):
+        other = tensor_in(argument)
+        if other is not None:
+            dtype = other.dtype
+        elif (named := dtype_of(argument)) is not None:
+            dtype = named
+        elif (isinstance(argument, Static) and argument.type in ("device", "str", "bool")) or (
+            isinstance(argument, Ref) and argument.name.startswith("torch.device")
+        ):
+            continue
+        else:
+            dtype = None
+    return result(first, node, "returns a Tensor", rank=first.rank, dtype=dtype, shape=first.shape)
+
+
+def _two(name: str, operands: tuple[Value, ...], node: ast.AST) -> Tensor:
+    left = operands[0]
+    right = operands[1] if len(operands) > 1 else UNKNOWN
+    fake = ast.BinOp(ast.Constant(0), ast.Div() if name in _BINARY_FLOAT else ast.Add(), ast.Constant(0))
+    value = binary(fake, fake.op, left, right)
+    assert isinstance(value, Tensor)
+    dtype = "bool" if name in _BINARY_BOOL else value.dtype
+    base = tensor_in(left) or tensor_in(right)
+    return result(base, node, "returns a Tensor", rank=value.rank, dtype=dtype, shape=value.shape)
+
+
+def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+    how = _REDUCTIONS[name]
+    kind = dtype_kind(first.dtype)
+    dtype: Hashable
+    if how in ("bool", "int64"):
+        dtype = how
+    elif "dtype" in keywords:
+        dtype = dtype_of(keywords["dtype"])
+    elif how == "same" or kind in ("float", "complex"):
+        dtype = first.dtype
+    elif how == "sum":
+        dtype = summed(first.dtype)
+    else:
+        dtype = "float" if kind is not None else promote_scalar(first.dtype, "float")
+    over_some = bool(rest) or any(k in keywords for k in ("dim", "axis"))
+    if not over_some:
+        keep = keywords.get("keepdim")
+        return result(
+            first,
+            node,
+            "returns a Tensor",
+            rank=0 if keep is None else first.rank,
+            dtype=dtype,
+            shape=() if keep is None else None,
+        )
+    keep = keywords.get("keepdim") or keywords.get("keepdims") or (rest[1] if len(rest) > 1 else None)
+    axis = keywords.get("dim") or keywords.get("axis") or (rest[0] if rest else None)
+    kept = keep is not None and not (isinstance(keep, Const) and keep.value is False)
+    one_axis = isinstance(axis, Static) and axis.type == "int"
+    rank = None
+    if first.rank is not None and one_axis:
+        rank = first.rank if kept else first.rank - 1
+    return result(first, node, "returns a Tensor", rank=rank, dtype=dtype, shape=() if rank == 0 else None)
+
+
+def _where(operands: tuple[Value, ...], node: ast.AST) -> Tensor:
+    mask = tensor_in(operands[0])
+    sides = [tensor_in(o) for o in operands[1:]]
+    chosen = [t for t in sides if t is not None]
+    if mask is None:
+        return result(chosen[0] if chosen else None, node, "returns a Tensor")
+    kinds = [scalar_kind(o) for o, t in zip(operands[1:], sides, strict=True) if t is None]
+    dtype: Hashable
+    if len(chosen) == 2:
+        (rank, shape), dtype = broadcast(*chosen), promote(*chosen)
+        both = result(chosen[0], node, rank=rank, shape=shape)
+        rank, shape = broadcast(mask, both)
+    elif chosen:
+        (rank, shape), dtype = broadcast(mask, chosen[0]), promote_scalar(chosen[0].dtype, kinds[0])
+    else:
+        rank, shape = mask.rank, mask.shape
+        dtype = {"int": "int64", "bool": "bool"}.get(kinds[0] or "") if kinds[0] == kinds[1] else None
+    return result(chosen[0] if chosen else mask, node, "returns a Tensor", rank=rank, dtype=dtype, shape=shape)
+
+
+def pair(first: Tensor, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Container:
+    """`x.max(dim)` and its like: values and indices."""
+    values = _reduced("amax", first, args, keywords, node)
+    indices = result(first, node, "returns Tensors", rank=values.rank, dtype="int64", shape=values.shape)
+    return Container("tuple", (values, indices), fields={"values": values, "indices": indices})
+
+
+def any_of(values: tuple[Value, ...]) -> Tensor | None:
+    """The first tensor among some values, looking into containers."""
+    for value in values:
+        found = tensor_in(value)
+        if found is None and isinstance(value, Container):
+            found = (
+                tensor_in(join_all(value.items))
+                if value.items
+                else tensor_in(value.of)
+                if value.of is not None
+                else None
+            )
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,35 @@
+"""What a call of torch gives, by the kinds of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+
+from graphmend.analysis.lattice.values import FALSE, NONE, Const, Container, Scalar, Static, Tensor, Value
+from graphmend.analysis.program.entities import Record
+from graphmend.analysis.torch_facts import Returns, TorchFacts
+
+_Signature = tuple[Returns | None, bool]
+_IS_TENSOR: dict[type[Value], bool] = {
+    Tensor: True, Static: False, Const: False, Scalar: False, Container: False, Record: False,
+}  # fmt: skip
+_NONE_GIVEN: frozenset[str] = frozenset()
+
+
+@lru_cache(maxsize=4)
+def _memory(torch: TorchFacts) -> dict[Hashable, _Signature]:
+    """Asked once for each kind of call: the next file calls the same."""
+    return {}
+
+
+def signature(torch: TorchFacts, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value]) -> _Signature:
+    """What a call of torch gives, and whether that is a Python value that depends on data."""
+    given = frozenset(k for k, v in keywords.items() if v is not NONE and v is not FALSE) if keywords else _NONE_GIVEN
+    kinds = tuple(map(_IS_TENSOR.get, map(type, args)))
+    memory, key = _memory(torch), (name, given, kinds)
+    known = memory.get(key)
+    if known is None:
+        tensors: dict[int | str, bool] = {i: kind for i, kind in enumerate(kinds) if kind is not None}
+        returns = torch.returns(name, len(args), given, tensors)
+        known = memory[key] = (returns, torch.is_data_dependent(name, len(args), given, tensors))
+    return known

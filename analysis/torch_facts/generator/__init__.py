@@ -1,0 +1,1 @@
+"""Makes the tables of torch's facts from the files of a wheel; run by maintainers only."""
