@@ -25,11 +25,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.transforms.aliasing import observed
 from graphmend.transforms.code import folded, is_atom
 from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
-from graphmend.transforms.legality import observed
 from graphmend.transforms.names import called
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.positions import is_elif, replaceable

@@ -18,15 +18,9 @@ from graphmend.transforms.bindings import alive, fresh, reads, stored
 from graphmend.transforms.code import is_atom
 from graphmend.transforms.in_place import intact, linear_operator
 from graphmend.transforms.legality import speculate
+from graphmend.transforms.names import number_type
 from graphmend.transforms.predicate import Predicates, depends
-from graphmend.transforms.selection import (
-    RETURN,
-    Choice,
-    NotSelectableError,
-    incoming,
-    number_type,
-    select,
-)
+from graphmend.transforms.selection import RETURN, Choice, NotSelectableError, incoming, select
 from graphmend.transforms.stores import Change, change_of, store_of
 
 if TYPE_CHECKING:

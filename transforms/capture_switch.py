@@ -35,8 +35,8 @@ from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code import Code
 from graphmend.transforms.compile_site import site_of
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.hoist import above
 from graphmend.transforms.imports import Imports
+from graphmend.transforms.module_level import insert_above
 from graphmend.transforms.offer import show
 from graphmend.transforms.positions import begins_line, replaceable
 
@@ -68,7 +68,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         imports = Imports(facts)
         line = f"{imports.name('torch._dynamo.config')}.{switch} = True"
-        edits = [above(facts, site.top, line)]
+        edits = [insert_above(facts, site.top, line)]
         if bounds:
             check = imports.name("torch._check")
             end = facts.source.span(facts.statement)._replace(

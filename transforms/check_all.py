@@ -23,12 +23,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.transforms.aliasing import observed
 from graphmend.transforms.assert_async import message
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
-from graphmend.transforms.legality import observed
 from graphmend.transforms.names import called
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.positions import replaceable

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.bindings import alive, fresh, reads, writes
+from graphmend.transforms.branch_statement import branch
 from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
@@ -42,7 +43,6 @@ from graphmend.transforms.names import qualified
 from graphmend.transforms.offer import show
 from graphmend.transforms.positions import is_elif, replaceable
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
-from graphmend.transforms.where import branch
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

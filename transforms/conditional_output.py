@@ -21,6 +21,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.bindings import fresh
+from graphmend.transforms.branch_statement import branch
 from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.emit import ATTRIBUTED, NotCarriedError, attributed, deferred
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
@@ -30,7 +31,6 @@ from graphmend.transforms.names import qualified
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.positions import replaceable
 from graphmend.transforms.predicate import NotATensorError, Predicates, split
-from graphmend.transforms.where import branch
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

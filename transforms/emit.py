@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.external import Object
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class, Function, Instance
-from graphmend.transforms import hoist
 from graphmend.transforms.bindings import locals_of
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
+from graphmend.transforms.module_level import bound_once, is_made_once
 from graphmend.transforms.names import constant, qualified
 from graphmend.transforms.offer import offer, refuse, show
 from graphmend.transforms.text import quoted, template
@@ -120,7 +120,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     ):
         return refuse(NAME, "the exception that is being handled cannot be handed out of the graph")
     made = next((n for n in ast.walk(call.func) if isinstance(n, ast.Call)), None)
-    if made is not None and not hoist.once(facts, made):
+    if made is not None and not is_made_once(facts, made):
         return refuse(NAME, f"`{ast.unparse(made)}` is made in the graph, and may be another one each time")
     try:
         deferred(call, facts)
@@ -139,7 +139,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         function = code.text(call.func)
         hoisted: list[TextEdit] = []
         if made is not None:
-            name, hoisted = hoist.bound_once(facts, made, "logger")
+            name, hoisted = bound_once(facts, made, "logger")
             function = code.text(call.func, {made: name})
         return [*imports.edits(), *hoisted, swap(facts.source, call, f"{emit}({function}{separator}{rest}")]
 

@@ -28,6 +28,7 @@ from graphmend.transforms.bindings import fresh, locals_of, reads
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.module_level import insert_above, local_name_in, top_statement
 from graphmend.transforms.names import qualified
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.positions import begins_line, first_position, replaceable
@@ -100,9 +101,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     name = qualified(facts, node.func)
     if name is None or not _constant(facts, node):
         return None
-    if free := _local(facts, node):
+    if free := local_name_in(facts, node):
         return refuse(NAME, f"`{ast.unparse(node)}` reads `{free}`, which each call has its own of")
-    top = _top(facts)
+    top = top_statement(facts)
     if top is None or not begins_line(facts.source, top):
         return refuse(NAME, "there is no module-level line to move it to")
     largest = _largest(facts, node)
@@ -111,32 +112,16 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
     def make() -> list[TextEdit]:
         text = Code(facts.source).line(largest)
-        return [above(facts, top, f"{bound} = {text}"), swap(facts.source, largest, bound)]
+        return [insert_above(facts, top, f"{bound} = {text}"), swap(facts.source, largest, bound)]
 
     return offer(NAME, "make the value once, at import", facts, make, [_ONCE])
-
-
-def once(facts: FunctionFacts, node: ast.Call) -> bool:
-    """Is a call one whose result is the same object each time, and can it stand at the top of the module?"""
-    top = _top(facts)
-    if qualified(facts, node.func) != "logging.getLogger" or _local(facts, node) is not None:
-        return False
-    return top is not None and begins_line(facts.source, top)
-
-
-def bound_once(facts: FunctionFacts, node: ast.Call, wanted: str) -> tuple[str, list[TextEdit]]:
-    """A name for such a call, and the edit that binds it above the function."""
-    top = _top(facts)
-    assert top is not None
-    name = fresh(facts, f"_{wanted}")
-    return name, [above(facts, top, f"{name} = {Code(facts.source).line(node)}")]
 
 
 def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
     free = sorted((reads(node) & locals_of(facts.function)) - {node.name})
     if free:
         return refuse(NAME, f"the class reads `{free[0]}`, which each call has its own of")
-    top = _top(facts)
+    top = top_statement(facts)
     tree = facts.source.tree
     assert tree is not None
     if node.name in facts.names or any(
@@ -154,44 +139,32 @@ def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
         text = place.generate(place.parse([node]))
         line = first_position(facts.source, node)[0]
         end = node.end_lineno or node.lineno
-        return [above(facts, top, text), TextEdit(Span(line, 0, end + 1, 0), "")]
+        return [insert_above(facts, top, text), TextEdit(Span(line, 0, end + 1, 0), "")]
 
     return offer(NAME, "make the class once, at import", facts, make, [_ONCE])
-
-
-def _top(facts: FunctionFacts) -> ast.stmt | None:
-    """The module-level statement around the function."""
-    tree = facts.source.tree
-    assert tree is not None
-    return next((s for s in tree.body if any(n is facts.function for n in ast.walk(s))), None)
-
-
-def above(facts: FunctionFacts, top: ast.stmt, text: str) -> TextEdit:
-    """New module-level code above a definition, the two blank lines kept."""
-    newline = "\r\n" if "\r\n" in facts.source.text else "\n"
-    line = first_position(facts.source, top)[0]
-    return TextEdit(Span(line, 0, line, 0), f"{text}{newline}{newline}{newline}")
 
 
 def _largest(facts: FunctionFacts, node: ast.expr) -> ast.expr:
     """The largest expression around `node` that reads no local name either."""
     largest = node
     child: ast.AST = node
-    for above in facts.ancestors(node):
-        if isinstance(above, ast.expr):
+    for around in facts.ancestors(node):
+        if isinstance(around, ast.expr):
             if (
-                _local(facts, above)
-                or not _constant(facts, above)
-                or isinstance(above, (ast.Lambda, ast.GeneratorExp, ast.ListComp))
+                local_name_in(facts, around)
+                or not _constant(facts, around)
+                or isinstance(around, (ast.Lambda, ast.GeneratorExp, ast.ListComp))
             ):
                 break
             if not (
-                isinstance(above, ast.Attribute) and child is above.value and isinstance(facts.parent(above), ast.Call)
+                isinstance(around, ast.Attribute)
+                and child is around.value
+                and isinstance(facts.parent(around), ast.Call)
             ):
-                largest = above
-        elif not isinstance(above, ast.keyword):
+                largest = around
+        elif not isinstance(around, ast.keyword):
             break
-        child = above
+        child = around
     return largest
 
 
@@ -206,9 +179,3 @@ def _constant(facts: FunctionFacts, node: ast.expr) -> bool:
             if root not in _CONSTANT or name in ("inspect.stack", "inspect.currentframe"):
                 return False
     return True
-
-
-def _local(facts: FunctionFacts, node: ast.expr) -> str | None:
-    """A name that an expression reads and that is local to the function."""
-    own = {a.arg for n in ast.walk(node) if isinstance(n, ast.Lambda) for a in n.args.args}
-    return next(iter(sorted((reads(node) & locals_of(facts.function)) - own)), None)

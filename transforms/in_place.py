@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.bindings import parameters
-from graphmend.transforms.names import called, is_tensor, method
-from graphmend.transforms.selection import number_type
+from graphmend.transforms.names import called, is_tensor, method, number_type
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

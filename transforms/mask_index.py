@@ -22,11 +22,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.aliasing import changed_in_place
 from graphmend.transforms.bindings import reads, stored
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import swap
 from graphmend.transforms.fix import Fix, Refusal
-from graphmend.transforms.legality import changed_in_place
 from graphmend.transforms.names import constant, is_tensor
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.picked import Nonzero, is_mask, nonzero_of

@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms import torch_names as known
+from graphmend.transforms.aliasing import changed_in_place
 from graphmend.transforms.bindings import reads, stored
 from graphmend.transforms.code import Code
 from graphmend.transforms.edits import replace, swap
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
-from graphmend.transforms.legality import changed_in_place, leak, repeatable, speculate
-from graphmend.transforms.names import constant, qualified
+from graphmend.transforms.legality import leak, repeatable, speculate
+from graphmend.transforms.names import constant, number_type, qualified
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.picked import Picked, aligned, missing, picked
 from graphmend.transforms.positions import replaceable
-from graphmend.transforms.selection import number_type
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

@@ -27,11 +27,11 @@ from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.in_place import apart, intact, linear, linear_operator
 from graphmend.transforms.legality import repeatable, speculate
-from graphmend.transforms.names import called, constant, is_tensor, method, qualified
+from graphmend.transforms.names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.picked import aligned, picked
 from graphmend.transforms.positions import replaceable
-from graphmend.transforms.selection import gradient_differences, number_type
+from graphmend.transforms.selection import gradient_differences
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

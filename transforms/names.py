@@ -7,7 +7,7 @@ import builtins
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import Object, Ref
-from graphmend.analysis.lattice.values import Tensor, tensor_in
+from graphmend.analysis.lattice.values import Static, Tensor, tensor_in
 from graphmend.transforms.bindings import locals_of
 
 if TYPE_CHECKING:
@@ -62,3 +62,15 @@ def constant(node: ast.expr | None) -> object:
         number = node.operand.value
         return -number if isinstance(number, (int, float)) and not isinstance(number, bool) else None
     return node.value if isinstance(node, ast.Constant) else None
+
+
+def number_type(facts: FunctionFacts, node: ast.expr) -> str | None:
+    """The type of a Python number that is known while tracing."""
+    literal = constant(node)
+    if isinstance(literal, (bool, int, float)):
+        return type(literal).__name__
+    value = facts.value(node)
+    return value.type if isinstance(value, Static) and value.type in NUMBER_TYPES else None
+
+
+NUMBER_TYPES = ("bool", "int", "float")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Const, Static, Tensor
 from graphmend.transforms.alike import Meta, compare
 from graphmend.transforms.legality import leak, roots
-from graphmend.transforms.names import constant
+from graphmend.transforms.names import NUMBER_TYPES, constant
 from graphmend.transforms.tolerant import NotTolerantError, Uses
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 #: the name under which a returned value is kept
 RETURN = "return"
-_NUMBERS = ("bool", "int", "float")
 
 #: asks every use of a selected number whether it takes a 0-d tensor
 Asked = Callable[[Uses], None]
@@ -49,15 +48,6 @@ class Choice:
     """The type of a Python number, also once it was selected and is a 0-d tensor."""
 
 
-def number_type(facts: FunctionFacts, node: ast.expr) -> str | None:
-    """The type of a Python number that is known while tracing."""
-    literal = constant(node)
-    if isinstance(literal, (bool, int, float)):
-        return type(literal).__name__
-    value = facts.value(node)
-    return value.type if isinstance(value, Static) and value.type in _NUMBERS else None
-
-
 def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> Choice:
     """The value that a name has before a statement."""
     value = facts.before(whole).get(name)
@@ -67,7 +57,7 @@ def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> Choice:
     if isinstance(value, Const) and value.value is None:
         raise NothingError(f"`{name}` is None before the branch, which cannot be selected")
     if isinstance(value, Static):
-        if value.type in _NUMBERS:
+        if value.type in NUMBER_TYPES:
             return Choice(name, ast.Constant(value.value) if isinstance(value, Const) else node, None, None, value.type)
         raise NotSelectableError(f"`{name}` is a Python value before the branch, which cannot be selected")
     leaf = ("leaf", name)

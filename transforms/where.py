@@ -27,18 +27,19 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.transforms.aliasing import changed_in_place, escapes
 from graphmend.transforms.bindings import fresh, reads, stored
+from graphmend.transforms.branch_statement import branch
 from graphmend.transforms.branches import Block, may_return, returns
 from graphmend.transforms.code import folded
 from graphmend.transforms.edits import HOLE, replace
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.imports import Imports
 from graphmend.transforms.in_place import writable, written_on_both_sides
-from graphmend.transforms.legality import changed_in_place, escapes
 from graphmend.transforms.names import is_tensor
 from graphmend.transforms.offer import offer, refuse
 from graphmend.transforms.positions import replaceable
-from graphmend.transforms.predicate import NotATensorError, Predicates, depends, split
+from graphmend.transforms.predicate import NotATensorError, Predicates, split
 from graphmend.transforms.selection import (
     RETURN,
     Choice,
@@ -102,23 +103,6 @@ def _rewritten(branch: _Branch) -> Fix | Refusal:
         return [*imports.edits(), replace(facts.source, converted.old, converted.new, *converted.kept)]
 
     return offer(NAME, "compute both sides and select with torch.where", facts, make, differences)
-
-
-def branch(facts: FunctionFacts) -> ast.If | None:
-    """The `if` statement whose test the finding is in; of nested ones on tensors the outermost."""
-    statement: ast.AST | None = facts.statement
-    if not isinstance(statement, ast.If) or not _inside(facts, statement.test):
-        return None
-    if any(isinstance(s, (ast.Break, ast.Continue)) for s in statement.body):
-        return None
-    while isinstance(parent := facts.parent(statement), ast.If) and depends(facts, parent.test):
-        statement = parent
-    assert isinstance(statement, ast.If)
-    return statement
-
-
-def _inside(facts: FunctionFacts, test: ast.expr) -> bool:
-    return facts.node is test or facts.node in (*ast.walk(test),) or isinstance(facts.node, ast.stmt)
 
 
 def _converted(facts: FunctionFacts, statement: ast.If, imports: Imports) -> tuple[Converted, list[str]]:

@@ -196,7 +196,9 @@ def test_no_key_starts_again_from_the_text(name: str, monkeypatch: pytest.Monkey
     typed, behind = TYPED[name]
     document, text = Document("net.py"), MODEL
     document.update(text)
-    monkeypatch.setattr("graphmend.analysis.incremental.document.roots", lambda *_: pytest.fail("everything is walked again"))
+    monkeypatch.setattr(
+        "graphmend.analysis.incremental.document.roots", lambda *_: pytest.fail("everything is walked again")
+    )
     at = text.index(behind) + len(behind)
     for key in typed:
         text = text[:at] + key + text[at:]
