@@ -16,7 +16,7 @@ from graphmend.cli.output.paths import relative
 from graphmend.cli.plan import Plan
 from graphmend.cli.report import FileReport, Item, Offer
 from graphmend.cli.selection import shown
-from graphmend.transforms.edits import apply
+from graphmend.transforms.code.text_edits import apply
 from graphmend.workspace import files
 from graphmend.workspace.config import Configurations
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.check import Result, check
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms.edits import apply
+from graphmend.transforms.code.text_edits import apply
 from graphmend.transforms.fix import Fix, TextEdit, Unmendable
 from graphmend.transforms.mend import Applied, Mended, mend
 

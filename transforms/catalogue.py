@@ -7,43 +7,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphmend.transforms import (
+from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.rewrites.control_flow import (
     assert_async,
-    capture_switch,
     check_all,
-    computed_index,
     cond,
+    match_where,
+    select_buffer,
+    stop_mask,
+    where,
+    where_expression,
+    while_loop,
+)
+from graphmend.transforms.rewrites.output import (
     conditional_output,
-    counter_buffer,
-    device_context,
-    drop_guard,
     emit,
-    empty_guard,
-    every_index,
-    fullgraph,
-    gradient_flags,
     guard,
     hoist,
     hop_print,
-    keep_tensor,
+    skip_value,
+    text_form,
+)
+from graphmend.transforms.rewrites.scalars import computed_index, counter_buffer, keep_tensor, segments
+from graphmend.transforms.rewrites.shapes import (
+    drop_guard,
+    empty_guard,
+    every_index,
     known_size,
     mask_index,
     masked,
     masked_reduce,
     masked_store,
-    match_where,
-    name_argument,
-    segments,
-    select_buffer,
-    skip_value,
-    stop_mask,
-    text_form,
-    torch_form,
-    where,
-    where_expression,
-    while_loop,
 )
-from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.rewrites.torch_api import (
+    capture_switch,
+    device_context,
+    fullgraph,
+    gradient_flags,
+    name_argument,
+    torch_form,
+)
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from graphmend.analysis.check import Result, check
 from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.catalogue import rewrites_for
-from graphmend.transforms.edits import apply
+from graphmend.transforms.code.text_edits import apply
 from graphmend.transforms.fix import Fix, Refusal, TextEdit, Unmendable
 
 if TYPE_CHECKING:

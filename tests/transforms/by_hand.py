@@ -11,7 +11,7 @@ from graphmend.analysis.lattice.values import UNKNOWN, Const, Scalar, Static, Te
 from graphmend.analysis.syntax.source import Source
 from graphmend.transforms import Fix, Refusal
 from graphmend.transforms.catalogue import Rewrite
-from graphmend.transforms.edits import apply
+from graphmend.transforms.code.text_edits import apply
 
 
 def tensor(rank: int | None = None, dtype: object = "float32", shape: object = "s") -> Tensor:

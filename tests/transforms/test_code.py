@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms.code import Code, folded, is_atom
+from graphmend.transforms.code.expression_text import Code, folded, is_atom
 
 
 @pytest.mark.parametrize("text", ["x", "x.y", "f(x)", "x[0]", "(a + b)", "[1, 2]", "'a'", "1.5", "(a, b)"])

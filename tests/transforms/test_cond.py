@@ -10,7 +10,7 @@ from judge import close, mend_text, nested, run  # noqa: E402
 
 from graphmend.analysis.check import check  # noqa: E402
 from graphmend.analysis.syntax.source import Source  # noqa: E402
-from graphmend.transforms.edits import apply  # noqa: E402
+from graphmend.transforms.code.text_edits import apply  # noqa: E402
 from graphmend.transforms.fix import Fix  # noqa: E402
 from graphmend.transforms.mend import mend  # noqa: E402
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms.edits import apply
+from graphmend.transforms.code.text_edits import apply
 from graphmend.transforms.fix import Fix, TextEdit, Unmendable
 from graphmend.transforms.mend import mend, mend_all
 

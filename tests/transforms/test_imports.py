@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from by_hand import facts_at
 
-from graphmend.transforms.edits import apply
-from graphmend.transforms.imports import Imports
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.text_edits import apply
 
 
 def named(

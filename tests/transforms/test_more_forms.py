@@ -14,7 +14,7 @@ from by_hand import facts_at, refused  # noqa: E402
 from judge import judge, mend_text  # noqa: E402
 
 from graphmend.analysis.lattice.values import Tensor  # noqa: E402
-from graphmend.transforms import stop_mask  # noqa: E402
+from graphmend.transforms.rewrites.control_flow import stop_mask  # noqa: E402
 
 _X = "[(torch.ones(4, 4),)]"
 

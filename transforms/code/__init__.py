@@ -1,0 +1,1 @@
+"""Texts of code, and edits of them: what every rewrite writes with."""

@@ -1,0 +1,52 @@
+"""What stands, or can stand, at a module's top level above a definition."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.syntax.span import Span
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.liveness import fresh, locals_of, reads
+from graphmend.transforms.code.positions import begins_line, first_position
+from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.fix import TextEdit
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+def is_made_once(facts: FunctionFacts, node: ast.Call) -> bool:
+    """Is a call one whose result is the same object each time, and can it stand at the top of the module?"""
+    top = top_statement(facts)
+    if qualified(facts, node.func) != "logging.getLogger" or local_name_in(facts, node) is not None:
+        return False
+    return top is not None and begins_line(facts.source, top)
+
+
+def bound_once(facts: FunctionFacts, node: ast.Call, wanted: str) -> tuple[str, list[TextEdit]]:
+    """A name for such a call, and the edit that binds it above the function."""
+    top = top_statement(facts)
+    assert top is not None
+    name = fresh(facts, f"_{wanted}")
+    return name, [insert_above(facts, top, f"{name} = {Code(facts.source).line(node)}")]
+
+
+def top_statement(facts: FunctionFacts) -> ast.stmt | None:
+    """The module-level statement around the function."""
+    tree = facts.source.tree
+    assert tree is not None
+    return next((s for s in tree.body if any(n is facts.function for n in ast.walk(s))), None)
+
+
+def insert_above(facts: FunctionFacts, top: ast.stmt, text: str) -> TextEdit:
+    """New module-level code above a definition, the two blank lines kept."""
+    newline = "\r\n" if "\r\n" in facts.source.text else "\n"
+    line = first_position(facts.source, top)[0]
+    return TextEdit(Span(line, 0, line, 0), f"{text}{newline}{newline}{newline}")
+
+
+def local_name_in(facts: FunctionFacts, node: ast.expr) -> str | None:
+    """A name that an expression reads and that is local to the function."""
+    own = {a.arg for n in ast.walk(node) if isinstance(n, ast.Lambda) for a in n.args.args}
+    return next(iter(sorted((reads(node) & locals_of(facts.function)) - own)), None)

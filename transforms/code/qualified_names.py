@@ -1,0 +1,76 @@
+"""What a callee is, by qualified name: the file's imports and the analysis's values, local names excepted."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.external import Object, Ref
+from graphmend.analysis.lattice.values import Static, Tensor, tensor_in
+from graphmend.transforms.code.liveness import locals_of
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+def qualified(facts: FunctionFacts, node: ast.expr) -> str | None:
+    """The qualified name of an expression: `torch.where`, `builtins.print`, `torch.Tensor.sum`; None where it
+    is not known.
+    """
+    value = facts.value(node)
+    if isinstance(value, Ref):
+        return value.name
+    if isinstance(node, ast.Attribute):
+        base = facts.value(node.value)
+        if isinstance(base, Tensor) and not base.ndarray:
+            return f"torch.Tensor.{node.attr}"
+        if isinstance(base, Object):
+            return f"{base.cls}.{node.attr}"
+        above = qualified(facts, node.value)
+        return f"{above}.{node.attr}" if above else None
+    if isinstance(node, ast.Name):
+        if node.id in locals_of(facts.function):
+            return None
+        if node.id in facts.names:
+            return facts.names[node.id]
+        return f"builtins.{node.id}" if hasattr(builtins, node.id) else None
+    return None
+
+
+def called(facts: FunctionFacts, node: ast.expr, *names: str) -> ast.Call | None:
+    """`node` where it is a call of one of `names`."""
+    return node if isinstance(node, ast.Call) and qualified(facts, node.func) in names else None
+
+
+def method(facts: FunctionFacts, node: ast.expr, *names: str) -> ast.Call | None:
+    """`node` where it is a call of one of the methods `names` of a tensor."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
+        return node if tensor_in(facts.value(node.func.value)) is not None else None
+    return None
+
+
+def is_tensor(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is an expression a torch tensor on every path that the analysis saw?"""
+    value = facts.value(node)
+    return isinstance(value, Tensor) and not value.ndarray
+
+
+def constant(node: ast.expr | None) -> object:
+    """The value of a literal, signs included; None for everything else."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        number = node.operand.value
+        return -number if isinstance(number, (int, float)) and not isinstance(number, bool) else None
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def number_type(facts: FunctionFacts, node: ast.expr) -> str | None:
+    """The type of a Python number that is known while tracing."""
+    literal = constant(node)
+    if isinstance(literal, (bool, int, float)):
+        return type(literal).__name__
+    value = facts.value(node)
+    return value.type if isinstance(value, Static) and value.type in NUMBER_TYPES else None
+
+
+NUMBER_TYPES = ("bool", "int", "float")

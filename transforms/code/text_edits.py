@@ -1,0 +1,91 @@
+"""Changes to the text of a file: replacing statements, applying edits, and the checks around both. Imports
+libcst only when asked for an edit.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.syntax.span import Span
+from graphmend.transforms.code.positions import first_position
+from graphmend.transforms.fix import TextEdit, Unmendable
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.syntax.source import Source
+
+#: stands in new code for a list of statements that already exist
+HOLE = "__statements_{}__"
+
+
+def replace(source: Source, old: Sequence[ast.stmt], new: str, *kept: Sequence[ast.stmt]) -> TextEdit:
+    """Put `new`, written flush left, in the place of consecutive statements; `kept[i]` fills the hole number i."""
+    from graphmend.transforms.code.statement_splice import Place
+
+    return Place(source, old[0], old[-1]).replacement(new, kept)
+
+
+def before(source: Source, statement: ast.stmt, new: str) -> TextEdit:
+    """Put `new`, written flush left, in front of a statement that begins its own line."""
+    from graphmend.transforms.code.statement_splice import Place
+
+    return Place(source, statement, statement).insertion(new)
+
+
+def behind(source: Source, statement: ast.stmt, new: str) -> TextEdit:
+    """Put `new`, written flush left, on the lines behind a statement that begins its own line."""
+    from graphmend.transforms.code.statement_splice import Place
+
+    return Place(source, statement, statement).addition(new)
+
+
+def swap(source: Source, node: ast.expr, text: str) -> TextEdit:
+    """Put `text` in the place of an expression."""
+    return TextEdit(source.span(node), text)
+
+
+def apply(text: str, edits: Iterable[TextEdit], source: Source) -> str:
+    """`text` of `source` after edits that do not overlap."""
+    offset = source.lines.offset
+    for edit in sorted(edits, key=lambda e: e.span, reverse=True):
+        start, end = offset(edit.span.line - 1, edit.span.column), offset(edit.span.end_line - 1, edit.span.end_column)
+        text = text[:start] + edit.text + text[end:]
+    return text
+
+
+def delete(source: Source, statement: ast.stmt) -> TextEdit:
+    """Take out a statement that has its lines to itself and stands beside others."""
+    line, last = first_position(source, statement)[0], statement.end_lineno or statement.lineno
+    return TextEdit(Span(line, 0, last + 1, 0), "")
+
+
+def as_one(source: Source, node: ast.stmt, edits: Iterable[TextEdit]) -> TextEdit:
+    """Edits inside a statement as one of the whole statement, so that no other mend is made there in the same round."""
+    span, lines = source.span(node), source.lines
+    start, end = lines.offset(span.line - 1, span.column), lines.offset(span.end_line - 1, span.end_column)
+    after = apply(source.text, edits, source)
+    return TextEdit(span, after[start : len(after) - (len(source.text) - end)])
+
+
+def checked(facts: FunctionFacts, make: Callable[[], Iterable[TextEdit]]) -> tuple[TextEdit, ...]:
+    """The edits that `make` makes, in order, once the edited definition is known to parse."""
+    source, edits = facts.source, tuple(sorted(set(make())))
+    function = facts.function
+    first, last = first_position(source, function)[0], function.end_lineno or function.lineno
+    inside = [e for e in edits if first <= e.span.line and e.span.end_line <= last]
+    for left, right in itertools.pairwise(edits):
+        if (left.span.end_line, left.span.end_column) > (right.span.line, right.span.column):
+            raise Unmendable("two edits of the mend overlap")
+    lines = source.lines
+    head, tail = lines.offset(first - 1, 0), lines.offset(last - 1, len(lines.line(last - 1)))
+    after = apply(source.text, inside, source)
+    definition = after[head : len(after) - (len(source.text) - tail)]
+    nested = definition[:1] in (" ", "\t")
+    try:
+        ast.parse(f"if 1:\n{definition}\n" if nested else definition.removeprefix("\ufeff"))
+    except SyntaxError as error:
+        raise Unmendable(f"the edited definition would not parse: {error.msg}") from error
+    return edits

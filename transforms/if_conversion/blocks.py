@@ -1,0 +1,358 @@
+"""If-conversion: what a block of statements would bind, change and return, as values that can be selected afterwards.
+
+A block qualifies when it only computes: assignments to names, in-place methods of tensors, stores (see `stores`),
+`pass`, nested `if`s, and `return` at the end of its paths. Whatever else stands in it is a reason to refuse.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Const, Tensor
+from graphmend.transforms.code.expression_text import is_atom
+from graphmend.transforms.code.liveness import alive, fresh, reads, stored
+from graphmend.transforms.code.qualified_names import number_type
+from graphmend.transforms.if_conversion import double_where
+from graphmend.transforms.if_conversion.selection import RETURN, Choice, NotSelectableError, incoming, select
+from graphmend.transforms.if_conversion.stores import Change, change_of, store_of
+from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
+from graphmend.transforms.legality.in_place import intact, linear_operator
+from graphmend.transforms.legality.same_shape import Meta, Metas
+from graphmend.transforms.legality.speculation import speculate
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+#: a selection of more characters gets a name of its own before it becomes a part of another
+_LONG = 60
+
+
+@dataclass
+class Block:
+    """What a block does, seen from its entry."""
+
+    facts: FunctionFacts
+    predicates: Predicates
+    suffix: str
+    """What temporary names of this block end in."""
+    whole: ast.stmt
+    """The statement that is converted."""
+    last: ast.stmt
+    """The last statement that is converted: names that live behind it are outputs."""
+    taken: Callable[[], str] | None = None
+    """The text of a 0-d bool tensor that says whether this block is taken."""
+    others: set[str] = field(default_factory=set)
+    """Names that other paths bind."""
+    wanted: set[str] = field(default_factory=set)
+    """Names that are read behind this block, inside what is converted."""
+    prelude: list[str] = field(default_factory=list)
+    values: dict[str, Choice] = field(default_factory=dict)
+    changes: dict[str, Change] = field(default_factory=dict)
+    evaluated: list[ast.expr] = field(default_factory=list)
+    protected: set[ast.expr] = field(default_factory=set)
+    """Operations that are kept away from singular points while the block is not taken."""
+    replace: dict[ast.expr, str] = field(default_factory=dict)
+    bound: dict[str, Meta] = field(default_factory=dict)
+    numbers: dict[str, Choice] = field(default_factory=dict)
+    """Python numbers that the block has bound so far."""
+    nothing: dict[str, bool] = field(default_factory=dict)
+    """Names that the block has bound so far to None, or to something that is not None for certain."""
+    rebound: set[str] = field(default_factory=set)
+    """Names that the block has bound so far."""
+    inner: list[ast.expr] = field(default_factory=list)
+    """What nested blocks evaluate."""
+
+    def run(self, statements: Sequence[ast.stmt]) -> Block:
+        """Takes in the statements of a block, in order."""
+        self._steps(statements)
+        found = speculate(self.facts, *self.evaluated, protected=self.protected)
+        if found.blockers:
+            raise NotSelectableError(found.blockers[0])
+        self.predicates.differences += found.differences
+        return self
+
+    def _steps(self, statements: Sequence[ast.stmt]) -> None:
+        for i, statement in enumerate(statements):
+            if RETURN in self.values:
+                raise NotSelectableError("code stands behind a `return`")
+            rest = statements[i + 1 :]
+            if not isinstance(statement, ast.If):
+                self._step(statement, rest)
+                continue
+            decided = self._decided(statement.test)
+            if decided is not None:  # what follows belongs to the side that is known
+                return self._steps([*(statement.body if decided else statement.orelse), *rest])
+            if may_return(statement):
+                if not (returns(statement.body) and returns(statement.orelse)):
+                    return self._paths(statement, rest)
+                if rest:
+                    raise NotSelectableError("code stands behind a `return`")
+            self._nested(statement, rest)
+        return None
+
+    def _step(self, statement: ast.stmt, rest: Sequence[ast.stmt]) -> None:
+        match statement:
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                return
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self._bind(name, self.choice(value), rest)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                self._bind(name, self.choice(value), rest)
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(
+                values
+            ):
+                names = [t.id for t in targets if isinstance(t, ast.Name)]
+                if len(names) < len(targets) or any(isinstance(v, ast.Starred) for v in values):
+                    raise NotSelectableError(f"`{short(statement)}` assigns to more than names")
+                choices = [self.choice(v) for v in values]
+                for name, choice in zip(names, choices, strict=True):
+                    self._bind(name, choice, rest)
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                self._augmented(name, value, statement, rest)
+            case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as target], value=value):
+                self._change(store_of(self, target, self.choice(value)), rest)
+            case ast.Expr(value=ast.Call(func=ast.Attribute()) as call):
+                self._change(change_of(self, call), rest)
+            case ast.Return(value=ast.expr() as value):
+                self.values[RETURN] = self.choice(value)
+            case ast.Return():
+                raise NotSelectableError("one side returns None")
+            case _:
+                raise NotSelectableError(f"`{short(statement)}` does more than compute a value")
+
+    def _bind(self, name: str, choice: Choice, rest: Sequence[ast.stmt]) -> None:
+        """Gives a name a value: at once where the code behind needs it, else when both sides are selected from."""
+        self._know(name, choice)
+        before = name in self.facts.before(self.whole)
+        output = alive(self.facts, name, self.last) or name in self.wanted
+        needed = name in reads(*rest) or any(name in stored([s]) for s in rest)
+        if not output and not needed:
+            return
+        if needed and not self.nothing.get(name):
+            local = not before and not output and name not in self.others
+            kept = name if local else fresh(self.facts, f"{name}_{self.suffix}", self.predicates.taken)
+            self.predicates.taken.append(kept)
+            self.prelude.append(f"{kept} = {choice.text}")
+            choice = replace(choice, text=kept, items=None)
+        for later in rest:
+            for node in ast.walk(later):
+                if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+                    self.replace[node] = choice.text
+        self.bound.pop(name, None)
+        self.numbers.pop(name, None)
+        if choice.meta is not None:
+            self.bound[name] = choice.meta
+        elif choice.number:
+            self.numbers[name] = choice
+        if output:
+            self.values[name] = choice
+
+    def _know(self, name: str, choice: Choice) -> None:
+        """Remembers whether a name that is bound here is None now."""
+        self.rebound.add(name)
+        self.nothing.pop(name, None)
+        if isinstance(choice.node, ast.Constant) and choice.node.value is None:
+            self.nothing[name] = True
+        elif choice.meta is not None or choice.number:
+            self.nothing[name] = False
+
+    def choice(self, node: ast.expr) -> Choice:
+        """What an expression gives here."""
+        code = self.predicates.code
+        if isinstance(node, ast.IfExp) and (decided := self._decided(node.test)) is not None:
+            return self.choice(node.body if decided else node.orelse)
+        if isinstance(node, ast.Tuple) and not any(isinstance(e, ast.Starred) for e in node.elts):
+            parts = tuple(self.choice(e) for e in node.elts)
+            return Choice(code.argument(node, self.replace), node, None, parts)
+        self.evaluated.append(node)
+        if isinstance(node, ast.IfExp) and depends(self.facts, node.test):
+            raise NotSelectableError(f"`{short(node)}` branches on a tensor itself")
+        text = self.text(node)
+        if isinstance(node, ast.Name) and node.id in self.numbers:
+            return self.numbers[node.id]
+        meta = Metas(self.facts, self.bound).of(node)
+        return Choice(text, node, meta, None, None if meta else number_type(self.facts, node))
+
+    def text(self, node: ast.expr) -> str:
+        """The text of an expression here, kept away from singular points."""
+        if self.taken is not None and self.facts.gradients(self.whole) != "off":
+            where = self.predicates.imports.name
+            double_where.protect(
+                self.facts, node, self.taken, lambda: where("torch.where"), self.replace, self.protected
+            )
+        return self.predicates.code.argument(node, self.replace)
+
+    def operand(self, node: ast.expr) -> str:
+        """The same for a place next to an operator."""
+        self.text(node)
+        return self.predicates.code.operand(node, self.replace)
+
+    def _augmented(self, name: str, value: ast.expr, statement: ast.AugAssign, rest: Sequence[ast.stmt]) -> None:
+        """`x += v`: of a tensor a change in place, of a number a new one."""
+        code = self.predicates.code
+        sign = code.source.segment(code.source.span(statement))
+        operator = sign[len(name) :].strip().partition("=")[0]
+        node = ast.BinOp(ast.Name(name, ast.Load()), statement.op, value)
+        now = self.numbers.get(name) or (incoming(self.facts, self.whole, name) if name not in self.bound else None)
+        if now is not None and now.number:
+            if number_type(self.facts, value) != now.number or isinstance(statement.op, (ast.Div, ast.Pow)):
+                raise NotSelectableError(f"`{short(statement)}` may change the type of a number")
+            left = now.text if is_atom(now.text) else f"({now.text})"
+            text = f"{left} {operator} {code.operand(value, self.replace)}"
+            return self._bind(name, Choice(text, node, None, None, now.number), rest)
+        if not isinstance(self.facts.before(self.whole).get(name), Tensor) or name in self.bound:
+            raise NotSelectableError(f"`{name}` is not known to be a tensor that `{short(statement)}` changes in place")
+        self.evaluated.append(value)
+        read = intact(self.facts, self.whole, name, linear=linear_operator(self.facts, statement.op, value))
+        text = f"{read} {operator} {self.operand(value)}"
+        return self._change(Change(name, name, Choice(text, node, None), "copy"), rest)
+
+    def _change(self, change: Change, rest: Sequence[ast.stmt]) -> None:
+        target, root = change.target, change.root
+        apart = change.apart  # other attributes and keys are not concerned
+        for other in self.changes.values():
+            if target == other.target or (root == other.root and not (apart and other.apart)):
+                raise NotSelectableError(f"`{root}` is changed twice")
+        if root in self.rebound:
+            raise NotSelectableError(f"`{root}` is bound and changed")
+        if any(root in reads(s) and (not apart or target in ast.unparse(s)) for s in rest):
+            raise NotSelectableError(f"`{target}` is used again after it is changed")
+        if any(root in reads(c.node) for c in self.values.values()):
+            raise NotSelectableError(f"`{target}` is used before it is changed")
+        self.changes[target] = change
+
+    def _decided(self, test: ast.expr) -> bool | None:
+        """The answer to `name is None`, where this block knows it."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                inner = self._decided(operand)
+                return None if inner is None else not inner
+            case ast.Compare(
+                left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]
+            ):
+                nothing = self.nothing.get(name)
+                if nothing is None:
+                    value = self.facts.before(self.whole).get(name)
+                    if isinstance(value, Const) and value.value is None:
+                        nothing = True
+                    elif isinstance(value, Tensor):
+                        nothing = False
+                return None if nothing is None else nothing == isinstance(op, ast.Is)
+        return None
+
+    # Nested branches
+
+    def _sides(self, statement: ast.If, rest: Sequence[ast.stmt], test: str | None) -> tuple[Block, Block]:
+        """Both sides of an `if` inside the block; `test` is its test where that is a tensor."""
+        sides = []
+        others = stored(rest) | self.others
+        for number, (body, other) in enumerate(
+            ((statement.body, statement.orelse), (statement.orelse, statement.body))
+        ):
+            side = replace(
+                self,
+                others=others | stored(other),
+                wanted=self.wanted | reads(*rest),
+                taken=self._both_taken(test, negated=bool(number)),
+                values={},
+                changes={},
+                evaluated=[],
+                inner=[],
+                protected=set(self.protected),
+                rebound=set(self.rebound),
+                replace=dict(self.replace),
+                bound=dict(self.bound),
+                numbers=dict(self.numbers),
+                nothing=dict(self.nothing),
+            )
+            sides.append(side.run([*body, *([] if returns(body) else rest)]))
+        one, two = sides
+        for side in sides:
+            self.inner += [*side.evaluated, *side.inner]
+            self.protected |= side.protected
+        if one.changes or two.changes or (RETURN in one.values) != (RETURN in two.values):
+            raise NotSelectableError(f"`if {short(statement.test)}` inside the branch does more than bind names")
+        return one, two
+
+    def _both_taken(self, test: str | None, *, negated: bool) -> Callable[[], str] | None:
+        outer = self.taken
+        if test is None or outer is None:
+            return outer
+        inner = f"~({test})" if negated else f"({test})"
+        return lambda: f"{outer()} & {inner}"
+
+    def _tested(self, statement: ast.If) -> tuple[str, bool]:
+        """The text of a nested test, and whether it is a tensor."""
+        tensor = depends(self.facts, statement.test)
+        self.evaluated += [] if tensor else [statement.test]
+        if tensor:
+            return self.predicates.of(statement.test, self.replace), True
+        return self.predicates.code.operand(statement.test, self.replace), False
+
+    def _paths(self, statement: ast.If, rest: Sequence[ast.stmt]) -> None:
+        """An `if` of which one path returns: what follows belongs to the other."""
+        if not returns(rest):
+            raise NotSelectableError(f"`if {short(statement.test)}` inside the branch returns on some paths only")
+        test, tensor = self._tested(statement)
+        one, two = self._sides(statement, rest, test if tensor else None)
+        self._merge(RETURN, test, one.values[RETURN], two.values[RETURN], [], tensor=tensor)
+
+    def _nested(self, statement: ast.If, rest: Sequence[ast.stmt]) -> None:
+        """An `if` inside the block: of its two sides one value each."""
+        test, tensor = self._tested(statement)
+        one, two = self._sides_alone(statement, rest, test if tensor else None)
+        for name in dict.fromkeys([*one.values, *two.values]):
+            a, b = one.values.get(name) or self._now(name), two.values.get(name) or self._now(name)
+            self._merge(name, test, a, b, rest, tensor=tensor)
+
+    def _sides_alone(self, statement: ast.If, rest: Sequence[ast.stmt], test: str | None) -> tuple[Block, Block]:
+        outer = replace(self, wanted=self.wanted | reads(*rest), others=self.others | stored(rest))
+        return outer._sides(statement, [], test)
+
+    def _merge(self, name: str, test: str, a: Choice, b: Choice, rest: Sequence[ast.stmt], *, tensor: bool) -> None:
+        asked = None if name == RETURN else lambda uses: uses.name(name)
+        text = select(self.predicates, test, a, b, asked) if tensor else f"({a.text} if {test} else {b.text})"
+        meta = a.meta if a.meta == b.meta else None
+        if name != RETURN:
+            meta = meta or a.meta
+        items = None if tensor else a.items
+        chosen = Choice(text, a.node, meta, items, a.number if a.number == b.number else None)
+        if name == RETURN:
+            if len(text) > _LONG and "torch" in text and a.items is None:
+                chosen = self._named("result", chosen)
+            self.values[RETURN] = chosen
+        else:
+            if len(text) > _LONG:
+                chosen = self._named(name, chosen)
+            self._bind(name, chosen, rest)
+
+    def _named(self, name: str, choice: Choice) -> Choice:
+        kept = fresh(self.facts, f"{name}_{self.suffix}", self.predicates.taken)
+        self.predicates.taken.append(kept)
+        self.prelude.append(f"{kept} = {choice.text}")
+        return replace(choice, text=kept)
+
+    def _now(self, name: str) -> Choice:
+        """The value that a name has at this place of the block."""
+        return self.values.get(name) or self.numbers.get(name) or incoming(self.facts, self.whole, name)
+
+
+def returns(statements: Sequence[ast.stmt]) -> bool:
+    """Does a block return on every path?"""
+    last = statements[-1] if statements else None
+    if isinstance(last, ast.If):
+        return returns(last.body) and returns(last.orelse)
+    return isinstance(last, ast.Return)
+
+
+def may_return(statement: ast.stmt) -> bool:
+    """Does a statement return on some path?"""
+    return any(isinstance(n, ast.Return) for n in ast.walk(statement))
+
+
+def short(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 50 else f"{text[:47]}..."

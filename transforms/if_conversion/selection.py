@@ -1,0 +1,146 @@
+"""Two values of one name, and the selection between them: when `torch.where` gives what the branch would have bound,
+and what it does to gradients.
+"""
+
+from __future__ import annotations
+
+import ast
+import struct
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Const, Static, Tensor
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
+from graphmend.transforms.legality.same_shape import Meta, compare
+from graphmend.transforms.legality.scalar_uses import NotTolerantError, Uses
+from graphmend.transforms.legality.speculation import leak, roots
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.transforms.if_conversion.tensor_predicates import Predicates
+
+#: the name under which a returned value is kept
+RETURN = "return"
+
+#: asks every use of a selected number whether it takes a 0-d tensor
+Asked = Callable[[Uses], None]
+
+
+class NotSelectableError(Exception):
+    """A block that does more than compute, or values that cannot be selected; the message says why."""
+
+
+class NothingError(NotSelectableError):
+    """One of two values is None: only what follows can be selected, not the name itself."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value that one side gives a name: its text there, and what it is."""
+
+    text: str
+    node: ast.expr
+    meta: Meta | None
+    items: tuple[Choice, ...] | None = None
+    """The parts of a tuple display."""
+    number: str | None = None
+    """The type of a Python number, also once it was selected and is a 0-d tensor."""
+
+
+def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> Choice:
+    """The value that a name has before a statement."""
+    value = facts.before(whole).get(name)
+    node = ast.Name(name, ast.Load())
+    if value is None:
+        raise NotSelectableError(f"`{name}` may not be bound before the branch")
+    if isinstance(value, Const) and value.value is None:
+        raise NothingError(f"`{name}` is None before the branch, which cannot be selected")
+    if isinstance(value, Static):
+        if value.type in NUMBER_TYPES:
+            return Choice(name, ast.Constant(value.value) if isinstance(value, Const) else node, None, None, value.type)
+        raise NotSelectableError(f"`{name}` is a Python value before the branch, which cannot be selected")
+    leaf = ("leaf", name)
+    if not isinstance(value, Tensor):
+        return Choice(name, node, Meta(leaf, leaf, proven=False))
+    exact = value.dtype not in ("int", "float", "complex", None)
+    dtype = value.dtype if exact else (value.dtype, leaf) if value.dtype else leaf
+    shape = () if value.rank == 0 else value.shape if value.shape is not None else leaf
+    return Choice(name, node, Meta(shape, dtype))
+
+
+def select(predicates: Predicates, test: str, a: Choice, b: Choice, asked: Asked | None = None) -> str:
+    """`torch.where(test, a, b)`, once both are known to be alike; tuples are selected from part by part.
+
+    Numbers become a 0-d tensor, if `asked` finds that every use of it takes one.
+    """
+    if a.text == b.text:
+        return a.text
+    if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+        parts = [select(predicates, test, x, y) for x, y in zip(a.items, b.items, strict=True)]
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+    if any(isinstance(c.node, ast.Constant) and c.node.value is None for c in (a, b)):
+        raise NothingError("one side is None, which cannot be selected")
+    if a.number and b.number:
+        return _select_numbers(predicates, test, a, b, asked)
+    likeness = compare(a.text, a.meta, b.text, b.meta)
+    if likeness.blocker:
+        raise NotSelectableError(likeness.blocker)
+    predicates.differences += likeness.differences
+    return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
+
+
+def _select_numbers(predicates: Predicates, test: str, a: Choice, b: Choice, asked: Asked | None) -> str:
+    if a.number != b.number:
+        raise NotSelectableError(f"`{a.text}` and `{b.text}` are numbers of different types")
+    if asked is None:
+        raise NotSelectableError(f"`{a.text}` is a Python number, and would be returned as a tensor")
+    exact = all(_in_float32(c) for c in (a, b))
+    dtype = {"int": "int64", "bool": "bool"}.get(a.number or "", "float32" if exact else "float64")
+    uses = Uses(predicates.facts, dtype)
+    try:
+        asked(uses)
+    except NotTolerantError as error:
+        raise NotSelectableError(str(error)) from error
+    predicates.differences += uses.differences
+    if (constant(a.node), constant(b.node)) == (True, False) and a.number == "bool":
+        return test
+    first = a.text
+    if not exact:  # `where` would make a float32 of two floats
+        imports = predicates.imports
+        first = f"{imports.name('torch.tensor')}({a.text}, dtype={imports.name('torch.float64')})"
+    return f"{predicates.imports.name('torch.where')}({test}, {first}, {b.text})"
+
+
+def _in_float32(choice: Choice) -> bool:
+    """Is a number the same in float32, so that its first `where` may make one of it?"""
+    if choice.number != "float":
+        return True
+    value = constant(choice.node)
+    if not isinstance(value, float):
+        return False
+    try:
+        return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
+    except OverflowError:
+        return False
+
+
+def gradient_differences(
+    facts: FunctionFacts,
+    statement: ast.stmt,
+    sides: Sequence[Sequence[ast.expr]],
+    protected: Collection[ast.expr] = frozenset(),
+) -> list[str]:
+    """What gradients see of a selection, for the expressions that each side evaluates."""
+    if facts.gradients(statement) == "off":
+        return []
+    found: list[str] = []
+    levels = {leak(facts, e, protected) for side in sides for e in side}
+    if "anywhere" in levels:
+        found.append("gradients may become NaN where the derivative of the side not taken is not finite")
+    elif "at infinity" in levels:
+        found.append("gradients may become NaN where the side not taken holds infinite or NaN values")
+    flows = [set().union(*(roots(facts, e) for e in side)) if side else set() for side in sides]
+    if len(flows) == 2 and flows[0] != flows[1] and all(flows):
+        found.append("inputs that only the side not taken uses get zeros for gradients instead of None")
+    return found

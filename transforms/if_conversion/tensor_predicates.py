@@ -1,0 +1,310 @@
+"""A Python test as a 0-d bool tensor: what `if`, `while`, `and`, `or`, `not` and comparisons ask, asked of tensors.
+
+A test that has more than one element raises as a Python test (RuntimeError), and so does the tensor made here:
+an unknown shape is reshaped to 0-d, which takes exactly one element.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
+from graphmend.transforms.code.expression_text import Code, is_atom
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import fresh
+from graphmend.transforms.code.qualified_names import called, is_tensor, method, qualified
+from graphmend.transforms.if_conversion.kept_scalars import kept
+from graphmend.transforms.legality.speculation import speculate
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+Replace = dict[ast.expr, str]
+
+
+class NotATensorError(Exception):
+    """A test that cannot be asked of a tensor; the message says why."""
+
+
+@dataclass
+class Predicates:
+    """Makes predicates, and collects what they need and how they differ from the Python test."""
+
+    facts: FunctionFacts
+    imports: Imports
+    differences: list[str] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.code = Code(self.facts.source)
+
+    def of(self, node: ast.expr, replace: Replace | None = None) -> str:
+        """The text of a test as a 0-d bool tensor, for a place between commas."""
+        if self._known(node):
+            return f"({self.code.line(node, replace)})"
+        match node:
+            case ast.BoolOp(values=values):
+                sign = " & " if isinstance(node.op, ast.And) else " | "
+                self._both(values[1:])
+                return sign.join(_operand(self.of(v, replace)) for v in values)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return f"~{_operand(self.of(operand, replace))}"
+            case ast.Compare():
+                return self._compare(node, replace or {})
+            case ast.Call():
+                if (text := self._call(node, replace or {})) is not None:
+                    return text
+        return self._truth(node, replace or {})
+
+    def _known(self, node: ast.expr) -> bool:
+        """Is a part of a test a Python bool that is known while tracing? It goes well with `&` and `|`."""
+        value = self.facts.value(node)
+        return isinstance(value, Static) and value.type == "bool" and not depends(self.facts, node)
+
+    def operand(self, node: ast.expr, replace: Replace | None = None) -> str:
+        """The same, for a place next to an operator."""
+        return _operand(self.of(node, replace))
+
+    def negated(self, node: ast.expr) -> str:
+        """The opposite of a test; never by turning a comparison around, which differs for NaN."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self.of(node.operand)
+        return f"~{self.operand(node)}"
+
+    def _both(self, later: list[ast.expr]) -> None:
+        """Short-circuit evaluation is lost: `later` operands are always evaluated."""
+        found = speculate(self.facts, *(v for v in later if not isinstance(self.facts.value(v), Scalar)))
+        blockers = [b for b in found.blockers if "takes a Python value" not in b]
+        if blockers:
+            raise NotATensorError(blockers[0])
+        self.differences += found.differences
+
+    def _truth(self, node: ast.expr, replace: Replace) -> str:
+        """`bool(node)` of a tensor or of a Python value taken out of one."""
+        value = self.facts.value(node)
+        if isinstance(value, Tensor) and value.ndarray:
+            raise NotATensorError(f"`{ast.unparse(node)}` is a NumPy value")
+        if isinstance(value, Scalar) or not isinstance(value, Tensor):
+            kept_ = kept(self.facts, node)
+            if kept_ is None:
+                if (tensor := tensor_in(value)) is not None and _on_some_paths(value):
+                    self.differences.append("where the test is a Python value it becomes a tensor")
+                    text = f"{self.imports.name('torch.as_tensor')}({self.code.argument(node, replace)})"
+                    return text if tensor.dtype == "bool" and tensor.rank == 0 else f"({text} != 0).reshape(())"
+                if tensor is not None:
+                    raise NotATensorError(f"`{ast.unparse(node)}` is a tensor on some paths only")
+                raise NotATensorError(f"`{ast.unparse(node)}` is not known to be a tensor")
+            self.differences += kept_.differences
+            text = self.code.argument(node, {**replace, **kept_.replace})
+            return text if kept_.boolean else f"{_operand(text)} != 0"
+        text = self.code.argument(node, replace)
+        if value.dtype != "bool":
+            text = f"{_operand(text)} != 0"
+        if value.rank != 0:
+            text = f"{_operand(text)}.reshape(())"
+        return text
+
+    def _compare(self, node: ast.Compare, replace: Replace) -> str:
+        left, operators, rights = node.left, node.ops, node.comparators
+        if any(isinstance(o, (ast.In, ast.NotIn)) for o in operators):
+            if len(operators) > 1:
+                raise NotATensorError("a chain with `in` has no tensor form")
+            text = self._member(left, rights[0], replace)
+            return f"~{_operand(text)}" if isinstance(operators[0], ast.NotIn) else text
+        if any(isinstance(o, (ast.Is, ast.IsNot)) for o in operators):
+            raise NotATensorError(f"`{ast.unparse(node)}` is a Python bool")
+        if len(operators) == 1:
+            return self._truth(node, replace)
+        pieces: list[str] = []
+        for i, (operator, right) in enumerate(zip(operators, rights, strict=True)):
+            link = ast.Compare(left, [operator], [right])
+            pieces.append(f"({self._link(link, replace, bind=i < len(operators) - 1)})")
+            left = right
+        return " & ".join(pieces)
+
+    def _link(self, link: ast.Compare, replace: Replace, *, bind: bool) -> str:
+        """One comparison of a chain; `bind` names its right side, which the next comparison uses again."""
+        left, right = link.left, link.comparators[0]
+        texts = []
+        for side in (left, right):
+            kept_ = kept(self.facts, side)
+            changes = {**replace, **(kept_.replace if kept_ else {})}
+            if kept_:
+                self.differences += kept_.differences
+            value = self.facts.value(side)
+            if isinstance(value, Tensor) and value.rank != 0:
+                changes[side] = f"{self.code.operand(side, changes)}.reshape(())"
+            texts.append(changes.get(side) or self.code.operand(side, changes))
+        if bind and not isinstance(right, (ast.Name, ast.Constant, ast.Attribute)):
+            name = fresh(self.facts, "middle", self.taken)
+            self.taken.append(name)
+            texts[1] = f"({name} := {texts[1]})"
+            replace[right] = name
+        return f"{texts[0]} {_SIGNS[type(link.ops[0])]} {texts[1]}"
+
+    def _member(self, item: ast.expr, container: ast.expr, replace: Replace) -> str:
+        """`item in container`."""
+        if is_tensor(self.facts, container):
+            return f"({self.code.operand(container, replace)} == {self.code.operand(item, replace)}).any()"
+        elements = container.elts if isinstance(container, (ast.Tuple, ast.List, ast.Set)) else None
+        if not elements or not is_tensor(self.facts, item):
+            raise NotATensorError("membership in this container has no tensor form")
+        pieces: list[str] = []
+        value = self.facts.value(item)
+        for element in elements:
+            same = ast.unparse(element) == ast.unparse(item)
+            test = f"({self.code.operand(item, replace)} == {self.code.operand(element, replace)})"
+            if isinstance(value, Tensor) and value.rank != 0:
+                test += ".reshape(())"
+            pieces.append("True" if same and pieces else test)
+        return " | ".join(pieces)
+
+    def _call(self, node: ast.Call, replace: Replace) -> str | None:
+        facts, code = self.facts, self.code
+        name = qualified(facts, node.func)
+        if name in ("torch.allclose", "torch.Tensor.allclose"):
+            arguments = ", ".join(code.argument(a, replace) for a in [*node.args]) + "".join(
+                f", {k.arg}={code.argument(k.value, replace)}" for k in node.keywords
+            )
+            first = "" if name == "torch.allclose" else f"{code.text(node.func.value)}, "  # type: ignore[attr-defined]
+            return f"{self.imports.name('torch.isclose')}({first}{arguments}).all()"
+        if name in ("torch.equal", "torch.Tensor.equal"):
+            sides = node.args if name == "torch.equal" else [node.func.value, *node.args]  # type: ignore[attr-defined]
+            if len(sides) != 2:
+                return None
+            left, right = (facts.value(s) for s in sides)
+            if not (isinstance(left, Tensor) and isinstance(right, Tensor) and left.shape == right.shape is not None):
+                self.differences.append(
+                    "`torch.equal` is False for tensors of different shapes; the comparison may raise for them"
+                )
+            return f"({code.operand(sides[0], replace)} == {code.operand(sides[1], replace)}).all()"
+        if name == "torch.is_nonzero" and len(node.args) == 1 and is_tensor(facts, node.args[0]):
+            return self._truth(node.args[0], replace)
+        if called(facts, node, "builtins.bool") and len(node.args) == 1 and is_tensor(facts, node.args[0]):
+            return self._truth(node.args[0], replace)
+        if method(facts, node, "item") and not node.args and not node.keywords:
+            assert isinstance(node.func, ast.Attribute)
+            return self._truth(node.func.value, replace)
+        if called(facts, node, "builtins.any", "builtins.all") and len(node.args) == 1:
+            return self._quantified(node, replace)
+        return None
+
+    def _quantified(self, node: ast.Call, replace: Replace) -> str:
+        """`any(...)` or `all(...)` over tests of tensors."""
+        which = "any" if called(self.facts, node, "builtins.any") else "all"
+        items = node.args[0]
+        stack = self.imports.name("torch.stack")
+        if isinstance(items, (ast.List, ast.Tuple)) and items.elts:
+            self._both(items.elts[1:])
+            sign = " | " if which == "any" else " & "
+            return sign.join(self.operand(e, replace) for e in items.elts)
+        if not isinstance(items, (ast.GeneratorExp, ast.ListComp)) or any(
+            g.is_async or g.ifs for g in items.generators
+        ):
+            raise NotATensorError(f"what `{which}` runs over has no tensor form")
+        self._both([items.elt])
+        self.differences.append(f"`{which}` of nothing raises, and every element is evaluated")
+        clauses = " ".join(
+            f"for {self.code.text(g.target)} in {self.code.text(g.iter, replace)}" for g in items.generators
+        )
+        return f"{stack}([{self.of(items.elt, replace)} {clauses}]).{which}()"
+
+
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+
+
+def _operand(text: str) -> str:
+    return text if is_atom(text) or (text.startswith("~") and is_atom(text[1:])) else f"({text})"
+
+
+def depends(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does a test look at the elements of a tensor?"""
+    inner = (n for n in ast.walk(node) if isinstance(n, ast.expr) and _may_be_of_tensor(facts.value(n)))
+    return any(not _only_metadata(facts, n, node) for n in inner)
+
+
+def _may_be_of_tensor(value: Value) -> bool:
+    return isinstance(value, Scalar) or tensor_in(value) is not None
+
+
+def _on_some_paths(value: Value) -> bool:
+    """Is a value a tensor or a Python bool or number, by the path?"""
+    numbers = ("bool", "int", "float")
+    return isinstance(value, Choice) and all(
+        (isinstance(o, Tensor) and not o.ndarray)
+        or (isinstance(o, Static) and o.type in (*numbers, None))
+        or (isinstance(o, Const) and type(o.value).__name__ in numbers)
+        for o in value.options
+    )
+
+
+def _only_metadata(facts: FunctionFacts, inner: ast.expr, top: ast.expr) -> bool:
+    """Is a tensor inside a test only asked for its shape, dtype, device, or for being there?"""
+    child: ast.AST = inner
+    above = facts.parent(inner)
+    while child is not top and above is not None:
+        if _compares(facts, above):
+            return False
+        if isinstance(above, ast.expr) and isinstance(facts.value(above), Static):
+            return True
+        if isinstance(above, ast.Compare) and all(isinstance(o, (ast.Is, ast.IsNot)) for o in above.ops):
+            return True
+        if isinstance(above, ast.Call) and child is not above.func and (qualified(facts, above.func) or "") in _ABOUT:
+            return True
+        if isinstance(above, ast.Attribute) and above.attr in _METADATA:
+            return True
+        child, above = above, facts.parent(above)
+    return False
+
+
+def _compares(facts: FunctionFacts, node: ast.AST) -> bool:
+    """Does an expression look at elements although its value is a Python bool: membership, `any`, `all`,
+    `torch.equal`?
+    """
+    if isinstance(node, ast.Compare):
+        return any(isinstance(o, (ast.In, ast.NotIn)) for o in node.ops)
+    return isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING
+
+
+_LOOKING = tuple(f"builtins.{n}" for n in ("any", "all", "bool", "int", "float")) + tuple(
+    f"torch.{folder}{n}" for folder in ("", "Tensor.") for n in ("equal", "allclose", "is_nonzero", "item")
+)
+_ABOUT = (
+    "builtins.isinstance",
+    "builtins.len",
+    "builtins.hasattr",
+    "builtins.callable",
+    "torch.is_tensor",
+    "builtins.type",
+)
+_METADATA = (
+    "shape",
+    "dtype",
+    "device",
+    "ndim",
+    "is_cuda",
+    "requires_grad",
+    "layout",
+    "size",
+    "dim",
+    "numel",
+    "is_floating_point",
+)
+
+
+def split(facts: FunctionFacts, test: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:
+    """The conjuncts of a test: those in front that are no question about a tensor's elements, and the rest."""
+    conjuncts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    static = 0
+    while static < len(conjuncts) and not depends(facts, conjuncts[static]):
+        static += 1
+    return conjuncts[:static], conjuncts[static:]

@@ -1,0 +1,1 @@
+"""What must be known before code is moved, repeated or computed in vain."""

@@ -1,0 +1,122 @@
+"""Does a block do nothing where positions that it works at are none?
+
+`x.index_add_(0, rows, ...)` and `x[rows] = ...` do nothing when `rows` is empty, whatever else is computed on the way,
+as long as nothing of it is seen outside the block.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import tensor_in
+from graphmend.transforms.code.liveness import alive, reads, writes
+from graphmend.transforms.code.positions import begins_line, replaceable
+from graphmend.transforms.code.qualified_names import called, constant, method
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+class NotIdleError(Exception):
+    """Why a block may do something."""
+
+
+class Idle:
+    """Statements that do nothing where the positions in `empty` are none. Raises `NotIdleError` where they may."""
+
+    def __init__(
+        self, facts: FunctionFacts, empty: Iterable[str] = (), bind: Callable[[ast.expr, ast.expr], bool] | None = None
+    ) -> None:
+        self._facts = facts
+        self.empty = {*empty}
+        """Names of positions that are none; `bind` says of an assignment whether it makes more of them."""
+        self._bind = bind
+        self.skips: list[ast.stmt] = []
+        """What leaves the block because there are none: it may go."""
+
+    def take(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            if any(isinstance(n, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)) for n in ast.walk(statement)):
+                raise NotIdleError("the body does more than compute")
+            match statement:
+                case ast.Pass() | ast.Continue() | ast.Expr(value=ast.Constant()) | ast.AugAssign(target=ast.Name()):
+                    continue
+                case ast.Assign(targets=[ast.Name() | ast.Tuple() as target], value=value):
+                    names = writes(target)
+                    self.empty -= names
+                    if self._bind is not None and self._bind(target, value):
+                        self.empty |= names
+                case ast.If(test=test, body=[ast.Continue()], orelse=[]) if asks_if_empty(test, self.empty):
+                    self._skip(statement)
+                case ast.If(test=test, body=body, orelse=orelse) if tensor_in(self._facts.value(test)) is None:
+                    self.take(body)
+                    self.take(orelse)
+                case ast.Expr(value=ast.Call(func=ast.Attribute(attr="index_add_"), args=[_, ast.Name(id=rows), *_])):
+                    self._stored(rows)
+                case (
+                    ast.Assign(targets=[ast.Subscript(value=ast.Name(), slice=where)])
+                    | ast.AugAssign(target=ast.Subscript(value=ast.Name(), slice=where))
+                ):
+                    first = where.elts[0] if isinstance(where, ast.Tuple) and where.elts else where
+                    self._stored(first.id if isinstance(first, ast.Name) else "")
+                case _:
+                    raise NotIdleError(f"`{ast.unparse(statement).splitlines()[0]}` may do something all the same")
+
+    def check_ends(self, block: ast.stmt, statements: list[ast.stmt], also: Iterable[str] = ()) -> None:
+        """Nothing that the statements bind may be known before the block, or read behind it."""
+        for name in sorted(writes(*statements) | {*also}):
+            if alive(self._facts, name, block) or name in self._facts.before(block):
+                raise NotIdleError(f"`{name}` lives on behind the block, or comes from before it")
+
+    def _skip(self, statement: ast.stmt) -> None:
+        if not (replaceable(self._facts, [statement]) and begins_line(self._facts.source, statement)):
+            raise NotIdleError("a statement shares its line with another one")
+        self.skips.append(statement)
+
+    def _stored(self, rows: str) -> None:
+        if rows not in self.empty:
+            raise NotIdleError("the body stores at positions that come from elsewhere")
+
+
+def looked_for(facts: FunctionFacts, value: ast.expr) -> ast.expr | None:
+    """`mask` in `torch.where(mask)`, `mask.nonzero(...)` and `torch.nonzero(mask, ...)`."""
+    match value:
+        case ast.Call(args=[mask], keywords=[]) if called(facts, value, "torch.where"):
+            return mask
+        case ast.Call(args=[mask]) if called(facts, value, "torch.nonzero"):
+            return mask
+        case ast.Call(func=ast.Attribute(value=mask)) if method(facts, value, "nonzero"):
+            return mask
+    return None
+
+
+def asks_if_empty(test: ast.expr, names: set[str]) -> bool:
+    """`rows.numel() == 0` and its like, for one of `names`."""
+    match test:
+        case ast.Compare(left=count, ops=[ast.Eq()], comparators=[zero]) if constant(zero) == 0:
+            return _counts(count, names)
+    return False
+
+
+def asks_if_any(test: ast.expr, names: set[str]) -> bool:
+    """`rows.numel() > 0` and its like, for one of `names`."""
+    match test:
+        case ast.Compare(left=count, ops=[ast.Gt() | ast.NotEq()], comparators=[zero]) if constant(zero) == 0:
+            return _counts(count, names)
+    return False
+
+
+def _counts(count: ast.expr, names: set[str]) -> bool:
+    """How many positions there are: `len(rows)`, `rows.numel()`, `rows.shape[0]`, `rows.size(0)`."""
+    match count:
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+            return name in names
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="numel"), args=[]):
+            return name in names
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="size"), args=[zero]):
+            return name in names and constant(zero) == 0
+        case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=zero):
+            return name in names and constant(zero) == 0 and not reads(zero)
+    return False

@@ -1,0 +1,125 @@
+"""What backward sees of a tensor that is changed in place: old values that it still needs, and leaves.
+
+An operation in place saves a copy of the value that it changes, if its derivative needs it; the form that leaves its
+tensor alone saves the tensor itself, and backward raises once that was changed (torch 2.13).
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.transforms.code.liveness import parameters
+from graphmend.transforms.code.qualified_names import called, is_tensor, method, number_type
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+#: operators whose derivative does not need their result
+_RESULT_UNUSED = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+#: methods whose derivative needs none of their values
+_VALUE_UNUSED = frozenset("add sub subtract neg negative masked_fill clone detach".split())
+_SCALED = frozenset("mul multiply div divide true_divide".split())
+_NEW = ("zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "clone")
+
+
+def intact(facts: FunctionFacts, statement: ast.stmt, text: str, *, linear: bool) -> str:
+    """The text of a tensor that is read before it is changed, as a copy where backward may need the value read."""
+    return text if linear or facts.gradients(statement) == "off" else f"{text}.clone()"
+
+
+def linear_operator(facts: FunctionFacts, operator: ast.operator, other: ast.expr) -> bool:
+    """Does backward of `y <operator> other` need no value of `y`?"""
+    if isinstance(operator, (ast.Add, ast.Sub)):
+        return True
+    return isinstance(operator, (ast.Mult, ast.Div)) and number_type(facts, other) is not None
+
+
+def linear_method(facts: FunctionFacts, name: str, arguments: list[ast.expr]) -> bool:
+    """Does backward of `y.name(arguments)` need no value of `y`?"""
+    return name in _VALUE_UNUSED or (
+        name in _SCALED and len(arguments) == 1 and number_type(facts, arguments[0]) is not None
+    )
+
+
+def linear(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does backward of arithmetic need none of the values that go into it?"""
+    match node:
+        case ast.BinOp(left=left, op=op, right=right):
+            scaled = isinstance(op, ast.Mult) and number_type(facts, left) is not None
+            return (scaled or linear_operator(facts, op, right)) and linear(facts, left) and linear(facts, right)
+        case ast.UnaryOp(operand=operand):
+            return linear(facts, operand)
+    return not isinstance(node, ast.Call) or method(facts, node, "masked_select") is not None
+
+
+def apart(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
+    """Are two tensors known to share no memory: new ones, of which at most one is a parameter?"""
+    if not (isinstance(one, ast.Name) and isinstance(other, ast.Name)) or one.id == other.id:
+        return False
+    bound = [_bindings(facts, name) for name in (one.id, other.id)]
+    if not all(bound) and {one.id, other.id} <= {*parameters(facts.function)}:
+        return False
+    known = {*parameters(facts.function)}
+    return all(
+        all(is_new(facts, v) for v in values) and (values or name.id in known)
+        for name, values in zip((one, other), bound, strict=True)
+    )
+
+
+def writable(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
+    """May the tensor `name` be changed by a statement without backward noticing: no gradients, or a new tensor that
+    nothing has read before?
+    """
+    value = facts.before(statement).get(name)
+    kind = dtype_kind(value.dtype) if isinstance(value, Tensor) else None
+    if facts.gradients(statement) == "off" or kind in ("bool", "int"):
+        return True
+    block = facts.body_of(statement)
+    earlier = block[: block.index(statement)]
+    made = [s for s in earlier if isinstance(s, ast.Assign) and any(_is(t, name) for t in s.targets)]
+    if not made or len(made[-1].targets) != 1 or not is_new(facts, made[-1].value):
+        return False
+    between = earlier[earlier.index(made[-1]) + 1 :]
+    return not any(_is(n, name) for s in between for n in ast.walk(s)) and not _captured(facts, name)
+
+
+def written_on_both_sides(name: str) -> str:
+    return (
+        f"`{name}` is written to on both sides, which raises for a leaf that asks for gradients, and where backward "
+        "needs the old value"
+    )
+
+
+def is_new(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is a value a tensor that nothing else holds, and whose value its own backward does not need?"""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, _RESULT_UNUSED) and is_tensor(facts, node)
+    if called(facts, node, *(f"torch.{name}" for name in _NEW)):
+        return not any(k.arg == "requires_grad" for k in getattr(node, "keywords", ()))
+    return method(facts, node, "clone", "new_zeros", "new_ones", "new_full") is not None
+
+
+def _bindings(facts: FunctionFacts, name: str) -> list[ast.expr]:
+    """What a name is bound to; itself where that is not a plain assignment."""
+    found: list[ast.expr] = []
+    for node in ast.walk(facts.function):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            above = facts.parent(node)
+            if isinstance(above, ast.AugAssign):
+                continue
+            found.append(above.value if isinstance(above, ast.Assign) and above.targets == [node] else node)
+    return found
+
+
+def _captured(facts: FunctionFacts, name: str) -> bool:
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    return any(
+        isinstance(n, inner) and n is not facts.function and any(_is(m, name) for m in ast.walk(n))
+        for n in ast.walk(facts.function)
+    )
+
+
+def _is(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name

@@ -1,0 +1,1 @@
+"""Rewrites of control flow on tensors."""

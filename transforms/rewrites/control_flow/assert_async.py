@@ -1,0 +1,189 @@
+"""Turn a raise guard or an assertion on a tensor into an assertion inside the graph; plain Python keeps its own.
+
+Before:
+    if (x < 0).any():
+        raise ValueError("negative")
+
+After:
+    if torch.compiler.is_compiling():
+        torch._assert_async(~(x < 0).any(), "negative")
+    elif (x < 0).any():
+        raise ValueError("negative")
+
+Legal when:
+    one side only raises, or the statement is an `assert` or a check of torch. The test is one element of a tensor
+    (conjuncts in front of it that are known while tracing stay a Python `if`), and no `try` of the function would
+    catch the exception.
+
+Differs in:
+    while compiled the exception is a RuntimeError with the constant part of the message, on a GPU later than
+    the line itself. Plain Python raises what it raised. The other values, gradients and output stay the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.code.expression_text import folded, is_atom
+from graphmend.transforms.code.fstrings import quoted
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.positions import is_elif, replaceable
+from graphmend.transforms.code.qualified_names import called
+from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
+from graphmend.transforms.legality.aliasing import observed
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "assert_async"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    statement = guard(facts)
+    if statement is None:
+        return None
+    if observed(facts, statement):
+        return refuse(
+            NAME, "an enclosing `try` may catch the exception, which a compiled assertion does not raise in time"
+        )
+    if not replaceable(facts, [statement]):
+        return refuse(NAME, "the statement shares its line with another one")
+    imports = Imports(facts)
+    predicates = Predicates(facts, imports)
+    try:
+        new, kept = _asserted(facts, statement, predicates)
+    except NotATensorError as error:
+        return refuse(NAME, str(error))
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace(facts.source, [statement], new, *kept)]
+
+    differences = [
+        "while compiled the exception is a RuntimeError, on a GPU an asynchronous one",
+        *predicates.differences,
+    ]
+    return offer(NAME, "assert inside the graph while compiled (torch._assert_async)", facts, make, differences)
+
+
+#: calls that raise where their first argument does not hold
+_CHECKS = ("torch._assert", "torch._check", "torch._check_value")
+
+
+def guard(facts: FunctionFacts) -> ast.If | ast.Assert | ast.Expr | None:
+    """The statement that raises where its test says so."""
+    for node in (facts.node, *facts.ancestors(facts.node)):
+        if isinstance(node, ast.Assert):
+            return node
+        if isinstance(node, ast.Expr) and _check(facts, node) is not None:
+            return node
+        if isinstance(node, ast.If):
+            ends = is_elif(facts.source, node)
+            return node if _raised(node.body) or (_raised(node.orelse) and not ends) else None
+    return None
+
+
+def _check(facts: FunctionFacts, statement: ast.Expr) -> ast.Call | None:
+    """`torch._assert(test, message)`."""
+    call = called(facts, statement.value, *_CHECKS)
+    return call if call is not None and call.args and not isinstance(call.args[0], ast.Starred) else None
+
+
+def _raised(block: list[ast.stmt]) -> ast.Raise | None:
+    """What a block raises that does nothing else, but for names that it gives values to."""
+    last = block[-1] if block else None
+    if not isinstance(last, ast.Raise) or last.exc is None:
+        return None
+    named = all(isinstance(s, ast.Assign) and all(isinstance(t, ast.Name) for t in s.targets) for s in block[:-1])
+    return last if named else None
+
+
+def _said(block: list[ast.stmt]) -> ast.expr | None:
+    """The message of an exception: its only argument, or the value of the name that this is."""
+    raised = _raised(block)
+    call = raised.exc if raised is not None else None
+    said = call.args[0] if isinstance(call, ast.Call) and len(call.args) == 1 else None
+    if isinstance(said, ast.Name):
+        values = [s.value for s in block if isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == said.id]
+        return values[-1] if values else None
+    return said
+
+
+def _asserted(
+    facts: FunctionFacts, statement: ast.If | ast.Assert | ast.Expr, predicates: Predicates
+) -> tuple[str, list[list[ast.stmt]]]:
+    """The new statements, and the old ones that live on in them."""
+    compiling = f"if {predicates.imports.name('torch.compiler.is_compiling')}():\n"
+    if not isinstance(statement, ast.If):
+        return f"{compiling}{_held(facts, statement, predicates)}else:\n    {HOLE.format(0)}\n", [[statement]]
+    static, tests = split(facts, statement.test)
+    if not tests:
+        raise NotATensorError("the test is not known to look at a tensor")
+    code = predicates.code
+    body, said = statement.body, _said(statement.body)
+    wrong = len(tests) == 1 and not _raised(body)  # the other side raises: the test has to hold
+    if wrong:
+        body, said, text = statement.orelse, _said(statement.orelse), predicates.of(tests[0])
+    elif not _raised(body):
+        raise NotATensorError("the side that raises belongs to a test that is known while tracing too")
+    elif len(tests) > 1:
+        text = "~(" + " & ".join(predicates.operand(t) for t in tests) + ")"
+    else:
+        text = predicates.negated(tests[0])
+    if static and (statement.orelse or wrong):
+        raise NotATensorError("the other side would have to be written twice, for the test that is known while tracing")
+    deep = 8 if static else 4
+    function = predicates.imports.name("torch._assert_async")
+    call = folded(f"{function}({text}{message(said)})", 119 - deep - statement.col_offset)
+    call = call.replace("\n", "\n" + " " * deep) + "\n"
+    head = "".join(f"{code.operand(s) if isinstance(s, ast.BoolOp) else code.line(s)} and " for s in static)
+    inner = f"    if {head.removesuffix(' and ')}:\n        {call}" if static else f"    {call}"
+    test = code.line(statement.test)
+    if wrong:
+        lines = f"{compiling}{inner}elif not {_bracketed(test)}:\n    {HOLE.format(0)}\n{HOLE.format(1)}\n"
+        return lines, [body, statement.body]
+    lines = f"{compiling}{inner}elif {test}:\n    {HOLE.format(0)}\n"
+    return (f"{lines}{HOLE.format(1)}\n", [body, statement.orelse]) if statement.orelse else (lines, [body])
+
+
+def _held(facts: FunctionFacts, statement: ast.Assert | ast.Expr, predicates: Predicates) -> str:
+    """The assertions for what an `assert`, or a check of torch, asks."""
+    test, msg = (statement.test, statement.msg) if isinstance(statement, ast.Assert) else _asked(facts, statement)
+    static, tests = split(facts, test)
+    if not tests:
+        raise NotATensorError("the assertion is not known to look at a tensor")
+    text = message(msg)
+    lines = [f"assert {predicates.code.line(s)}{text}" for s in static]
+    for t in tests:
+        known = not depends(facts, t)
+        function = "" if known else predicates.imports.name("torch._assert_async")
+        lines.append(f"assert {predicates.code.line(t)}{text}" if known else f"{function}({predicates.of(t)}{text})")
+    return "".join(f"    {line}\n" for line in lines)
+
+
+def _asked(facts: FunctionFacts, statement: ast.Expr) -> tuple[ast.expr, ast.expr | None]:
+    call = _check(facts, statement)
+    assert call is not None
+    said = [*call.args[1:], *(k.value for k in call.keywords)]
+    return call.args[0], said[0].body if said and isinstance(said[0], ast.Lambda) else said[0] if said else None
+
+
+def _bracketed(test: str) -> str:
+    return test if is_atom(test) else f"({test})"
+
+
+def message(node: ast.expr | None) -> str:
+    """The constant part of a message, as the second argument of the assertion."""
+    if isinstance(node, ast.Call) and len(node.args) == 1:  # assert c, ValueError("message")
+        node = node.args[0]
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        text = node.value
+    elif isinstance(node, ast.JoinedStr):
+        text = "".join(str(p.value) if isinstance(p, ast.Constant) else "..." for p in node.values)
+    else:
+        return ', "assertion failed"'
+    return f", {quoted(text or 'assertion failed')}"

@@ -1,0 +1,103 @@
+"""Select among the cases of a `match` on a tensor.
+
+Before:
+    match k:
+        case 0:
+            return x + 1
+        case _:
+            return x
+
+After:
+    return torch.where(k == 0, x + 1, x)
+
+Legal when:
+    the subject is a tensor that is only compared with numbers, each case returns one value or binds one and the
+    same name, and the last case matches everything; the values are tensors of one shape that only compute.
+
+Differs in:
+    as for `where`: all cases are computed.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.positions import replaceable
+from graphmend.transforms.code.qualified_names import constant, is_tensor
+from graphmend.transforms.code.text_edits import replace
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.blocks import Block
+from graphmend.transforms.if_conversion.selection import Choice, NotSelectableError, gradient_differences, select
+from graphmend.transforms.if_conversion.tensor_predicates import Predicates
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "match_where"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.Match)), None)
+    if chosen is None or not is_tensor(facts, chosen.subject):
+        return None
+    imports = Imports(facts)
+    predicates = Predicates(facts, imports)
+    try:
+        text = _selected(facts, chosen, predicates)
+    except NotSelectableError as error:
+        return refuse(NAME, str(error))
+    if not replaceable(facts, [chosen]):
+        return refuse(NAME, "the statement shares its line with another one")
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace(facts.source, [chosen], text + "\n")]
+
+    differences = [*predicates.differences, "a case that returns an existing tensor returns a copy"]
+    return offer(NAME, "compute all cases and select with torch.where", facts, make, differences)
+
+
+def _selected(facts: FunctionFacts, chosen: ast.Match, predicates: Predicates) -> str:
+    block = Block(facts, predicates, "case", chosen, chosen)
+    subject = predicates.code.operand(chosen.subject)
+    heads: set[str] = set()
+    cases: list[tuple[str | None, Choice]] = []
+    for case in chosen.cases:
+        match case.body:
+            case [ast.Return(value=ast.expr() as value)]:
+                heads.add("return ")
+            case [ast.Assign(targets=[ast.Name(id=name)], value=value)]:
+                heads.add(f"{name} = ")
+            case _:
+                raise NotSelectableError("a case does more than return a value or bind a name")
+        if case.guard is not None:
+            raise NotSelectableError("a case has a guard")
+        cases.append((_test(subject, case.pattern), block.choice(value)))
+    if len(heads) != 1:
+        raise NotSelectableError("the cases bind different names")
+    if cases[-1][0] is not None or any(test is None for test, _ in cases[:-1]):
+        raise NotSelectableError("no last case matches everything")
+    block.run([])
+    predicates.differences += gradient_differences(facts, chosen, [[c.node for _, c in cases]])
+    result = cases[-1][1]
+    for test, choice in reversed(cases[:-1]):
+        assert test is not None
+        result = Choice(select(predicates, test, choice, result), choice.node, choice.meta)
+    return f"{heads.pop()}{result.text}"
+
+
+def _test(subject: str, pattern: ast.pattern) -> str | None:
+    """A pattern as a comparison; None for one that matches everything."""
+    match pattern:
+        case ast.MatchAs(pattern=None, name=None):
+            return None
+        case ast.MatchValue(value=value) if isinstance(constant(value), (int, float)):
+            return f"{subject} == {ast.unparse(value)}"
+        case ast.MatchOr(patterns=patterns):
+            tests = [_test(subject, p) for p in patterns]
+            if None not in tests:
+                return " | ".join(f"({t})" for t in tests)
+    raise NotSelectableError(f"the pattern `{ast.unparse(pattern)}` is no number")

@@ -1,0 +1,199 @@
+"""Run a loop to its end with a mask instead of leaving it early.
+
+Before:
+    for i in range(5):
+        x = x * 2
+        if x.sum() > 10:
+            break
+
+After:
+    stopped = torch.zeros((), dtype=torch.bool, device=x.device)
+    for i in range(5):
+        x = torch.where(stopped, x, x * 2)
+        stopped = stopped | (x.sum() > 10)
+
+Legal when:
+    the loop runs over something known while tracing and has no `else`; its body only assigns names, besides `if
+    test:` and `break`, `continue` or one `return`, which moves behind the loop; each name that lives on is a
+    tensor that keeps its shape and dtype; the loop's own variable is read neither behind
+    it nor by the `return`.
+
+Differs in:
+    the loop does all its iterations; what the skipped ones compute may raise, and its NaN derivatives may reach
+    gradients.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, TypeGuard
+
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import alive, fresh, reads, writes
+from graphmend.transforms.code.positions import begins_line, replaceable
+from graphmend.transforms.code.text_edits import before, behind, replace, swap
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.selection import NotSelectableError, gradient_differences, incoming
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.legality.in_place import intact, linear_operator
+from graphmend.transforms.legality.same_shape import Metas, compare
+from graphmend.transforms.legality.speculation import speculate
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "stop_mask"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    leaving = facts.statement
+    if not _leaves(leaving):
+        return None
+    loop = next(
+        (node for node in facts.ancestors(leaving) if isinstance(node, (ast.For, ast.AsyncFor, ast.While))), None
+    )
+    if loop is None:
+        return None
+    if not isinstance(loop, ast.For):
+        return refuse(NAME, "the loop has no fixed number of iterations")
+    if facts.parent(leaving) is not loop:
+        return refuse(NAME, f"the `{ast.unparse(leaving.body[0]).split()[0]}` is nested")
+    imports = Imports(facts)
+    try:
+        masked = _Masked(facts, loop, imports)
+    except (NotSelectableError, NotATensorError) as error:
+        return refuse(NAME, str(error))
+    if not begins_line(facts.source, loop) or not all(replaceable(facts, [s]) for s in loop.body):
+        return refuse(NAME, "the loop shares its lines with other statements")
+    return offer(
+        NAME, "do all iterations under a mask", facts, lambda: [*imports.edits(), *masked.edits()], masked.differences
+    )
+
+
+def _leaves(statement: ast.stmt) -> TypeGuard[ast.If]:
+    """`if test: break`, `if test: continue`, or `if test: return value`."""
+    match statement:
+        case ast.If(body=[ast.Break() | ast.Continue() | ast.Return(value=ast.expr())], orelse=[]):
+            return True
+    return False
+
+
+class _Masked:
+    """One loop, its statements under a mask."""
+
+    def __init__(self, facts: FunctionFacts, loop: ast.For, imports: Imports) -> None:
+        self.facts, self.loop, self.imports = facts, loop, imports
+        self.predicates = Predicates(facts, imports)
+        self.code = Code(facts.source)
+        self.where = imports.name("torch.where")
+        self.stopped = fresh(facts, "stopped")
+        self.skipped = fresh(facts, "skipped")
+        self._device = ""
+        ends = [
+            s.body[0] for s in loop.body if isinstance(s, ast.If) and isinstance(s.body[0], (ast.Break, ast.Return))
+        ]
+        self._breaks = bool(ends)
+        self._returned = next((s.value for s in ends if isinstance(s, ast.Return)), None)
+        if self._returned is not None and len(ends) > 1:
+            raise NotSelectableError("the loop is left in several ways")
+        if loop.orelse:
+            raise NotSelectableError("the loop has an `else`")
+        if any(alive(facts, n, loop) for n in writes(loop.target)):
+            raise NotSelectableError("the loop's variable is read behind it")
+        if self._returned is not None and writes(loop.target) & reads(self._returned):
+            # behind the loop the variable holds its last value, not the one with which the loop was left
+            raise NotSelectableError("the loop's variable is read by what the loop returns")
+        self.changes: list[tuple[ast.stmt, str]] = []
+        self.values: list[tuple[ast.expr, str]] = []
+        mask = self.stopped if self._breaks else ""
+        evaluated: list[ast.expr] = []
+        for statement in loop.body:
+            mask = self._take(statement, mask, evaluated)
+        found = speculate(facts, *evaluated)
+        if found.blockers:
+            raise NotSelectableError(found.blockers[0])
+        self.differences = [
+            *self.predicates.differences,
+            *found.differences,
+            *gradient_differences(facts, loop, [evaluated]),
+        ]
+        self.differences.append("all iterations run, the skipped ones in vain")
+        if facts.gradients(loop) != "off":
+            self.differences.append("inputs that only skipped iterations use get zeros for gradients instead of None")
+
+    def _take(self, statement: ast.stmt, mask: str, evaluated: list[ast.expr]) -> str:
+        """One statement of the body; returns the mask that holds behind it."""
+        if _leaves(statement):
+            assert isinstance(statement, ast.If)
+            return self._leave(statement, mask)
+        match statement:
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                return mask
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                evaluated.append(value)
+                self._assign(name, value, mask)
+                return mask
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                evaluated.append(value)
+                self._change(name, statement, mask)
+                return mask
+        raise NotSelectableError(f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name")
+
+    def _leave(self, statement: ast.If, mask: str) -> str:
+        static, tests = split(self.facts, statement.test)
+        if static or not tests:
+            raise NotATensorError("the test is not about tensors alone")
+        test = " & ".join(self.predicates.operand(t) for t in tests)
+        if not self._device:
+            names = [
+                n for n in sorted(reads(statement.test)) if isinstance(self.facts.before(self.loop).get(n), Tensor)
+            ]
+            if not names and self._breaks:
+                raise NotATensorError("no tensor in the test exists before the loop")
+            self._device = f"{names[0]}.device" if names else ""
+        ends = not isinstance(statement.body[0], ast.Continue)
+        name = self.stopped if ends else self.skipped
+        self.changes.append((statement, f"{name} = {mask + ' | ' if mask else ''}{test}\n"))
+        return name
+
+    def _assign(self, name: str, value: ast.expr, mask: str) -> None:
+        known = name in self.facts.before(self.loop)
+        read = self._returned is not None and name in reads(self._returned)
+        if not mask or not (known or read or alive(self.facts, name, self.loop)):
+            return
+        old = incoming(self.facts, self.loop, name)
+        likeness = compare(name, old.meta, self.code.text(value), Metas(self.facts).of(value))
+        if likeness.blocker:
+            raise NotSelectableError(likeness.blocker)
+        self.predicates.differences += likeness.differences
+        self.values.append((value, f"{self.where}({mask}, {name}, {self.code.argument(value)})"))
+
+    def _change(self, name: str, statement: ast.AugAssign, mask: str) -> None:
+        """`x += v`: the tensor itself is changed, to what it is where the loop was left."""
+        if not isinstance(self.facts.before(statement).get(name), Tensor):
+            raise NotSelectableError(f"`{name}` is not known to be a tensor that is changed in place")
+        if not mask:
+            return
+        sign = self.code.text(statement)[len(name) :].strip().partition("=")[0]
+        read = intact(self.facts, statement, name, linear=linear_operator(self.facts, statement.op, statement.value))
+        value = f"{read} {sign} {self.code.operand(statement.value)}"
+        self.changes.append((statement, f"{name}.copy_({self.where}({mask}, {name}, {value}))\n"))
+
+    def edits(self) -> list[TextEdit]:
+        source = self.facts.source
+        edits = [replace(source, [s], text) for s, text in self.changes] + [
+            swap(source, v, text) for v, text in self.values
+        ]
+        if self._breaks:
+            zeros, dtype = self.imports.name("torch.zeros"), self.imports.name("torch.bool")
+            made = f"{zeros}((), dtype={dtype}, device={self._device})"
+            edits.append(before(source, self.loop, f"{self.stopped} = {made}\n"))
+        if self._returned is not None:  # what it returns is what the names were when it was left
+            edits.append(
+                behind(source, self.loop, f"if {self.stopped}:\n    return {self.code.line(self._returned)}\n")
+            )
+        return edits

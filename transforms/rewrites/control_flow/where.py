@@ -1,0 +1,340 @@
+"""Compute both sides of a branch and select with `torch.where`.
+
+Before:
+    if x.sum() > 0:
+        y = x + 1
+    else:
+        y = x * 3
+
+After:
+    y = torch.where(x.sum() > 0, x + 1, x * 3)
+
+Legal when:
+    the test is one element of a tensor; conjuncts in front of it that are known while tracing stay a Python
+    `if`. Both sides only compute: they bind names, change tensors in place by methods that have an out-of-place
+    form, or return. What they bind are tensors of one shape; a name that only one side binds has a value
+    before. No random numbers, no calls with side effects.
+
+Differs in:
+    both sides are computed: an exception of the side not taken appears, its NaN derivatives may reach
+    gradients, and what only it uses gets zeros for gradients. A name that keeps its value is bound to a copy of
+    it. Where none of this can be seen, the mend is safe.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.transforms.code.expression_text import folded
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import fresh, reads, stored
+from graphmend.transforms.code.positions import replaceable
+from graphmend.transforms.code.qualified_names import is_tensor
+from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.blocks import Block, may_return, returns
+from graphmend.transforms.if_conversion.branch_statement import branch
+from graphmend.transforms.if_conversion.selection import (
+    RETURN,
+    Choice,
+    NothingError,
+    NotSelectableError,
+    gradient_differences,
+    incoming,
+    select,
+)
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.legality.aliasing import changed_in_place, escapes
+from graphmend.transforms.legality.in_place import writable, written_on_both_sides
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+    from graphmend.transforms.if_conversion.stores import Change
+
+NAME = "where"
+#: lines of more characters than this are folded
+_WIDTH = 119
+#: a test of more characters than this gets a line and a name of its own
+_LONG = 40
+
+
+class Converted(NamedTuple):
+    """Statements, what takes their place, and the old ones that live on in it."""
+
+    old: list[ast.stmt]
+    new: str
+    kept: list[list[ast.stmt]]
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    statement = branch(facts)
+    return _rewritten(_Branch(facts, statement)) if statement is not None else None
+
+
+class _Branch(NamedTuple):
+    """A branch, equal to itself whichever finding in it was asked about: a chain of forty has forty findings."""
+
+    facts: FunctionFacts
+    statement: ast.If
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Branch) and self.statement is other.statement and self.facts.same_walk(other.facts)
+
+    def __hash__(self) -> int:
+        return hash(self.statement)
+
+
+@lru_cache(maxsize=1)
+def _rewritten(branch: _Branch) -> Fix | Refusal:
+    facts, statement = branch
+    imports = Imports(facts)
+    try:
+        converted, differences = _converted(facts, statement, imports)
+    except (NotSelectableError, NotATensorError) as error:
+        return refuse(NAME, str(error))
+    if not replaceable(facts, converted.old):
+        return refuse(NAME, "the statement shares its line with another one")
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace(facts.source, converted.old, converted.new, *converted.kept)]
+
+    return offer(NAME, "compute both sides and select with torch.where", facts, make, differences)
+
+
+def _converted(facts: FunctionFacts, statement: ast.If, imports: Imports) -> tuple[Converted, list[str]]:
+    """What takes the place of the statement, and the differences."""
+    behind = _behind(facts, statement)
+    partly = may_return(statement) and not (returns(statement.body) and returns(statement.orelse))
+    if partly and not returns(behind):
+        raise NotSelectableError("what happens when the branch does not return is not written behind it")
+    for absorbed in [behind] if partly else [[], behind]:
+        predicates = Predicates(facts, imports)
+        try:
+            return _absorbing(facts, statement, absorbed, predicates), predicates.differences
+        except NothingError:  # a name that is None on one side only: what follows says what that means
+            if absorbed or not returns(behind):
+                raise
+    raise AssertionError("an attempt returns or raises")
+
+
+def _absorbing(facts: FunctionFacts, statement: ast.If, absorbed: list[ast.stmt], predicates: Predicates) -> Converted:
+    """The conversion of a statement, and of those behind it that belong to both or one of its sides."""
+    static, tests = split(facts, statement.test)
+    if not tests:
+        raise NotATensorError("the test is not known to look at a tensor")
+    body, orelse = ([*side, *([] if returns(side) else absorbed)] for side in (statement.body, statement.orelse))
+    test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+    room = _WIDTH - statement.col_offset - 4 * bool(static)
+    last = absorbed[-1] if absorbed else statement
+    selected = _select(facts, statement, (body, orelse), last, test, predicates)
+    lines = [part for line in selected for part in folded(line, room).split("\n")]
+    kept: list[list[ast.stmt]] = []
+    if static:
+        head = " and ".join(
+            predicates.code.operand(s) if isinstance(s, (ast.IfExp, ast.Lambda)) else _conjunct(predicates, s)
+            for s in static
+        )
+        lines = [f"if {head}:", *(f"    {line}" for line in lines)]
+        if statement.orelse:
+            kept.append(statement.orelse)
+            lines += ["else:", f"    {HOLE.format(0)}"]
+        if absorbed and not returns(statement.orelse):
+            lines.append(HOLE.format(len(kept)))
+            kept.append(absorbed)
+    return Converted([statement, *absorbed], "\n".join(lines) + "\n", kept)
+
+
+def _conjunct(predicates: Predicates, node: ast.expr) -> str:
+    text = predicates.code.line(node)
+    return f"({text})" if isinstance(node, ast.BoolOp) and not text.startswith("(") else text
+
+
+def _behind(facts: FunctionFacts, statement: ast.If) -> list[ast.stmt]:
+    """The statements behind one in its block."""
+    block = facts.body_of(statement)
+    return block[block.index(statement) + 1 :]
+
+
+class _Condition:
+    """The test of a branch: written where it is used once, else bound to a name."""
+
+    def __init__(self, facts: FunctionFacts, test: str, predicates: Predicates) -> None:
+        self._name = test if test.isidentifier() else fresh(facts, "condition", predicates.taken)
+        self._test, self._predicates = test, predicates
+        self.named = test.isidentifier()
+
+    def holds(self) -> str:
+        self.name()
+        return self._name
+
+    def fails(self) -> str:
+        return f"~{self.holds()}"
+
+    def name(self) -> str:
+        """The name, which the prelude must bind from now on."""
+        if not self.named:
+            self._predicates.taken.append(self._name)
+            self.named = True
+        return self._name
+
+    @property
+    def text(self) -> str:
+        return self._name if self.named else self._test
+
+    @property
+    def prelude(self) -> list[str]:
+        return [f"{self._name} = {self._test}"] if self.named and self._name != self._test else []
+
+
+def _select(
+    facts: FunctionFacts,
+    statement: ast.If,
+    sides: tuple[list[ast.stmt], list[ast.stmt]],
+    last: ast.stmt,
+    test: str,
+    predicates: Predicates,
+) -> list[str]:
+    """The statements that compute both sides and select."""
+    body, orelse = sides
+    if last is statement and (call := _same_call(facts, body, orelse, test, predicates)):
+        return [call]
+    condition = _Condition(facts, test, predicates)
+    then = Block(facts, predicates, "then", statement, last, condition.holds, stored(orelse))
+    other = Block(facts, predicates, "else", statement, last, condition.fails, stored(body))
+    then.run(body)
+    other.run(orelse)
+    if (RETURN in then.values) != (RETURN in other.values):
+        raise NotSelectableError("only one side returns")
+    pairs = _pairs(facts, statement, then, other)
+    for name, (a, b) in pairs.items():
+        predicates.differences += _aliasing(facts, name, a, b, statement)
+    evaluated = [[*side.evaluated, *side.inner] for side in (then, other)]
+    predicates.differences += gradient_differences(facts, statement, evaluated, then.protected | other.protected)
+    changes = dict.fromkeys([*then.changes, *other.changes])
+    if not pairs and not changes:
+        raise NotSelectableError("the branch has no effect that lives on")
+    masked = any(c.how == "mask" for side in (then, other) for c in side.changes.values())
+    if len(pairs) + len(changes) > 1 or len(test) > _LONG or masked:
+        condition.name()
+    texts = {
+        n: select(predicates, condition.text, a, b, None if n == RETURN else lambda uses, n=n: uses.name(n))  # type: ignore[misc]
+        for n, (a, b) in pairs.items()
+    }
+    written = [_change(facts, statement, t, then, other, condition) for t in changes]
+    lines = [*condition.prelude, *dict.fromkeys([*then.prelude, *other.prelude])]
+    if RETURN in texts:
+        return [*lines, *written, f"return {texts[RETURN]}"]
+    return [*lines, *_assignments(texts), *written]
+
+
+def _pairs(facts: FunctionFacts, statement: ast.If, then: Block, other: Block) -> dict[str, tuple[Choice, Choice]]:
+    """What each side gives a name that lives on; where both return, what they return."""
+    names = [RETURN] if RETURN in then.values else list(dict.fromkeys([*then.values, *other.values]))
+    return {
+        name: (
+            then.values.get(name) or incoming(facts, statement, name),
+            other.values.get(name) or incoming(facts, statement, name),
+        )
+        for name in names
+    }
+
+
+def _change(
+    facts: FunctionFacts, statement: ast.If, target: str, then: Block, other: Block, condition: _Condition
+) -> str:
+    """The statement that changes a place of which one side or both do."""
+    predicates = then.predicates
+    one, two = then.changes.get(target), other.changes.get(target)
+    change = one or two
+    assert change is not None
+    if one and two and (one.how, one.mask) != (two.how, two.mask):
+        raise NotSelectableError(f"`{change.root}` is changed in two ways")
+    unseen = facts.gradients(statement) == "off" or (
+        writable(facts, statement, change.root) and _only_changed(statement, change.root, one, two)
+    )
+    if change.how != "store" and not unseen:
+        predicates.differences.append(written_on_both_sides(change.root))
+    if change.how == "mask":
+        if one and two:
+            raise NotSelectableError(f"`{target}` is stored to under a mask on both sides")
+        return f"{target}[{change.mask} & {condition.holds() if one else condition.fails()}] = {change.choice.text}"
+    if change.how == "store":
+        a, b = (c.choice if c else change.before for c in (one, two))
+        if a is None or b is None:
+            raise NotSelectableError(f"`{target}` is not known to be a tensor before the branch")
+        predicates.differences += _aliasing(facts, target, a, b, statement)
+        if not (one and two):
+            predicates.differences.append(f"`{target}` is stored to on both sides")
+        return f"{target} = {select(predicates, condition.text, a, b)}"
+    a_text, b_text = (c.choice.text if c else target for c in (one, two))
+    chosen = f"{predicates.imports.name('torch.where')}({condition.text}, {a_text}, {b_text})"
+    return f"{target} = {chosen}" if change.how == "element" else f"{target}.copy_({chosen})"
+
+
+def _only_changed(statement: ast.If, root: str, *changes: Change | None) -> bool:
+    """Does a branch mention a name only as what it changes? What it reads may be needed by backward."""
+    nodes = [n for s in (*statement.body, *statement.orelse) for n in ast.walk(s)]
+    mentions = sum(isinstance(n, ast.Name) and n.id == root for n in nodes)
+    return mentions == sum(change is not None for change in changes)
+
+
+def _assignments(texts: dict[str, str]) -> list[str]:
+    """One assignment for each name, or one for all where a later one reads a name that an earlier one rebinds."""
+    names = list(texts)
+    for i, name in enumerate(names):
+        if any(name in reads(ast.parse(texts[later], mode="eval")) for later in names[i + 1 :]):
+            return [f"{', '.join(names)} = {', '.join(texts.values())}"]
+    return [f"{name} = {text}" for name, text in texts.items()]
+
+
+def _aliasing(facts: FunctionFacts, name: str, a: Choice, b: Choice, statement: ast.If) -> list[str]:
+    """A side that hands an existing tensor on hands on a copy now."""
+    if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+        parts = zip(a.items, b.items, strict=True)
+        return [d for x, y in parts for d in _aliasing(facts, name, x, y, statement)]
+    if a.text == b.text or not any(isinstance(c.node, (ast.Name, ast.Attribute, ast.Subscript)) for c in (a, b)):
+        return []
+    found = []
+    if name == RETURN:
+        found.append("the result is a copy where a side returns an existing tensor")
+    elif changed_in_place(facts, name):
+        raise NotSelectableError(f"`{name}` is changed in place, and would be a copy of the tensor that it is now")
+    elif escapes(facts, name):
+        found.append(f"`{name}` is bound to a copy where a side keeps an existing tensor")
+    if facts.gradients(statement) == "off":
+        found.append("under no_grad the tensor that is kept loses its gradient history")
+    return found
+
+
+def _same_call(
+    facts: FunctionFacts, body: list[ast.stmt], orelse: list[ast.stmt], test: str, predicates: Predicates
+) -> str | None:
+    """`f(where(c, a, b))` for `f(a)` on one side and `f(b)` on the other."""
+    calls = []
+    for side in (body, orelse):
+        if len(side) != 1 or not isinstance(side[0], ast.Expr) or not isinstance(side[0].value, ast.Call):
+            return None
+        calls.append(side[0].value)
+    one, two = calls
+    in_place = isinstance(one.func, ast.Attribute) and one.func.attr.endswith("_") and is_tensor(facts, one.func.value)
+    same = ast.unparse(one.func) == ast.unparse(two.func) and len(one.args) == len(two.args)
+    same = same and [k.arg for k in one.keywords] == [k.arg for k in two.keywords]
+    if not same or in_place:
+        return None
+    block = Block(facts, predicates, "then", facts.statement, facts.statement)
+    changes: dict[ast.expr, str] = {}
+    arguments = [(a, b) for a, b in zip(one.args, two.args, strict=True)]
+    arguments += [(a.value, b.value) for a, b in zip(one.keywords, two.keywords, strict=True)]
+    for a, b in arguments:
+        if ast.unparse(a) != ast.unparse(b):
+            left, right = block.choice(a), block.choice(b)
+            changes[a] = select(predicates, test, left, right)
+    block.run([])
+    predicates.differences += gradient_differences(
+        facts, facts.statement, [[a for a, _ in arguments], [b for _, b in arguments]]
+    )
+    return predicates.code.text(one, changes)

@@ -1,0 +1,71 @@
+"""Compute both sides of a conditional expression and select with `torch.where`.
+
+Before:
+    y = x + 1 if x.sum() > 0 else x
+
+After:
+    y = torch.where(x.sum() > 0, x + 1, x)
+
+Legal when:
+    as for the statement: the test is one element of a tensor, both sides are tensors of one shape and only compute.
+
+Differs in:
+    as for the statement: both sides are computed, and a side that is an existing tensor gives a copy of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.blocks import Block
+from graphmend.transforms.if_conversion.selection import NotSelectableError, gradient_differences, select
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "where_expression"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.IfExp)), None)
+    if chosen is None or facts.node not in (*ast.walk(chosen.test), chosen):
+        return None
+    imports = Imports(facts)
+    predicates = Predicates(facts, imports)
+    try:
+        static, tests = split(facts, chosen.test)
+        if not tests:
+            raise NotATensorError("the test is not known to look at a tensor")
+        test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+        sides = [
+            Block(facts, predicates, "side", facts.statement, facts.statement, taken)
+            for taken in (lambda: f"({test})", lambda: f"~({test})")
+        ]
+        then, other = sides[0].choice(chosen.body), sides[1].choice(chosen.orelse)
+        protected = sides[0].run([]).protected | sides[1].run([]).protected
+        text = select(predicates, test, then, other, lambda uses: uses.follow(chosen))
+    except (NotSelectableError, NotATensorError) as error:
+        return refuse(NAME, str(error))
+    differences = [
+        *predicates.differences,
+        *gradient_differences(facts, facts.statement, [[chosen.body], [chosen.orelse]], protected),
+    ]
+    if any(isinstance(side, (ast.Name, ast.Attribute, ast.Subscript)) for side in (chosen.body, chosen.orelse)):
+        differences.append("the result is a copy where a side is an existing tensor")
+        if facts.gradients(facts.statement) == "off":
+            differences.append("under no_grad the tensor that is kept loses its gradient history")
+    if static:
+        head = " and ".join(predicates.code.operand(s) for s in static)
+        text = f"({text} if {head} else {other.text})"
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), swap(facts.source, chosen, text)]
+
+    return offer(NAME, "compute both sides and select with torch.where", facts, make, differences)

@@ -1,0 +1,221 @@
+"""Loop inside the graph with `torch.while_loop`.
+
+Before:
+    while x.sum() < 10:
+        x = x * 2
+
+After:
+    def loop_test(x):
+        return x.sum() < 10
+
+    def loop_body(x):
+        x = x * 2
+        return (x,)
+
+    (x,) = torch.while_loop(loop_test, loop_body, (x,))
+
+Legal when:
+    the body only assigns names; each name that it carries from one iteration to the next is a tensor that keeps
+    its shape and dtype; what else it reads does not change. The same for `for _ in range(n)` with a tensor `n`,
+    whose variable is not used, and for `while True` with `if test: break` at its end, after a first time.
+
+Differs in:
+    plain Python goes through torch's own loop operator too, which is slower there. Where gradients flow through the
+    loop, the aot_eager and inductor backends of torch 2.13 give up.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import alive, fresh, reads, writes
+from graphmend.transforms.code.positions import replaceable
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor
+from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
+from graphmend.transforms.if_conversion.selection import NotSelectableError, incoming
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.legality.same_shape import Metas, compare
+from graphmend.transforms.legality.speculation import speculate
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "while_loop"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    found = _loop_of(facts)
+    if found is None:
+        return None
+    loop, body = found
+    imports = Imports(facts)
+    predicates = Predicates(facts, imports)
+    try:
+        carried, temporaries = _carried(facts, loop, body, predicates)
+        if isinstance(loop, ast.For):
+            text = _count(facts, loop, predicates, carried)
+        elif body is loop.body:
+            text = _while(facts, loop.test, predicates, carried)
+        else:
+            text = _until(facts, predicates, carried)
+    except (NotSelectableError, NotATensorError) as error:
+        return refuse(NAME, str(error))
+    if text is None:
+        return None
+    if temporaries:
+        return refuse(NAME, f"`{temporaries[0]}` is read behind the loop and not bound before it")
+    if not replaceable(facts, [loop]):
+        return refuse(NAME, "the loop shares its lines with other statements")
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace(facts.source, [loop], text, body)]
+
+    differences = [
+        *predicates.differences,
+        "plain Python goes through torch's loop operator too, which is slower there",
+    ]
+    return offer(NAME, "loop inside the graph with torch.while_loop", facts, make, differences)
+
+
+def _loop_of(facts: FunctionFacts) -> tuple[ast.While | ast.For, list[ast.stmt]] | None:
+    """The loop that the finding is about, and what it does each time: a `while True:` may end in `if test: break`."""
+    loop = facts.statement
+    if isinstance(loop, (ast.While, ast.For)):
+        return (loop, loop.body) if facts.node in (loop, *ast.walk(_head(loop))) else None
+    around = facts.parent(loop)
+    match loop:
+        case ast.If(body=[ast.Break()], orelse=[]) if (
+            isinstance(around, ast.While) and constant(around.test) is True and around.body[-1] is loop
+        ):
+            return around, around.body[:-1]
+    return None
+
+
+def _head(loop: ast.While | ast.For) -> ast.expr:
+    return loop.test if isinstance(loop, ast.While) else loop.iter
+
+
+def _carried(
+    facts: FunctionFacts, loop: ast.While | ast.For, body: list[ast.stmt], predicates: Predicates
+) -> tuple[list[str], list[str]]:
+    """The names that go from one iteration to the next, and those that would only leave the last one."""
+    if loop.orelse:
+        raise NotSelectableError("the loop has an `else`")
+    evaluated: list[ast.expr] = []
+    metas = Metas(facts)
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                evaluated.append(value)
+                if name in facts.before(loop):
+                    old = incoming(facts, loop, name)
+                    likeness = compare(name, old.meta, ast.unparse(value), metas.of(value))
+                    if likeness.blocker:
+                        raise NotSelectableError(likeness.blocker)
+                    predicates.differences += likeness.differences
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                continue
+            case _:
+                raise NotSelectableError(
+                    f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name"
+                )
+    found = speculate(facts, *evaluated)
+    if found.blockers:
+        raise NotSelectableError(found.blockers[0])
+    bound = list(dict.fromkeys(n for s in body for n in sorted(writes(s))))
+    return [n for n in bound if n in facts.before(loop)], [
+        n for n in bound if n not in facts.before(loop) and alive(facts, n, loop)
+    ]
+
+
+def _while(facts: FunctionFacts, asked: ast.expr, predicates: Predicates, carried: list[str]) -> str:
+    static, tests = split(facts, asked)
+    if static or not tests:
+        raise NotATensorError("the test is not about tensors alone")
+    if not carried:
+        raise NotSelectableError("nothing changes from one iteration to the next")
+    test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+    return _loop(facts, predicates, carried, [], f"return {test}", [])
+
+
+def _until(facts: FunctionFacts, predicates: Predicates, carried: list[str]) -> str:
+    """`while True:` with `if test: break` at its end: once, and then while the test does not hold."""
+    assert isinstance(facts.statement, ast.If)
+    if not carried:
+        raise NotSelectableError("nothing changes from one iteration to the next")
+    static, tests = split(facts, facts.statement.test)
+    if static or len(tests) != 1:
+        raise NotATensorError("the test is not about one tensor alone")
+    return _loop(facts, predicates, carried, [], f"return {predicates.negated(tests[0])}", [HOLE.format(0)])
+
+
+def _count(facts: FunctionFacts, loop: ast.For, predicates: Predicates, carried: list[str]) -> str | None:
+    """`for _ in range(n)`."""
+    call = called(facts, loop.iter, "builtins.range")
+    if call is None or len(call.args) != 1 or not isinstance(loop.target, ast.Name):
+        return None
+    if loop.target.id in reads(*loop.body) or alive(facts, loop.target.id, loop):
+        raise NotSelectableError("the loop's variable is used, and would be a tensor")
+    count, kept = call.args[0], Kept()
+    if conversion(facts, count) is not None and isinstance(facts.value(count), (Scalar, Tensor)):
+        found = tensor_text(facts, count, kept, detach=False)
+        if found is None:
+            raise NotATensorError(f"`{ast.unparse(count)}` is not known to be a tensor")
+        text = found
+    elif is_tensor(facts, count):
+        text = Code(facts.source).operand(count)
+    else:
+        return None
+    value = facts.value(count)
+    exact = isinstance(value, Tensor) and dtype_kind(value.dtype) == "int" and value.rank == 0
+    if isinstance(value, Tensor) and not exact:
+        predicates.differences.append("a number of iterations that is no whole number raises no more")
+    predicates.differences += kept.differences
+    step, count_name = fresh(facts, "step"), fresh(facts, "count")
+    lines = [f"{count_name} = {text}"]
+    return _loop(
+        facts,
+        predicates,
+        carried,
+        [(step, f"{predicates.imports.name('torch.zeros_like')}({count_name})")],
+        f"return {step} < {count_name}",
+        lines,
+    )
+
+
+def _loop(
+    facts: FunctionFacts,
+    predicates: Predicates,
+    carried: list[str],
+    counters: list[tuple[str, str]],
+    test: str,
+    lines: list[str],
+) -> str:
+    """The two functions and the call."""
+    names = [n for n, _ in counters] + carried
+    test_name, body_name = fresh(facts, "loop_test"), fresh(facts, "loop_body")
+    comma = "," if len(names) == 1 else ""
+    after = [f"{n} + 1" for n, _ in counters] + carried
+    start = [text for _, text in counters] + carried
+    targets = ["_"] * len(counters) + carried
+    return "\n".join(
+        [
+            *lines,
+            f"def {test_name}({', '.join(names)}):",
+            f"    {test}",
+            f"def {body_name}({', '.join(names)}):",
+            f"    {HOLE.format(0)}",
+            f"    return ({', '.join(after)}{comma})",
+            f"({', '.join(targets)}{comma}) = {predicates.imports.name('torch.while_loop')}"
+            f"({test_name}, {body_name}, ({', '.join(start)}{comma}))",
+            "",
+        ]
+    )

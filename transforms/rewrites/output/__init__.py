@@ -1,0 +1,1 @@
+"""Rewrites of output and other side effects."""

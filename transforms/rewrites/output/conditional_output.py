@@ -1,0 +1,155 @@
+"""Emit output that depends on a tensor: the condition goes along, and eager code asks it.
+
+Before:
+    if y.sum() > 0:
+        print("positive", y)
+
+After:
+    graphmend.runtime.emit_if(y.sum() > 0, print, "positive", y)
+
+Legal when:
+    a side begins with output calls (print, logging, warnings), or with branches that do nothing else, whose
+    arguments and tests only compute. What stands behind them stays in the branch, to be mended next.
+
+Differs in:
+    the arguments are computed even when nothing is written.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import fresh
+from graphmend.transforms.code.positions import replaceable
+from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.branch_statement import branch
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.legality.speculation import speculate
+from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, NotCarriedError, attributed, deferred
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "conditional_output"
+_RUNTIME = "graphmend.runtime"
+_LEVELS = ["debug", "info", "warning", "warn", "error", "critical", "log", "warning_once", "warning_advice"]
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    statement = branch(facts)
+    if statement is None or not any(_begins(facts, side) for side in (statement.body, statement.orelse)):
+        return None
+    static, tests = split(facts, statement.test)
+    if static or not tests:
+        return refuse(NAME, "the test is not about tensors alone")
+    if not replaceable(facts, [statement]):
+        return refuse(NAME, "the statement shares its line with another one")
+    imports = Imports(facts)
+    predicates = Predicates(facts, imports)
+    try:
+        test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+        text, rest = _Emitting(facts, predicates).converted(statement, test)
+    except NotATensorError as error:
+        return refuse(NAME, str(error))
+    except NotCarriedError as error:
+        return refuse(NAME, f"`{error}` breaks the graph before the output happens")
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace(facts.source, [statement], text, *rest)]
+
+    title = "emit the output from inside the graph (graphmend.runtime), nothing lost"
+    return offer(NAME, title, facts, make, predicates.differences)
+
+
+def _begins(facts: FunctionFacts, statements: list[ast.stmt]) -> bool:
+    """Does a block begin with output, or with a branch that does nothing else?"""
+    return bool(statements) and (_output(facts, statements[0]) is not None or _only_output(facts, statements[0]))
+
+
+def _only_output(facts: FunctionFacts, statement: ast.stmt) -> bool:
+    """Is a statement a branch on tensors that does nothing but output?"""
+    if not isinstance(statement, ast.If) or split(facts, statement.test)[0]:
+        return False
+    inside = [*statement.body, *statement.orelse]
+    return all(_output(facts, s) is not None or _only_output(facts, s) for s in inside)
+
+
+def _output(facts: FunctionFacts, statement: ast.stmt) -> ast.Call | None:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return call if isinstance(call, ast.Call) and is_output(facts, call) else None
+
+
+class _Emitting:
+    """Writes the output of a branch without the branch."""
+
+    def __init__(self, facts: FunctionFacts, predicates: Predicates) -> None:
+        self.facts, self.predicates = facts, predicates
+        self.emit = predicates.imports.name(f"{_RUNTIME}.emit_if", _RUNTIME)
+        self.lines: list[str] = []
+
+    def converted(self, statement: ast.If, test: str) -> tuple[str, list[list[ast.stmt]]]:
+        """The new text, and the statements that stay in a branch."""
+        alone = len(statement.body) == 1 and not statement.orelse and _output(self.facts, statement.body[0])
+        condition = test if alone else self._named(test)
+        taken, other = self._block(statement.body, condition), self._block(statement.orelse, f"~{condition}")
+        if taken:
+            self.lines += [f"if {condition}:", f"    {HOLE.format(0)}"]
+            self.lines += ["else:", f"    {HOLE.format(1)}"] if other else []
+        elif other:
+            self.lines += [f"if ~{condition}:", f"    {HOLE.format(0)}"]
+        return "\n".join(self.lines) + "\n", [rest for rest in (taken, other) if rest]
+
+    def _named(self, test: str) -> str:
+        name = fresh(self.facts, "condition", self.predicates.taken)
+        self.predicates.taken.append(name)
+        self.lines.append(f"{name} = {test}")
+        return name
+
+    def _block(self, statements: list[ast.stmt], holds: str) -> list[ast.stmt]:
+        """Writes the output that a block begins with; returns what stands behind it."""
+        for i, statement in enumerate(statements):
+            if call := _output(self.facts, statement):
+                self.lines.append(self._emitted(call, holds))
+            elif isinstance(statement, ast.If) and _only_output(self.facts, statement):
+                self._compute([statement.test])
+                inner = self._named(f"{holds} & {self.predicates.operand(statement.test)}")
+                self._block(statement.body, inner)
+                if statement.orelse:
+                    self._block(statement.orelse, self._named(f"{holds} & ~{inner}"))
+            else:
+                return statements[i:]
+        return []
+
+    def _emitted(self, call: ast.Call, condition: str) -> str:
+        if attributed(self.facts, call):
+            raise NotATensorError(ATTRIBUTED)
+        put_off = deferred(call, self.facts, self.predicates.imports)
+        self._compute([a for a in [*call.args, *(k.value for k in call.keywords)] if a not in put_off])
+        code = self.predicates.code
+        arguments = [condition, code.text(call.func)]
+        for node in call.args:
+            arguments.append(code.text(node) if isinstance(node, ast.Starred) else code.argument(node, put_off))
+        for k in call.keywords:
+            arguments.append(f"{k.arg}={code.argument(k.value, put_off)}" if k.arg else f"**{code.operand(k.value)}")
+        return f"{self.emit}({', '.join(arguments)})"
+
+    def _compute(self, nodes: list[ast.expr]) -> None:
+        """Evaluates expressions although the branch may not be taken."""
+        found = speculate(self.facts, *nodes)
+        if found.blockers:
+            raise NotATensorError(found.blockers[0])
+        self.predicates.differences += found.differences
+
+
+def is_output(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Is a call one of print, logging and warnings?"""
+    name = qualified(facts, call.func) or ""
+    return name in ("builtins.print", "warnings.warn") or (
+        name.startswith("logging.") and name.rpartition(".")[2] in _LEVELS
+    )

@@ -1,0 +1,80 @@
+"""Leave the statement out while compiled: what it does is then lost, and the title says so.
+
+Before:
+    logger.debug("y %s", y)
+
+After:
+    if not torch.compiler.is_compiling():
+        logger.debug("y %s", y)
+
+Legal when:
+    the statement is a call whose result is not used, or an assignment outside every local name, and nothing
+    later in the function can read what it did.
+
+Differs in:
+    nothing happens while compiled; plain Python stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.positions import replaceable
+from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.rewrites.answers import offer, refuse, show
+from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, OUTPUT, attributed, outward
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "is_compiling"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    statement = facts.statement
+    reason = _needed(finding, facts, statement)
+    if reason is not None:
+        return refuse(NAME, reason) if reason else None
+    if not replaceable(facts, [statement]):
+        return refuse(NAME, "the statement shares its line with another one")
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        test = imports.name("torch.compiler.is_compiling")
+        new = f"if not {test}():\n    {HOLE.format(0)}\n"
+        return [*imports.edits(), replace(facts.source, [statement], new, [statement])]
+
+    silences = finding.code in OUTPUT
+    title, difference = "skip it while compiled", "nothing happens here while compiled"
+    if silences:
+        title, difference = "skip it while compiled (silences it there)", "nothing is written while compiled"
+    if finding.code == "GM206":
+        return show(NAME, title, facts, make, "the debugger does not stop here while compiled")
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and attributed(facts, statement.value):
+        return show(NAME, title, facts, make, ATTRIBUTED)
+    return offer(NAME, title, facts, make, [difference], silences=silences)
+
+
+def _needed(finding: Finding, facts: FunctionFacts, statement: ast.stmt) -> str | None:
+    """Why a statement cannot be left out; "" where that would not be sensible to say, None where it can be."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        if finding.code in (*OUTPUT, "GM206") or outward(facts, statement.value):
+            return None
+        return f"code of the region may read what `{ast.unparse(statement.value.func)}` changes"
+    if isinstance(statement, ast.Assign) and all(
+        isinstance(t, (ast.Attribute, ast.Subscript)) for t in statement.targets
+    ):
+        outside = all((qualified(facts, _root(t)) or "").startswith("os.environ") for t in statement.targets)
+        return None if outside else "the code that follows may read what is assigned"
+    return ""
+
+
+def _root(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node

@@ -1,0 +1,181 @@
+"""Make a value once, when the module is imported, instead of in each call.
+
+Before:
+    def f(x):
+        return x + importlib.import_module("math").pi
+
+After:
+    pi = importlib.import_module("math").pi
+
+
+    def f(x):
+        return x + pi
+
+Legal when:
+    the expression, or the class, reads no local name, and is not about time, chance, threads or output.
+
+Differs in:
+    it is made once, at import: a later change of what it depends on is not seen, and an exception comes at import.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.syntax.span import Span
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.liveness import fresh, locals_of, reads
+from graphmend.transforms.code.module_level import insert_above, local_name_in, top_statement
+from graphmend.transforms.code.positions import begins_line, first_position, replaceable
+from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "hoist"
+#: modules whose functions give the same for the same arguments in one process
+_CONSTANT = frozenset(
+    [
+        "importlib",
+        "functools",
+        "platform",
+        "inspect",
+        "dataclasses",
+        "typing",
+        "hashlib",
+        "zlib",
+        "decimal",
+        "fractions",
+        "re",
+        "json",
+        "struct",
+        "math",
+        "operator",
+        "string",
+        "textwrap",
+        "types",
+        "base64",
+        "binascii",
+        "sysconfig",
+        "bisect",
+        "heapq",
+        "collections",
+        "itertools",
+    ]
+)
+_ALONE = frozenset({"os.cpu_count", "os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.join", "os.getpid"})
+_BUILTINS = frozenset(
+    [
+        "sorted",
+        "len",
+        "min",
+        "max",
+        "sum",
+        "abs",
+        "tuple",
+        "list",
+        "int",
+        "float",
+        "str",
+        "round",
+        "range",
+        "isinstance",
+        "getattr",
+        "hasattr",
+    ]
+)
+_ONCE = "it is made once, when the module is imported"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    if isinstance(facts.statement, ast.ClassDef):
+        return _class(facts, facts.statement)
+    node = facts.node
+    if not isinstance(node, ast.Call) or isinstance(facts.parent(node), (ast.Expr, ast.withitem)):
+        return None
+    name = qualified(facts, node.func)
+    if name is None or not _constant(facts, node):
+        return None
+    if free := local_name_in(facts, node):
+        return refuse(NAME, f"`{ast.unparse(node)}` reads `{free}`, which each call has its own of")
+    top = top_statement(facts)
+    if top is None or not begins_line(facts.source, top):
+        return refuse(NAME, "there is no module-level line to move it to")
+    largest = _largest(facts, node)
+    wanted = largest.attr if isinstance(largest, ast.Attribute) else name.rpartition(".")[2]
+    bound = fresh(facts, f"_{wanted.strip('_')}")
+
+    def make() -> list[TextEdit]:
+        text = Code(facts.source).line(largest)
+        return [insert_above(facts, top, f"{bound} = {text}"), swap(facts.source, largest, bound)]
+
+    return offer(NAME, "make the value once, at import", facts, make, [_ONCE])
+
+
+def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
+    free = sorted((reads(node) & locals_of(facts.function)) - {node.name})
+    if free:
+        return refuse(NAME, f"the class reads `{free[0]}`, which each call has its own of")
+    top = top_statement(facts)
+    tree = facts.source.tree
+    assert tree is not None
+    if node.name in facts.names or any(
+        isinstance(n, ast.Name) and n.id == node.name for s in tree.body if s is not top for n in ast.walk(s)
+    ):
+        return refuse(NAME, f"the module has a `{node.name}` of its own")
+    block = facts.body_of(node)
+    if top is None or not begins_line(facts.source, top) or len(block) == 1 or not replaceable(facts, [node]):
+        return refuse(NAME, "the class cannot be moved out of its block")
+
+    def make() -> list[TextEdit]:
+        from graphmend.transforms.code.statement_splice import Place
+
+        place = Place(facts.source, top, top)
+        text = place.generate(place.parse([node]))
+        line = first_position(facts.source, node)[0]
+        end = node.end_lineno or node.lineno
+        return [insert_above(facts, top, text), TextEdit(Span(line, 0, end + 1, 0), "")]
+
+    return offer(NAME, "make the class once, at import", facts, make, [_ONCE])
+
+
+def _largest(facts: FunctionFacts, node: ast.expr) -> ast.expr:
+    """The largest expression around `node` that reads no local name either."""
+    largest = node
+    child: ast.AST = node
+    for around in facts.ancestors(node):
+        if isinstance(around, ast.expr):
+            if (
+                local_name_in(facts, around)
+                or not _constant(facts, around)
+                or isinstance(around, (ast.Lambda, ast.GeneratorExp, ast.ListComp))
+            ):
+                break
+            if not (
+                isinstance(around, ast.Attribute)
+                and child is around.value
+                and isinstance(facts.parent(around), ast.Call)
+            ):
+                largest = around
+        elif not isinstance(around, ast.keyword):
+            break
+        child = around
+    return largest
+
+
+def _constant(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is every call in an expression one that gives the same each time?"""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            name = qualified(facts, call.func) or ""
+            root, _, last = name.partition(".")
+            if name in _ALONE or (root == "builtins" and last in _BUILTINS):
+                continue
+            if root not in _CONSTANT or name in ("inspect.stack", "inspect.currentframe"):
+                return False
+    return True

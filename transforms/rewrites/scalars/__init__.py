@@ -1,0 +1,1 @@
+"""Rewrites of scalars taken out of tensors."""

@@ -1,0 +1,1 @@
+"""Rewrites of data-dependent shapes."""

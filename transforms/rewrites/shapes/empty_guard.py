@@ -1,0 +1,79 @@
+"""Leave out the question whether any positions were found, where nothing is done if there are none.
+
+Before:
+    at, rows = torch.where(mask)
+    if rows.numel() > 0:
+        out.index_add_(0, rows, self.layer(x[rows]))
+
+After:
+    at, rows = torch.where(mask)
+    out.index_add_(0, rows, self.layer(x[rows]))
+
+Legal when:
+    all that lives on from what the question guards (the block, or the rest of a loop's body behind `continue`) is added
+    or stored at those positions.
+
+Differs in:
+    what is guarded is called on nothing where nothing was found; parameters that it uses get zeros for gradients
+    instead of None.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.code.liveness import writes
+from graphmend.transforms.code.positions import begins_line, replaceable
+from graphmend.transforms.code.text_edits import HOLE, as_one, delete, replace
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.legality.empty_effects import Idle, NotIdleError, asks_if_any, asks_if_empty, looked_for
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "empty_guard"
+_DIFFERENCES = (
+    "what the question guards is called on nothing where nothing was found",
+    "parameters that it uses get zeros for gradients there instead of None",
+)
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    statement = facts.statement
+    if not isinstance(statement, ast.Assign) or looked_for(facts, statement.value) is None:
+        return None
+    block = facts.body_of(statement)
+    behind = block[block.index(statement) + 1 :]
+    names = writes(*statement.targets)
+    guard = next((s for s in behind if isinstance(s, ast.If) and _asks(s, names)), None)
+    if guard is None or any(names & writes(s) for s in behind[: behind.index(guard)]):
+        return None
+    if not (replaceable(facts, [guard]) and begins_line(facts.source, guard)) or guard.orelse:
+        return refuse(NAME, "the question has another side, or shares its line with another statement")
+    leaves = asks_if_empty(guard.test, names)
+    loop = facts.parent(guard)
+    if leaves and not (isinstance(loop, (ast.For, ast.While)) and guard in loop.body):
+        return refuse(NAME, "the question leaves more than the body of its loop")
+    guarded = behind[behind.index(guard) + 1 :] if leaves else guard.body
+    idle = Idle(facts, names)
+    try:
+        idle.take(guarded)
+        idle.check_ends(loop if leaves and isinstance(loop, ast.stmt) else guard, guarded)
+    except NotIdleError as error:
+        return refuse(NAME, str(error))
+
+    def make() -> list[TextEdit]:
+        if leaves:
+            return [delete(facts.source, guard)]
+        return [as_one(facts.source, guard, [replace(facts.source, [guard], HOLE.format(0) + "\n", guard.body)])]
+
+    return offer(NAME, "leave out the question whether anything was found", facts, make, _DIFFERENCES)
+
+
+def _asks(guard: ast.If, names: set[str]) -> bool:
+    if asks_if_empty(guard.test, names):
+        return len(guard.body) == 1 and isinstance(guard.body[0], ast.Continue)
+    return asks_if_any(guard.test, names)

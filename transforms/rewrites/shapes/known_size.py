@@ -1,0 +1,227 @@
+"""Say how large a result is, where the code around it knows: TorchDynamo then keeps it in the graph.
+
+Before:
+    first = mask.nonzero()[0]
+    y = F.one_hot(labels).float() @ table
+    z = torch.repeat_interleave(x, torch.tensor([1, 2, 1]))
+
+After:
+    first = torch.nonzero_static(mask, size=1)[0]
+    y = F.one_hot(labels, num_classes=table.shape[0]).float() @ table
+    z = torch.repeat_interleave(x, torch.tensor([1, 2, 1]), output_size=4)
+
+Legal when:
+    the size follows from the code: of what is not zero only the first is used; the classes are multiplied with a
+    matrix, which must have as many rows; the repeats are two or more literals; `bincount` is told a `minlength`.
+
+Differs in:
+    where the size does not fit, which raised before: nothing that is not zero gives -1, fewer classes than rows go
+    well. A `bincount` raises for what would have made its result longer.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import parameters
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, qualified
+from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.legality.masked_elements import nonzero_of
+from graphmend.transforms.legality.scalar_uses import NotTolerantError, Uses
+from graphmend.transforms.legality.speculation import repeatable
+from graphmend.transforms.rewrites.answers import offer, refuse, show
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "known_size"
+_TITLE = "say how large the result is"
+
+#: methods of a tensor that keep its shape
+_CONVERSIONS = ("float", "double", "half", "bfloat16", "to", "type", "type_as")
+
+#: node to replace, new text, what differs
+_Form = tuple[ast.expr, str, list[str]]
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    for form in (_first, _classes, _repeats, _bins, _distinct):
+        imports = Imports(facts)
+        try:
+            found = form(facts, Code(facts.source), imports)
+        except NotTolerantError as error:
+            return refuse(NAME, str(error))
+        if found is not None:
+            node, text, differences = found
+
+            def make(node: ast.expr = node, text: str = text, imports: Imports = imports) -> list[TextEdit]:
+                return [*imports.edits(), swap(facts.source, node, text)]
+
+            return offer(NAME, _TITLE, facts, make, differences)
+    return _pattern(facts)
+
+
+def _first(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
+    """`m.nonzero()[0]`, `torch.where(m)[0][0]`: only the first is used."""
+    found = nonzero_of(facts, facts.node)
+    whole = facts.parent(facts.node)
+    if found is None or not isinstance(whole, ast.Subscript) or whole.value is not facts.node:
+        return None
+    index: object = constant(whole.slice)
+    column: object = None
+    if found.as_tuple:
+        above = facts.parent(whole)
+        if not isinstance(above, ast.Subscript) or above.value is not whole or not isinstance(index, int):
+            return None
+        column, index, whole = index, constant(above.slice), above
+    elif isinstance(whole.slice, ast.Tuple) and len(whole.slice.elts) == 2:
+        index, column = constant(whole.slice.elts[0]), constant(whole.slice.elts[1])
+    if index != 0 or not (column is None or isinstance(column, int)):
+        return None
+    rest = "" if column is None else f", {column}"
+    text = f"{imports.name('torch.nonzero_static')}({code.argument(found.mask)}, size=1)[0{rest}]"
+    return whole, text, ["where everything is zero the index is -1 instead of an exception"]
+
+
+def _classes(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
+    """`F.one_hot(t).float() @ w`: the matrix has a row for each class."""
+    call = called(facts, _call(facts), "torch.nn.functional.one_hot")
+    if call is None or len(call.args) != 1 or call.keywords:
+        return None
+    node: ast.expr = call
+    while isinstance(above := facts.parent(node), ast.Attribute) and isinstance(outer := facts.parent(above), ast.Call):
+        if outer.func is not above or above.attr not in _CONVERSIONS:
+            return None
+        node = outer
+    match facts.parent(node):
+        case ast.BinOp(left=left, op=ast.MatMult(), right=matrix) if left is node:
+            pass
+        case ast.Call(args=[left, matrix]) as product if left is node and (qualified(facts, product.func) in _PRODUCTS):
+            pass
+        case _:
+            return None
+    value = facts.value(matrix)
+    if not isinstance(value, Tensor) or value.rank not in (1, 2) or not repeatable(facts, matrix):
+        return None
+    text = f"{code.text(call)[:-1].rstrip().rstrip(',')}, num_classes={code.operand(matrix)}.shape[0])"
+    return call, text, ["fewer classes than the matrix has rows raise no more"]
+
+
+_PRODUCTS = ("torch.matmul", "torch.mm")
+
+
+def _repeats(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
+    """`torch.repeat_interleave(x, n)` with repeats that are literals."""
+    call = called(facts, _call(facts), "torch.repeat_interleave") or method(facts, _call(facts), "repeat_interleave")
+    if call is None or any(k.arg not in ("dim", "repeats") for k in call.keywords):
+        return None
+    bound = qualified(facts, call.func) != "torch.repeat_interleave"
+    arguments = [*call.args, *(k.value for k in call.keywords if k.arg == "repeats")]
+    if len(arguments) < (1 if bound else 2):
+        return None
+    total = _total(facts, arguments[0 if bound else 1])
+    if total is None:
+        return None
+    return call, f"{code.text(call)[:-1].rstrip().rstrip(',')}, output_size={total})", []
+
+
+def _total(facts: FunctionFacts, node: ast.expr) -> int | None:
+    """The sum of a tensor that is written out, or of a name that is only bound to one."""
+    if isinstance(node, ast.Name):
+        uses = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == node.id]
+        bindings = [n for n in uses if isinstance(n.ctx, ast.Store)]
+        statement = facts.parent(bindings[0]) if len(bindings) == 1 else None
+        if not isinstance(statement, ast.Assign) or statement.targets != bindings:
+            return None
+        others = [n for n in uses if n is not node and n not in bindings]
+        if others or node.id in parameters(facts.function):  # whoever else has the tensor may change it
+            return None
+        node = statement.value
+    call = called(facts, node, "torch.tensor", "torch.as_tensor")
+    if call is None or not call.args or not isinstance(call.args[0], (ast.List, ast.Tuple)):
+        return None
+    numbers = [constant(e) for e in call.args[0].elts]
+    counts = [n for n in numbers if isinstance(n, int)]
+    # a single number of repeats counts for every element
+    return sum(counts) if len(counts) > 1 and len(counts) == len(numbers) else None
+
+
+def _bins(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
+    """`torch.bincount(n, minlength=k)`."""
+    call = called(facts, _call(facts), "torch.bincount")
+    if call is None or len(call.args) != 1 or [k.arg for k in call.keywords] != ["minlength"]:
+        return None
+    if not repeatable(facts, call.args[0]):
+        return None
+    numbers = code.operand(call.args[0])
+    size = code.argument(call.keywords[0].value)
+    zeros, dtype = imports.name("torch.zeros"), imports.name("torch.int64")
+    made = f"{zeros}({size}, dtype={dtype}, device={numbers}.device)"
+    ones = f"{imports.name('torch.ones_like')}({numbers}, dtype={dtype})"
+    text = f"{made}.scatter_add(0, {numbers}.long(), {ones})"
+    return call, text, [f"a number of {size} or more raises instead of making the result longer"]
+
+
+def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
+    """`torch.unique(n).numel()`: how many different ones there are."""
+    call = called(facts, _call(facts), "torch.unique") or method(facts, _call(facts), "unique")
+    if call is None or call.keywords or len(call.args) > 1:
+        return None
+    tensor = call.args[0] if call.args else call.func.value if isinstance(call.func, ast.Attribute) else None
+    above = facts.parent(call)
+    whole = facts.parent(above) if isinstance(above, ast.Attribute) else above
+    match whole:
+        case ast.Call(func=ast.Attribute(attr="numel"), args=[]):
+            pass
+        case ast.Call(func=ast.Attribute(attr="size"), args=[ast.Constant(value=0)]):
+            pass
+        case ast.Subscript(value=ast.Attribute(attr="shape"), slice=ast.Constant(value=0)):
+            pass
+        case ast.Call(func=ast.Name(id="len"), args=[inner]) if inner is call:
+            pass
+        case _:
+            return None
+    if tensor is None or not is_tensor(facts, tensor) or not isinstance(whole, ast.expr):
+        return None
+    if not repeatable(facts, tensor):
+        raise NotTolerantError(f"`{ast.unparse(tensor)}` would be evaluated more than once")
+    uses = Uses(facts, "int64")
+    uses.follow(whole)
+    text = code.operand(tensor)
+    ordered = f"{text}.flatten().sort().values"
+    changes = f"({ordered}[1:] != {ordered}[:-1]).sum()"
+    return (
+        whole,
+        f"({changes} + min({text}.numel(), 1))",
+        ["the count is a 0-d tensor instead of a Python number", *uses.differences],
+    )
+
+
+#: what the size is called, by the function whose result it is
+_SIZES: dict[str, tuple[tuple[str, ...], str]] = {
+    "output_size": (("torch.repeat_interleave", "torch.Tensor.repeat_interleave"), "the repeats add up to it"),
+    "num_classes": (("torch.nn.functional.one_hot",), "the number of classes is not in the labels"),
+}
+
+
+def _pattern(facts: FunctionFacts) -> Fix | None:
+    """Where the size is not in the code, the place for it."""
+    call = _call(facts)
+    name = qualified(facts, call.func) if isinstance(call, ast.Call) else None
+    for keyword, (functions, why) in _SIZES.items():
+        if name in functions and isinstance(call, ast.Call) and all(k.arg != keyword for k in call.keywords):
+            text = f"{Code(facts.source).text(call)[:-1].rstrip().rstrip(',')}, {keyword}=...)"
+            changed = swap(facts.source, call, text)
+            reason = f"write the size in place of `...`; {why}"
+            return show(NAME, f"say how large the result is with `{keyword}`", facts, lambda c=changed: [c], reason)  # type: ignore[misc]
+    return None
+
+
+def _call(facts: FunctionFacts) -> ast.expr:
+    return facts.node if isinstance(facts.node, ast.expr) else ast.Constant(None)

@@ -1,0 +1,126 @@
+"""Index with the mask itself instead of with the places at which it holds.
+
+Before:
+    rows = torch.where(mask)[0]
+    y[rows] = x[rows] * 2
+
+After:
+    rows = mask
+    y[rows] = x[rows] * 2
+
+Legal when:
+    the places are only used as an index: those of a mask of one dimension, or all dimensions at once. What the
+    index then picks is mended next.
+
+Differs in:
+    nothing, where what is indexed is known to have the mask's shape; a longer tensor raises.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.liveness import reads, stored
+from graphmend.transforms.code.qualified_names import constant, is_tensor
+from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.legality.aliasing import changed_in_place
+from graphmend.transforms.legality.masked_elements import Nonzero, is_mask, nonzero_of
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "mask_index"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    found = nonzero_of(facts, facts.node)
+    if found is None or not isinstance(facts.node, ast.expr):
+        return None
+    whole = _places(facts, found, facts.node)
+    if whole is None:
+        return None
+    if not is_tensor(facts, found.mask):
+        return refuse(NAME, f"`{ast.unparse(found.mask)}` is not known to be a tensor")
+    indexed = _indexed(facts, whole, found.mask)
+    if indexed is None:
+        return refuse(NAME, "the places are used for more than an index")
+    code = Code(facts.source)
+    text = code.argument(found.mask) if is_mask(facts, found.mask) else f"({code.operand(found.mask)} != 0)"
+    changed = swap(facts.source, whole, text)
+    differences = [
+        f"`{ast.unparse(tensor)}` is taken to be as long as the mask; where it is longer, an index by the mask raises"
+        for tensor in indexed
+        if not _same_shape(facts, tensor, found.mask)
+    ]
+    return offer(NAME, "index with the mask itself", facts, lambda: [changed], differences)
+
+
+def _same_shape(facts: FunctionFacts, tensor: ast.expr, mask: ast.expr) -> bool:
+    one, two = facts.value(tensor), facts.value(mask)
+    return isinstance(one, Tensor) and isinstance(two, Tensor) and one.shape is not None and one.shape == two.shape
+
+
+def _places(facts: FunctionFacts, found: Nonzero, node: ast.expr) -> ast.expr | None:
+    """The whole expression of places that mean the same as the mask, in an index."""
+    value = facts.value(found.mask)
+    line = isinstance(value, Tensor) and value.rank == 1
+    parent = facts.parent(node)
+    if found.as_tuple:
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            return parent if line and constant(parent.slice) == 0 else None
+        return node
+    if not line:
+        return None
+    if isinstance(parent, ast.Attribute) and isinstance(call := facts.parent(parent), ast.Call):
+        arguments = [constant(a) for a in call.args]
+        flat = (parent.attr, arguments) in (
+            ("squeeze", [1]),
+            ("squeeze", [-1]),
+            ("flatten", []),
+            ("view", [-1]),
+            ("reshape", [-1]),
+        )
+        return call if flat and not call.keywords else None
+    if isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.slice, ast.Tuple):
+        match parent.slice.elts:
+            case [ast.Slice(lower=None, upper=None, step=None), column] if constant(column) == 0:
+                return parent
+    return None
+
+
+def _indexed(facts: FunctionFacts, node: ast.expr, mask: ast.expr) -> list[ast.expr] | None:
+    """What is indexed by places, or by the name that they are bound to; None where these serve for more, or the
+    mask changes in between.
+    """
+    if (only := _indexed_by(facts, node)) is not None:
+        return [only]
+    match facts.parent(node):
+        case ast.Assign(targets=[ast.Name(id=name)]) as statement:
+            pass
+        case _:
+            return None
+    names = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+    loads = [n for n in names if isinstance(n.ctx, ast.Load)]
+    tensors = [t for n in loads if (t := _indexed_by(facts, n)) is not None]
+    if len(names) - len(loads) != 1 or not loads or len(tensors) != len(loads):
+        return None
+    block = facts.body_of(statement)
+    behind = block[block.index(statement) + 1 :]
+    sources = reads(mask)
+    if not isinstance(mask, ast.Name):  # a new tensor, which no later statement knows
+        return tensors
+    changes = sources & stored(behind) or any(changed_in_place(facts, n) for n in sources)
+    return None if changes else tensors
+
+
+def _indexed_by(facts: FunctionFacts, node: ast.AST) -> ast.expr | None:
+    parent = facts.parent(node)
+    if isinstance(parent, ast.Subscript) and parent.slice is node and is_tensor(facts, parent.value):
+        return parent.value
+    return None

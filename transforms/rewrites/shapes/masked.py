@@ -1,0 +1,151 @@
+"""Count, or sort apart, all elements under a mask instead of those that a mask picks out.
+
+Before:
+    n = len(x[x > 0])
+    parts = torch.cat([x[m], x[~m]])
+
+After:
+    n = (x > 0).sum()
+    parts = x[torch.argsort(~m, stable=True)]
+
+Legal when:
+    the mask is a bool tensor of the shape of what it picks from; to sort apart, of one dimension, and the second
+    mask is its opposite. Every use of the count takes a 0-d tensor.
+
+Differs in:
+    a count is a 0-d tensor instead of a Python number.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.qualified_names import called, constant, method
+from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.legality.masked_elements import is_mask, missing, picked
+from graphmend.transforms.legality.scalar_uses import NotTolerantError, Uses
+from graphmend.transforms.legality.speculation import repeatable
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "masked"
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    try:
+        for form in (_counted, _partitioned):
+            if (answer := form(facts)) is not None:
+                return answer
+    except NotTolerantError as error:
+        return refuse(NAME, str(error))
+    return None
+
+
+def _counted(facts: FunctionFacts) -> Fix | Refusal | None:
+    """`m.nonzero().shape[0]`, `len(x[m])`, `x[m].numel()`: how many elements there are."""
+    for node in (facts.node, *facts.ancestors(facts.node)):
+        if isinstance(node, ast.stmt):
+            return None
+        counted = _count(facts, node)
+        if counted is None:
+            continue
+        uses = Uses(facts, "int64")
+        assert isinstance(node, ast.expr)
+        uses.follow(node)
+        text = Code(facts.source).operand(counted)
+        made = f"{text}.sum()" if is_mask(facts, counted) else f"{text}.count_nonzero()"
+        changed = swap(facts.source, node, made)
+        differences = ["the count is a 0-d tensor instead of a Python number", *uses.differences]
+        return offer(NAME, "count with a sum", facts, lambda changed=changed: [changed], differences)  # type: ignore[misc]
+    return None
+
+
+def _count(facts: FunctionFacts, node: ast.AST) -> ast.expr | None:
+    """What is counted by an expression."""
+    match node:
+        case ast.Subscript(value=ast.Attribute(value=inner, attr="shape"), slice=ast.Constant(value=0)):
+            pass
+        case ast.Call(func=ast.Attribute(value=inner, attr="size"), args=[ast.Constant(value=0)]):
+            pass
+        case ast.Call(func=ast.Name(id="len"), args=[inner]):
+            pass
+        case ast.Call(func=ast.Attribute(value=inner, attr="numel"), args=[]) if picked(facts, inner):
+            pass
+        case _:
+            return None
+    if call := called(facts, inner, "torch.nonzero", "torch.argwhere"):
+        return call.args[0] if len(call.args) == 1 and not call.keywords else None
+    if call := method(facts, inner, "nonzero", "argwhere"):
+        assert isinstance(call.func, ast.Attribute)
+        return call.func.value if not call.args and not call.keywords else None
+    if found := picked(facts, inner):
+        return found.mask if missing(facts, found) == 0 else None
+    return None
+
+
+def _partitioned(facts: FunctionFacts) -> Fix | Refusal | None:
+    """`torch.cat([x[m], x[~m]])`: a stable partition."""
+    call = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.Call)), None)
+    if (
+        call is None
+        or not called(facts, call, "torch.cat")
+        or len(call.args) != 1
+        or any(_other_dim(k) for k in call.keywords)
+    ):
+        return None
+    match call.args[0]:
+        case ast.List(elts=[one, two]) | ast.Tuple(elts=[one, two]):
+            first, second = picked(facts, one), picked(facts, two)
+        case _:
+            return None
+    if first is None or second is None or ast.unparse(first[0]) != ast.unparse(second[0]):
+        return None
+    opposite = _opposite(first[1], second[1])
+    if opposite is None:
+        return refuse(NAME, "the two masks are not known to be opposites")
+    if not repeatable(facts, *first, *second):
+        return refuse(NAME, "what is picked from, or the mask, is not the same each time it is evaluated")
+    mask, tensor = facts.value(first[1]), facts.value(first[0])
+    if not (isinstance(mask, Tensor) and mask.rank == 1):
+        return refuse(NAME, "the mask is not known to have one dimension")
+    assert isinstance(tensor, Tensor)
+
+    def make() -> list[TextEdit]:
+        imports, code = Imports(facts), Code(facts.source)
+        order = f"{imports.name('torch.argsort')}(~{code.operand(first[1])}, stable=True)"
+        return [*imports.edits(), swap(facts.source, call, f"{code.operand(first[0])}[{order}]")]
+
+    return offer(NAME, "partition with a stable argsort", facts, make, opposite)
+
+
+def _other_dim(keyword: ast.keyword) -> bool:
+    return keyword.arg not in ("dim", "axis") or constant(keyword.value) != 0
+
+
+def _opposite(one: ast.expr, two: ast.expr) -> list[str] | None:
+    """Differences where two masks are opposites but for NaN; None where they are not known to be."""
+    if isinstance(two, ast.UnaryOp) and isinstance(two.op, ast.Invert) and ast.unparse(two.operand) == ast.unparse(one):
+        return []
+    pairs = {
+        (ast.Gt, ast.LtE),
+        (ast.Lt, ast.GtE),
+        (ast.GtE, ast.Lt),
+        (ast.LtE, ast.Gt),
+        (ast.Eq, ast.NotEq),
+        (ast.NotEq, ast.Eq),
+    }
+    match one, two:
+        case ast.Compare(left=a, ops=[p], comparators=[b]), ast.Compare(left=c, ops=[q], comparators=[d]):
+            if (type(p), type(q)) in pairs and ast.unparse(a) == ast.unparse(c) and ast.unparse(b) == ast.unparse(d):
+                return (
+                    [] if isinstance(p, (ast.Eq, ast.NotEq)) else ["NaN, which neither mask picks, stays in the result"]
+                )
+    return None

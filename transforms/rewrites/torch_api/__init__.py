@@ -1,0 +1,1 @@
+"""Rewrites of calls of torch, and switches of the compiler."""

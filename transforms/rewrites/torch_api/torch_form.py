@@ -1,0 +1,309 @@
+"""Call another torch function that gives the same and has a shape that is known while tracing.
+
+Before:
+    pairs = torch.combinations(x)
+
+After:
+    pairs = x[torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device).T]
+
+Legal when:
+    the call has one of the forms below, with no further arguments.
+
+Differs in:
+    what the table says: another order of rounding, or another stream of random numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Container
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
+from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.legality.scalar_uses import NotTolerantError, Uses
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "torch_form"
+
+#: node to replace, new text, what differs
+_Form = tuple[ast.expr, str, list[str]]
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    for form in _FORMS:
+        imports = Imports(facts)
+        found = form(facts, Code(facts.source), imports)
+        if isinstance(found, str):
+            return refuse(NAME, found)
+        if found is None:
+            continue
+        node, text, differences = found
+
+        def make(node: ast.expr = node, text: str = text, imports: Imports = imports) -> list[TextEdit]:
+            return [*imports.edits(), swap(facts.source, node, text)]
+
+        return offer(NAME, "call a torch function that Dynamo captures", facts, make, differences)
+    return None
+
+
+def _combinations(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+    call = called(facts, _call(facts), "torch.combinations")
+    if call is None:
+        return None
+    options = {k.arg: constant(k.value) for k in call.keywords}
+    length = constant(call.args[1]) if len(call.args) == 2 else options.pop("r", 2)
+    repeated = options.pop("with_replacement", False)
+    if not call.args or len(call.args) > 2 or options or length != 2 or not isinstance(repeated, bool):
+        return "only pairs have another form"
+    if not isinstance(call.args[0], (ast.Name, ast.Attribute)):
+        return "only pairs of a tensor that has a name have another form"
+    x = code.text(call.args[0])
+    size = f"{x}.shape[0]"
+    diagonal = 0 if repeated else 1
+    return call, f"{x}[{imports.name('torch.triu_indices')}({size}, {size}, {diagonal}, device={x}.device).T]", []
+
+
+def _least_squares(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+    call = called(facts, _call(facts), "torch.linalg.lstsq")
+    if call is None:
+        return None
+    parent = facts.parent(call)
+    if not (isinstance(parent, ast.Attribute) and parent.attr == "solution") or len(call.args) != 2 or call.keywords:
+        return "only the solution of a least-squares problem has another form"
+    a, b = (code.argument(x) for x in call.args)
+    text = f"{imports.name('torch.linalg.pinv')}({a}) @ {code.operand(call.args[1])}"
+    return (
+        parent,
+        f"({text})",
+        [f"the solution for `{b}` comes from the pseudo-inverse, which rounds differently and costs more"],
+    )
+
+
+def _random(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+    """`t.clone().random_(a, b)`."""
+    call = method(facts, _call(facts), "random_")
+    if call is None or not isinstance(call.func, ast.Attribute):
+        return None
+    if not call.args or call.keywords or len(call.args) > 2:
+        return "`random_` without a range has no other form"
+    base = call.func.value
+    like = imports.name("torch.randint_like")
+    arguments = ", ".join(code.argument(a) for a in call.args)
+    differences = ["other random numbers are drawn from the same generator"]
+    if isinstance(base, ast.Name):
+        return call, f"{base.id}.copy_({like}({base.id}, {arguments}))", differences
+    if fresh_copy := method(facts, base, "clone"):
+        assert isinstance(fresh_copy.func, ast.Attribute)
+        return call, f"{like}({code.argument(fresh_copy.func.value)}, {arguments})", differences
+    return "what `random_` fills has no name"
+
+
+def _applied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+    """`t.clone().apply_(lambda v: v + 1)`."""
+    call = method(facts, _call(facts), "apply_")
+    if call is None or not isinstance(call.func, ast.Attribute):
+        return None
+    match call.args:
+        case [ast.Lambda(args=ast.arguments(posonlyargs=[], args=[ast.arg(arg=name)], kwonlyargs=[]), body=body)]:
+            pass
+        case _:
+            return "only a lambda of one element can be applied to the whole tensor"
+    if not all(
+        isinstance(n, (ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.Load))
+        for n in ast.walk(body)
+    ):
+        return "the function does more than arithmetic"
+    base = call.func.value
+    copied = method(facts, base, "clone")
+    tensor = copied.func.value if copied and isinstance(copied.func, ast.Attribute) else base
+    if not isinstance(tensor, ast.Name):
+        return "what `apply_` changes has no name"
+    replace: dict[ast.expr, str] = {n: tensor.id for n in ast.walk(body) if isinstance(n, ast.Name) and n.id == name}
+    text = code.argument(body, replace)
+    differences = ["the arithmetic happens in the tensor's precision instead of Python's"]
+    return call, f"{code.text(base)}.copy_({text})", differences
+
+
+def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+    """`sorted(ts)` and `sorted(ts, key=...)` of tensors, where the result is only indexed."""
+    around = [n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.expr)]
+    call = next((c for n in around if (c := called(facts, n, "builtins.sorted"))), None)
+    if call is None or len(call.args) != 1:
+        return None
+    parent = facts.parent(call)
+    if not (isinstance(parent, ast.Subscript) and isinstance(constant(parent.slice), int)):
+        return "the sorted list is used as a list"
+    keywords = {k.arg: k.value for k in call.keywords}
+    key = keywords.pop("key", None)
+    if keywords:
+        return "only a plain sort has another form"
+    stacked = f"{imports.name('torch.stack')}({code.argument(call.args[0])})"
+    differences = ["the tensors must have equal shapes; NaN sorts last"]
+    if key is None:
+        return call, f"{stacked}.sort().values", differences
+    if not isinstance(key, ast.Lambda) or len(key.args.args) != 1:
+        return "the key is no lambda"
+    body = key.body
+    if isinstance(body, ast.Call) and isinstance(body.func, ast.Attribute) and body.func.attr == "item":
+        body = body.func.value
+    if not is_tensor(facts, body):
+        return "the key is not known to be a tensor"
+    clause = f"for {key.args.args[0].arg} in {code.text(call.args[0])}"
+    keys = f"{imports.name('torch.stack')}([{code.argument(body)} {clause}])"
+    return call, f"{stacked}[{keys}.argsort(stable=True)]", differences
+
+
+def _position(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+    """`[a, b].index(t)` of 0-d tensors."""
+    call = _call(facts)
+    match call:
+        case ast.Call(func=ast.Attribute(value=container, attr="index"), args=[item], keywords=[]) if is_tensor(
+            facts, item
+        ):
+            if not isinstance(facts.value(container), Container):
+                return None
+        case _:
+            return None
+    uses = Uses(facts, "int64")
+    try:
+        uses.follow(call)
+    except NotTolerantError as error:
+        return str(error)
+    stacked = f"{imports.name('torch.stack')}({code.argument(container)})"
+    differences = ["an element that is not there gives 0 instead of an exception", *uses.differences]
+    return call, f"({stacked} == {code.operand(item)}).int().argmax()", differences
+
+
+def _copied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+    """`copy.copy(t)` and `copy.deepcopy(t)`."""
+    call = called(facts, _call(facts), "copy.copy", "copy.deepcopy")
+    if call is None or len(call.args) != 1:
+        return None
+    if not is_tensor(facts, call.args[0]):
+        return "what is copied is not known to be a tensor"
+    deep = called(facts, call, "copy.deepcopy") is not None
+    text = f"{code.operand(call.args[0])}.detach()" + (".clone()" if deep else "")
+    return call, text, ["the copy does not ask for gradients itself, and a copy of a computed tensor raises no more"]
+
+
+def _uniform(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+    """`random.random()` is `random.uniform(0.0, 1.0)`, which Dynamo knows; in a test torch has to draw."""
+    call = _call(facts)
+    names = ("random.random", "random.uniform", "numpy.random.uniform", "numpy.random.rand", "numpy.random.random")
+    inside = next(
+        (c for n in ast.walk(facts.node) if isinstance(n, ast.expr) and (c := called(facts, n, *names))), None
+    )
+    if inside is None:
+        return None
+    tested = isinstance(facts.node, ast.Compare) or (
+        isinstance(call, ast.Call) and isinstance(facts.parent(call), ast.Compare)
+    )
+    if not tested and _is_branched_on(facts):
+        return "the number is branched on later, which breaks the graph whoever draws it"
+    limits = [constant(a) for a in inside.args]
+    unit = limits in ([], [0, 1], [0.0, 1.0]) and not inside.keywords
+    if tested:
+        if not unit:
+            return "only numbers between 0 and 1 are drawn by torch"
+        return (
+            inside,
+            f"{imports.name('torch.rand')}(())",
+            ["the number comes from torch's generator instead of Python's"],
+        )
+    if called(facts, inside, "random.random") and isinstance(inside.func, ast.Attribute):
+        return (
+            inside,
+            f"{code.text(inside.func.value)}.uniform(0.0, 1.0)",
+            ["while compiled other random numbers are drawn"],
+        )
+    return None
+
+
+def _is_branched_on(facts: FunctionFacts) -> bool:
+    """Whether a test in the function reads a name that the finding's statement assigns."""
+    targets = facts.statement.targets if isinstance(facts.statement, ast.Assign) else []
+    names = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+    tests = [n.test for n in ast.walk(facts.function) if isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Assert))]
+    return any(isinstance(n, ast.Name) and n.id in names for test in tests for n in ast.walk(test))
+
+
+def _sample(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+    """One element of a list of numbers by `random.choice(xs)` or `random.sample(xs, 1)[0]`."""
+    call = _call(facts)
+    node: ast.expr | None = called(facts, call, "random.choice", "random.sample")
+    if node is None or not isinstance(node, ast.Call):
+        return None
+    values = node.args[0]
+    whole: ast.expr = node
+    if called(facts, node, "random.sample"):
+        parent = facts.parent(node)
+        if (
+            len(node.args) != 2
+            or constant(node.args[1]) != 1
+            or not isinstance(parent, ast.Subscript)
+            or constant(parent.slice) != 0
+        ):
+            return "only one element that is drawn has another form"
+        whole = parent
+    if not isinstance(values, (ast.List, ast.Tuple)) or not all(
+        isinstance(constant(e), (int, float)) for e in values.elts
+    ):
+        return "what is drawn from is no list of numbers"
+    assert isinstance(node.func, ast.Attribute)
+    uses = Uses(facts, "int64")
+    try:
+        uses.follow(whole)
+    except NotTolerantError as error:
+        return str(error)
+    tensor, drawn = imports.name("torch.tensor"), imports.name("torch.randint")
+    text = f"{tensor}({code.argument(values)})[{drawn}({len(values.elts)}, (1,))].squeeze(0)"
+    return whole, text, ["the number comes from torch's generator instead of Python's", *uses.differences]
+
+
+def _along_axis(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
+    """`np.apply_along_axis(lambda row: row.sum(), 0, a)` is `a.sum(axis=0)`."""
+    call = called(facts, _call(facts), "numpy.apply_along_axis")
+    if call is None:
+        return None
+    match call.args:
+        case [
+            ast.Lambda(
+                args=ast.arguments(args=[ast.arg(arg=name)]),
+                body=ast.Call(func=ast.Attribute(value=ast.Name(id=row), attr=attr), args=[], keywords=[]),
+            ),
+            axis,
+            array,
+        ] if name == row and attr in ("sum", "mean", "max", "min", "prod", "std", "var", "any", "all"):
+            text = f"{code.operand(array)}.{attr}(axis={code.argument(axis)})"
+            return call, text, ["sums may round differently, as they are made in another order"]
+    return "only a reduction by a method of the array has another form"
+
+
+def _call(facts: FunctionFacts) -> ast.expr:
+    node = facts.node
+    if isinstance(node, ast.Expr):
+        return node.value
+    return node if isinstance(node, ast.expr) else ast.Constant(None)
+
+
+_FORMS: tuple[Callable[[FunctionFacts, Code, Imports], _Form | str | None], ...] = (
+    _combinations,
+    _least_squares,
+    _random,
+    _applied,
+    _sorted,
+    _position,
+    _copied,
+    _uniform,
+    _sample,
+    _along_axis,
+)
