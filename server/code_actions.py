@@ -16,7 +16,7 @@ from pygls.lsp.server import LanguageServer
 from graphmend.analysis.finding import Finding
 from graphmend.server import convert, diagnostics, example_inputs, mending
 from graphmend.server.analyses import Unavailable
-from graphmend.server.commands import MEND, MEND_AND_VERIFY
+from graphmend.server.command_names import MEND, MEND_AND_VERIFY
 from graphmend.server.documents import Document
 from graphmend.server.session import Session, Shown
 

@@ -13,7 +13,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from graphmend.server import outline
-from graphmend.server.commands import VERIFY
+from graphmend.server.command_names import VERIFY
 from graphmend.server.documents import Document
 from graphmend.server.outline import Definition
 from graphmend.server.session import Session, Shown

@@ -16,17 +16,11 @@ from pygls.lsp.server import LanguageServer
 
 from graphmend.server import mending
 from graphmend.server.analyses import Unavailable
+from graphmend.server.command_names import EXPLAIN, MEND, MEND_AND_VERIFY, MEND_FILE, VERIFY
 from graphmend.server.session import Session
 from graphmend.server.verify import Verify
 
 log = logging.getLogger(__name__)
-
-VERIFY = "graphmend.verify"
-MEND_FILE = "graphmend.mendFile"
-EXPLAIN = "graphmend.explain"
-MEND_AND_VERIFY = "graphmend.mendAndVerify"
-#: For clients that take commands instead of code actions.
-MEND = "graphmend.mend"
 
 
 def register(server: LanguageServer, session: Session, verify: Verify) -> None:

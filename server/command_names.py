@@ -1,0 +1,18 @@
+"""The names of the commands that clients may execute."""
+
+from __future__ import annotations
+
+VERIFY = "graphmend.verify"
+
+
+MEND_FILE = "graphmend.mendFile"
+
+
+EXPLAIN = "graphmend.explain"
+
+
+MEND_AND_VERIFY = "graphmend.mendAndVerify"
+
+
+#: For clients that take commands instead of code actions.
+MEND = "graphmend.mend"
