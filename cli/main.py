@@ -78,7 +78,7 @@ def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in COMMANDS:
         return _top_level(arguments)
     name = arguments[0]
-    module = importlib.import_module(f"graphmend.cli.{name}")
+    module = importlib.import_module(f"graphmend.cli.commands.{name}")
     parser = Parser(prog=f"graphmend {name}", description=f"{COMMANDS[name][:1].upper()}{COMMANDS[name][1:]}.")
     module.add_arguments(parser)
     status: int = module.run(parser.parse_args(arguments[1:]))

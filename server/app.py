@@ -5,27 +5,19 @@ from __future__ import annotations
 from lsprotocol import types
 
 import graphmend
-from graphmend.server import (
-    code_actions,
-    code_lens,
-    commands,
-    configuration,
-    convert,
-    hover,
-    notebook_sync,
-    pull,
-    sync,
-    trust,
-)
-from graphmend.server.analyses import Check
-from graphmend.server.capabilities import Capabilities
-from graphmend.server.language_server import Server
-from graphmend.server.protocol import Protocol
-from graphmend.server.publish import Publisher
-from graphmend.server.rendering import Renderer
+from graphmend.server.analyses.document_analysis import Check
+from graphmend.server.diagnostics import pull
+from graphmend.server.diagnostics.publish import Publisher
+from graphmend.server.diagnostics.rendering import Renderer
+from graphmend.server.diagnostics.workspace_diagnostics import Workspace
+from graphmend.server.features import code_lens, commands, configuration, hover, notebook_sync, sync, trust
+from graphmend.server.features.verify import Verify
+from graphmend.server.lsp import convert
+from graphmend.server.lsp.capabilities import Capabilities
+from graphmend.server.lsp.language_server import Server
+from graphmend.server.lsp.protocol import Protocol
+from graphmend.server.mends import code_actions
 from graphmend.server.session import Session
-from graphmend.server.verify import Verify
-from graphmend.server.workspace import Workspace
 
 
 def create(check: Check | None = None) -> tuple[Server, Session]:

@@ -12,8 +12,8 @@ import sys
 from typing import BinaryIO
 
 from graphmend.server import app
-from graphmend.server.client import ClientHandler
-from graphmend.server.transport import StreamWriter, start_reader
+from graphmend.server.lsp.client import ClientHandler
+from graphmend.server.lsp.transport import StreamWriter, start_reader
 
 
 def serve_stdio() -> int:

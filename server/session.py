@@ -20,17 +20,17 @@ from lsprotocol import types
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.syntax.source import Encoding, LineIndex
 from graphmend.analysis.syntax.span import Span
-from graphmend.server import convert
-from graphmend.server.analyses import Analyses, Check
-from graphmend.server.client import Client
-from graphmend.server.documents import Document, Documents
-from graphmend.server.folders import Folders
-from graphmend.server.surroundings import Surroundings
-from graphmend.server.verification import Verification
+from graphmend.server.analyses.document_analysis import Analyses, Check
+from graphmend.server.analyses.folder_settings import Folders
+from graphmend.server.analyses.workspace_check import Surroundings
+from graphmend.server.documents.open_documents import Document, Documents
+from graphmend.server.lsp import convert
+from graphmend.server.lsp.client import Client
+from graphmend.server.verification.checks import Verification
 
 if TYPE_CHECKING:
     from graphmend.dynamo.merge import Verdict
-    from graphmend.server.language_server import Server
+    from graphmend.server.lsp.language_server import Server
     from graphmend.workspace.config import Configuration
 
 CONFIGURATION_FILES = ("pyproject.toml", "graphmend.toml")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from graphmend.cli.report import Run
+    from graphmend.cli.checking.file_report import Run
 
 FORMATS = ("full", "concise", "json", "json-lines", "github", "gitlab", "sarif", "junit")
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from graphmend.cli.output.paths import relative
+from graphmend.cli.paths import relative
 
 if TYPE_CHECKING:
-    from graphmend.cli.report import Item, Run
+    from graphmend.cli.checking.file_report import Item, Run
 
 
 def write(run: Run, out: TextIO) -> None:

@@ -12,11 +12,11 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from graphmend.cli.output.paths import relative
+from graphmend.cli.paths import relative
 
 if TYPE_CHECKING:
     from graphmend.analysis.syntax.source import LineIndex
-    from graphmend.cli.report import Item, Run
+    from graphmend.cli.checking.file_report import Item, Run
 
 _EFFECTS = {
     "splits": "splits the graph",

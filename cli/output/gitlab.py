@@ -7,10 +7,10 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, TextIO
 
-from graphmend.cli.output.paths import posix
+from graphmend.cli.paths import posix
 
 if TYPE_CHECKING:
-    from graphmend.cli.report import Run
+    from graphmend.cli.checking.file_report import Run
 
 _SEVERITIES = {"error": "critical", "warning": "major", "information": "minor", "hint": "info"}
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from graphmend.cli.report import Item, Run
+    from graphmend.cli.checking.file_report import Item, Run
 
 
 def write(run: Run, out: TextIO) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from graphmend.cli.output.json import as_json
 
 if TYPE_CHECKING:
-    from graphmend.cli.report import Item, Run
+    from graphmend.cli.checking.file_report import Item, Run
 
 
 def write(run: Run, out: TextIO) -> None:

@@ -7,10 +7,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, TextIO
 from xml.etree import ElementTree as xml
 
-from graphmend.cli.output.paths import relative
+from graphmend.cli.paths import relative
 
 if TYPE_CHECKING:
-    from graphmend.cli.report import Item, Run
+    from graphmend.cli.checking.file_report import Item, Run
 
 #: characters that XML 1.0 cannot hold, not even escaped
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

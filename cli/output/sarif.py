@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from graphmend import __version__
-from graphmend.cli.catalogue import CODE, Documented, rules
-from graphmend.cli.report import PAGE
+from graphmend.cli.checking.file_report import PAGE
+from graphmend.cli.rule_catalogue import CODE, Documented, rules
 
 if TYPE_CHECKING:
     from graphmend.analysis.syntax.span import Span
-    from graphmend.cli.report import Item, Offer, Run
+    from graphmend.cli.checking.file_report import Item, Offer, Run
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "information": "note", "hint": "note"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from graphmend.cli.output.concise import mark
 
 if TYPE_CHECKING:
-    from graphmend.cli.report import Run
+    from graphmend.cli.checking.file_report import Run
 
 
 def write(run: Run, out: TextIO, *, as_json: bool = False) -> None:

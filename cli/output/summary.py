@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from graphmend.cli.output.concise import mark
 
 if TYPE_CHECKING:
-    from graphmend.cli.report import Run
+    from graphmend.cli.checking.file_report import Run
 
 
 def summary(run: Run) -> str:

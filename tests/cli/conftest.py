@@ -70,10 +70,10 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         findings = find(source) if source.tree is not None else ()
         return Result(source, tuple(finding for finding in findings if settings.selects(finding.code)))
 
-    monkeypatch.setattr("graphmend.cli.checker.check", check)
+    monkeypatch.setattr("graphmend.cli.checking.file_checker.check", check)
     # `graphmend.transforms.mend` is a function for users, and hides the module of that name
     mending = importlib.import_module("graphmend.transforms.mend")
-    for module in (mending, importlib.import_module("graphmend.cli.mending")):
+    for module in (mending, importlib.import_module("graphmend.cli.checking.selective_mends")):
         monkeypatch.setattr(module, "check", check)
         monkeypatch.setattr(module, "mend", mend)
     monkeypatch.setattr(Result, "facts", lambda self, finding: Facts(self, finding))

@@ -128,7 +128,7 @@ def test_callers_that_were_not_named_count(run: Run, project: Path) -> None:
 
 
 def test_too_many_callers_are_left_out_with_a_remark(run: Run, project: Path) -> None:
-    from graphmend.cli.outside import LIMIT
+    from graphmend.cli.checking.callers import LIMIT
 
     for number in range(LIMIT):
         (project / f"model{number}.py").write_text(MODEL)

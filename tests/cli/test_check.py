@@ -178,7 +178,7 @@ def test_pipe_in_a_folder_is_not_read(run: Run, folder: Path) -> None:
 
 
 def test_file_that_vanishes_during_the_run(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphmend.cli import check
+    from graphmend.cli.commands import check
 
     for name in ("a.py", "b.py"):
         (folder / name).write_text("BREAK\n")
@@ -256,7 +256,7 @@ def test_failure_of_a_rule_is_one_line(run: Run, folder: Path, monkeypatch: pyte
     def fails(*_: object) -> None:
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr("graphmend.cli.checker.check", fails)
+    monkeypatch.setattr("graphmend.cli.checking.file_checker.check", fails)
     (folder / "m.py").write_text("x = 1\n")
     outcome = run("check")
     assert outcome.status == 2
@@ -279,7 +279,7 @@ def test_what_could_not_be_followed_is_said_also_from_the_cache(
     def check(source: Source, *_: object) -> Result:
         return Result(source, notes=("f is nested too deeply to follow",))
 
-    monkeypatch.setattr("graphmend.cli.checker.check", check)
+    monkeypatch.setattr("graphmend.cli.checking.file_checker.check", check)
     (folder / "m.py").write_text("x = 1\n")
     for _ in range(2):
         outcome = run("check")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend.cli.catalogue import rules
+from graphmend.cli.rule_catalogue import rules
 from graphmend.workspace.options import OPTIONS
 
 if sys.version_info >= (3, 11):

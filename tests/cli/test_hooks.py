@@ -34,7 +34,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    options = ("-q", "-p", "graphmend.cli.pytest_plugin", "-p", "no:cacheprovider", *arguments)
+    options = ("-q", "-p", "graphmend.cli.commands.pytest_plugin", "-p", "no:cacheprovider", *arguments)
     command = [sys.executable, "-m", "pytest", *options]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from graphmend.analysis.syntax.span import Span
-from graphmend.cli import verify_baseline
+from graphmend.cli.verifying import break_baseline
 from graphmend.dynamo.report import Break
 
 Run = Callable[..., Any]
@@ -41,8 +41,8 @@ def a_break(path: Path, line: int, source: str) -> Break:
 class TestKnown:
     def known(self, folder: Path, before: list[Break], now: list[Break]) -> list[Break]:
         """The breaks of `now` that a baseline made of `before` lets through."""
-        verify_baseline.write(folder / "b.json", before)
-        return list(verify_baseline.Known(folder / "b.json", now).new(now))
+        break_baseline.write(folder / "b.json", before)
+        return list(break_baseline.Known(folder / "b.json", now).new(now))
 
     def test_another_torch_says_it_with_other_words(self, folder: Path) -> None:
         one = a_break(folder / "m.py", 3, "    print(x)")
@@ -63,10 +63,10 @@ class TestKnown:
         (folder / "m.py").write_text(MODEL)
         assert run("check", "--write-baseline", "b.json").status == 0
         one = a_break(folder / "m.py", 7, '    print("before")')
-        verify_baseline.write(folder / "b.json", [one])
+        break_baseline.write(folder / "b.json", [one])
         assert run("check", "--baseline", "b.json").status == 0
         assert run("check", "--write-baseline", "b.json").status == 0
-        assert verify_baseline.Known(folder / "b.json", [one]).new([one]) == ()
+        assert break_baseline.Known(folder / "b.json", [one]).new([one]) == ()
 
 
 def test_unreadable_baseline_is_told_before_anything_runs(run: Run, folder: Path) -> None:

@@ -38,10 +38,10 @@ def sublime() -> Any:
 
 @pytest.mark.parametrize("options", [helix, zed, sublime])
 def test_settings_and_trust_are_what_the_server_reads(options: Any) -> None:
-    from graphmend.server import folders
+    from graphmend.server.analyses import folder_settings
 
     given = options()
     assert isinstance(given["trusted"], bool)
-    settings, wrong = folders.read(given["settings"])
+    settings, wrong = folder_settings.read(given["settings"])
     assert settings
     assert wrong == ()

@@ -11,7 +11,7 @@ import pytest
 from pytest_lsp import LanguageClient
 
 from graphmend.server import app
-from graphmend.server.client import ClientHandler
+from graphmend.server.lsp.client import ClientHandler
 
 from .editor import Editor
 
@@ -62,7 +62,7 @@ async def test_one_documents_failure_stays_its_own(tmp_path: Path, module: Path)
 
 FAILING_WALK = """
 import ast, sys
-from graphmend.analysis.session import Session
+from graphmend.analysis.interprocedural.session import Session
 from graphmend.server import main
 
 walk = Session.walk

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmend.analysis.syntax.span import Span
-from graphmend.server.documents import Document
-from graphmend.server.moves import move
+from graphmend.server.documents.open_documents import Document
+from graphmend.server.documents.position_mapping import move
 
 texts = st.text(alphabet="ab\n\r\U0001d4b3é ", max_size=30)
 fraction = st.floats(0, 1, allow_nan=False)

@@ -9,7 +9,7 @@ import pytest
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.syntax.span import Span
 from graphmend.dynamo.report import Break, Comparison, Lines, Report, TargetReport
-from graphmend.server import verdict
+from graphmend.server.verification import mend_verdict
 
 PATH = "/project/model.py"
 SPAN = Span(4, 4, 4, 20)
@@ -24,7 +24,7 @@ def report(before: TargetReport = BEFORE, after: TargetReport = AFTER, problem: 
 
 
 def test_nothing_differs() -> None:
-    assert verdict.of(report(), FINDING) == ""
+    assert mend_verdict.of(report(), FINDING) == ""
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_nothing_differs() -> None:
     ],
 )
 def test_one_line_says_why_it_is_not_verified(found: Report, says: str) -> None:
-    assert says in verdict.of(found, FINDING)
-    assert "\n" not in verdict.of(found, FINDING)
+    assert says in mend_verdict.of(found, FINDING)
+    assert "\n" not in mend_verdict.of(found, FINDING)
 
 
 def test_no_breaks_before_and_none_after() -> None:
-    assert verdict.of(report(before=replace(BEFORE, breaks=())), FINDING) == ""
+    assert mend_verdict.of(report(before=replace(BEFORE, breaks=())), FINDING) == ""
 
 
 def test_each_target_that_leads_to_the_line_must_be_compared() -> None:
@@ -56,15 +56,15 @@ def test_each_target_that_leads_to_the_line_must_be_compared() -> None:
     failed = TargetReport("Net", "failed", "Net: the check took too long")
     equal = replace(other, comparison=Comparison(3))
     found = Report(PATH, (BEFORE, other), after=Report(PATH, (failed, equal)))
-    assert verdict.of(found, FINDING) == "Net: the check took too long"
-    assert not verdict.compared(found, FINDING)
+    assert mend_verdict.of(found, FINDING) == "Net: the check took too long"
+    assert not mend_verdict.compared(found, FINDING)
     beside = Report(PATH, (BEFORE, other), after=Report(PATH, (AFTER, replace(failed, name="Other"))))
-    assert verdict.of(beside, FINDING) == ""
-    assert verdict.compared(beside, FINDING)
+    assert mend_verdict.of(beside, FINDING) == ""
+    assert mend_verdict.compared(beside, FINDING)
 
 
 def test_breaks_of_a_target_that_fails_afterwards_are_not_fewer_breaks() -> None:
     other = replace(BEFORE, name="Other", executed=Lines({PATH: frozenset({20})}))
     failed = TargetReport("Other", "failed", "Other: the check took too long")
     found = Report(PATH, (BEFORE, other), after=Report(PATH, (replace(AFTER, breaks=(BREAK,)), failed)))
-    assert "as often as before" in verdict.of(found, FINDING)
+    assert "as often as before" in mend_verdict.of(found, FINDING)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from graphmend.dynamo import service
-from graphmend.server.documents import Document
-from graphmend.server.folders import Folders
-from graphmend.server.verification import Verification
+from graphmend.server.analyses.folder_settings import Folders
+from graphmend.server.documents.open_documents import Document
+from graphmend.server.verification.checks import Verification
 
 
 def test_documents_that_open_together_share_one_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

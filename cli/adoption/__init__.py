@@ -1,0 +1,1 @@
+"""Findings that a project has agreed to keep."""

@@ -1,0 +1,240 @@
+"""Checks one file and mends it where that was asked for; alike in the command's own process and in its workers."""
+
+from __future__ import annotations
+
+import difflib
+import gc
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from graphmend.analysis.check import Result, check
+from graphmend.analysis.finding import Finding
+from graphmend.analysis.findings import suppressions
+from graphmend.analysis.program.project import Project
+from graphmend.analysis.settings import Settings
+from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.torch_facts import load
+from graphmend.cli.checking.file_report import FileReport, Item, Offer, from_store, to_store
+from graphmend.cli.checking.plan import Plan
+from graphmend.cli.checking.selection import Wanted, severity_of
+from graphmend.cli.failures import internal_error
+from graphmend.cli.paths import relative
+from graphmend.workspace import files, interpreter
+from graphmend.workspace.cache import Cache, digest
+from graphmend.workspace.config import Configuration
+from graphmend.workspace.environment import Environment, package_root, surroundings
+from graphmend.workspace.interpreter import Interpreter
+
+if TYPE_CHECKING:
+    from graphmend.transforms.mend import Mended
+
+
+class _Place(NamedTuple):
+    """What a file's folder is imported from, what its analysis may depend on, and the project that it belongs to."""
+
+    root: Path
+    near: Path
+    project: Path
+
+
+class Checker:
+    """Checks files one after the other; modules that neighbours import are read once."""
+
+    def __init__(self, plan: Plan, texts: Mapping[str, str] | None = None) -> None:
+        """`texts` stand in for files on disk, by path."""
+        self.plan = plan
+        self.texts = dict(texts or {})
+        self.configurations = plan.configurations()
+        self._projects: dict[Path, Project] = {}
+        self._interpreters: dict[Path, Interpreter] = {}
+        self._places: dict[Path, _Place] = {}
+
+    def check(self, path: Path) -> FileReport:
+        """The report of a file on disk; a failure of ours is part of the report."""
+        report = self._check_file(path)
+        gc.collect(0)  # the file's own trees and values; what it imports grows old, is kept, and not looked at again
+        return report
+
+    def _check_file(self, path: Path) -> FileReport:
+        try:
+            text = files.read(path)
+        except files.TooLong as skipped:
+            return FileReport(str(path), notes=(f"{path} {skipped}",))
+        except files.FileProblem as problem:
+            return FileReport(str(path), problems=[f"{path}: {problem}"])
+        if (instead := self.texts.get(str(path))) is not None:
+            text = replace(text, text=instead)
+        report = self.check_text(text, path)
+        if report.text is not None and self.plan.mode == "fix":
+            try:
+                files.replace(path, text.encode(report.text), expected=text.data)
+            except files.FileProblem as problem:
+                return FileReport(str(path), problems=[f"{path}: {problem}"])
+        if self.plan.mode != "diff":
+            report.text = None
+        return report
+
+    def check_text(self, text: files.FileText, path: Path) -> FileReport:
+        """The report of a text that stands, or would stand, at `path`."""
+        try:
+            return self._check(text, path)
+        except RecursionError:
+            return FileReport(str(path), problems=[f"{path}: nested too deeply to analyse"])
+        except Exception as error:
+            return FileReport(str(path), problems=[f"{path}: {internal_error(error)}"])
+
+    def _check(self, text: files.FileText, path: Path) -> FileReport:
+        configuration = self.configurations.of_file(path)
+        entry = self._cache_entry(text, path, configuration)
+        report = from_store(str(path), self._cache.load(*entry)) if entry is not None else None
+        if report is None:
+            report = self._analyse(Source(text.text, str(path)), path, configuration)
+            if entry is not None and not report.problems:
+                self._cache.store(*entry, to_store(report))
+        report.notes = (*configuration.notes, *report.notes)
+        return report
+
+    def _analyse(self, source: Source, path: Path, configuration: Configuration) -> FileReport:
+        report = FileReport(str(path))
+        project = self._project(path, configuration)
+        settings = self._settings(path, configuration)
+        if source.tree is None and (problem := source.problem) is not None:
+            where = f"{path}:{problem.line}:{problem.column + 1}"
+            report.problems.append(f"{where}: does not parse: {problem.message}")
+            return report
+        if self.plan.mode != "check":
+            source = self._mend(source, project, settings, configuration, report)
+        result = check(source, project, settings)
+        for finding in result.findings:
+            offers, refusal = self._offers(result, finding, report) if self.plan.mends else ((), None)
+            report.items.append(Item(finding, severity_of(finding, configuration), offers, refusal))
+        for finding in (finding for findings in result.elsewhere.values() for finding in findings):
+            asked = self.plan.mends or self.plan.mode != "check"
+            offers, refusal = self._offers(result, finding, report) if asked else ((), None)
+            there = self.configurations.of_file(Path(finding.path))
+            report.elsewhere.append(Item(finding, severity_of(finding, there), offers, refusal))
+        report.notes = (*_on_version(source, settings), *(f"{path}: {note}" for note in result.notes))
+        report.comments = suppressions.suppressions(source)
+        result.close()
+        return report
+
+    def _offers(self, result: Result, finding: Finding, report: FileReport) -> tuple[tuple[Offer, ...], str | None]:
+        """The mends of a finding, and why there is none. A rewrite that fails costs its finding the mends only."""
+        from graphmend.transforms.fix import Fix, Refusal
+        from graphmend.transforms.mend import mend
+
+        try:
+            answers = mend(finding, result.facts(finding))
+            offers = tuple(self._offer(answer) for answer in answers if isinstance(answer, Fix))
+        except Exception as error:
+            report.problems.append(f"{finding.path}:{finding.span.line}: {internal_error(error)}")
+            return (), None
+        refusals = [answer.reason for answer in answers if isinstance(answer, Refusal)]
+        reason = refusals[0] if refusals else "no rewrite is known for this break"
+        return offers, None if offers else reason
+
+    def _offer(self, fix: Any) -> Offer:
+        from graphmend.transforms.fix import Unmendable
+
+        edits = ()
+        if self.plan.edits and fix.applicability != "display":
+            try:
+                edits = fix.edits()
+            except Unmendable:
+                edits = ()
+        return Offer(fix.applicability, fix.title, fix.reason, edits)
+
+    def _mend(
+        self, source: Source, project: Project, settings: Settings, configuration: Configuration, report: FileReport
+    ) -> Source:
+        from graphmend.cli.checking.selective_mends import mend_wanted
+        from graphmend.transforms.mend import mend_all
+
+        wanted = Wanted(self.plan, settings, configuration, Path(source.path))
+        mended: Mended
+        if wanted.restricts(source):
+            mended = mend_wanted(source, project, settings, wanted, unsafe=self.plan.unsafe)
+        else:
+            mended = mend_all(source, project, settings, unsafe=self.plan.unsafe)
+        if not mended.changed:
+            return source
+        report.mended = mended.mends
+        report.text = mended.source.text
+        if self.plan.mode == "diff":
+            report.diff = unified_diff(source.text, mended.source.text, relative(source.path))
+        project.forget(source.path)
+        return mended.source
+
+    def _project(self, path: Path, configuration: Configuration) -> Project:
+        root, _, folder = self._place(path, configuration)
+        if root not in self._projects:
+            self._projects[root] = Project(Environment(root, (folder,), self._interpreter(root), self.texts))
+        return self._projects[root]
+
+    def _place(self, path: Path, configuration: Configuration) -> _Place:
+        """Where a file belongs; asked once for each folder."""
+        if (known := self._places.get(path.parent)) is None:
+            root = package_root(path)
+            known = self._places[path.parent] = _Place(root, surroundings(path), _project_folder(root, configuration))
+        return known
+
+    def _settings(self, path: Path, configuration: Configuration) -> Settings:
+        return configuration.settings(self._interpreter(self._place(path, configuration).root).torch_version)
+
+    def _interpreter(self, root: Path) -> Interpreter:
+        if root not in self._interpreters:
+            self._interpreters[root] = self._given_interpreter or interpreter.nearest(root)
+        return self._interpreters[root]
+
+    @cached_property
+    def _given_interpreter(self) -> Interpreter | None:
+        return interpreter.at(self.plan.python) if self.plan.python is not None else None
+
+    @cached_property
+    def _cache(self) -> Cache:
+        return Cache()
+
+    def _cache_entry(self, text: files.FileText, path: Path, configuration: Configuration) -> tuple[str, str] | None:
+        """(name, stamp) of this check in the cache; None where it may not be used."""
+        if not self.plan.cache or self.plan.mode != "check":
+            return None
+        root, near, project = self._place(path, configuration)
+        # an installed package stands alone; what else is installed is in the interpreter's stamp
+        around = self._cache.stamp((near,) if near != root else (root, project), self._interpreter(root))
+        if around is None:
+            return None
+        options = repr((sorted(configuration.values.items()), self.plan.mends, self.plan.edits))
+        return digest(str(path), options), digest(text.data, str(configuration.root), around)
+
+
+def _on_version(source: Source, settings: Settings) -> tuple[str, ...]:
+    """A remark where nothing is known of the torch that a file is checked against."""
+    if "torch" not in source.text or (known := load(settings.torch_version)).exact:
+        return ()
+    return (f"torch {settings.torch_version} is not known to this version; checked as torch {known.minor}",)
+
+
+def _project_folder(root: Path, configuration: Configuration) -> Path:
+    """The folder that a package belongs to, whose other packages it may import."""
+    if configuration.file is not None:
+        return configuration.root
+    if root.name in ("site-packages", "dist-packages"):
+        return root
+    marked = (folder for folder in (root, *root.parents) for mark in MARKS if (folder / mark).exists())
+    return next(marked, root)
+
+
+#: what a project's folder holds
+MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+
+
+def unified_diff(before: str, after: str, path: str) -> str:
+    """What mending changes, as `diff -u` shows it."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    parts = []
+    for line in difflib.unified_diff(old, new, path, path):
+        parts.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+    return "".join(parts)

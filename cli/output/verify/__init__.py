@@ -1,0 +1,1 @@
+"""Reports of `verify`, one format a file."""

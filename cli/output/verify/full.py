@@ -1,0 +1,175 @@
+"""`graphmend verify --output-format full`: what was run, each break with its line of source, and before beside
+after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from graphmend.cli.paths import relative
+
+if TYPE_CHECKING:
+    from graphmend.cli.verifying.static_findings import Judged, Mending
+    from graphmend.dynamo.report import Break, Comparison, Report, TargetReport
+    from graphmend.dynamo.watch import Watched
+
+EFFECTS = {
+    "break": "splits the graph",
+    "skip": "the whole frame runs eagerly",
+    "raises": "raises under fullgraph=True",
+    "error": "TorchDynamo fails",
+}
+
+
+class Page:
+    """A terminal, where there is one, shows styles; a file or a pipe gets the bare text. Lines are never folded."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._console = Console(file=out, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self._hints: set[str] = set()
+
+    def hint(self, text: str) -> None:
+        """TorchDynamo gives the same hints with each break of a kind: each is read once."""
+        if text not in self._hints:
+            self._hints.add(text)
+            self.write(f"      hint: {text}\n", "dim")
+
+    def write(self, text: str, style: str | None = None) -> None:
+        self._console.print(Text(text, style or ""), end="")
+
+
+def write(
+    reports: Sequence[Report], judged: Sequence[Sequence[Judged]], mendings: Sequence[Mending | None], to: TextIO
+) -> None:
+    out = Page(to)
+    for report, findings, mending in zip(reports, judged, mendings, strict=True):
+        for target in report.targets:
+            if target.problem is None:
+                _target(target, report, mending, out)
+        if any(target.problem is None for target in report.targets):
+            _judged(findings, out)
+    for note in dict.fromkeys(r.note for r in reports if any(t.device == "cpu" for t in r.targets)):
+        if note:
+            out.write(f"on the CPU: {note}\n")
+
+
+def _target(target: TargetReport, report: Report, mending: Mending | None, out: Page) -> None:
+    out.write(f"{relative(report.path)}: {target.name}\n", "bold")
+    out.write(f"  ran       {target.inputs}  [{target.origin}; {target.device}; torch {report.torch}]\n")
+    for run in target.runs[1:]:
+        raised = f", which raises {run.raised}" if run.raised else ""
+        out.write(f"  also with {run.inputs}{raised}\n")
+    out.write(f"  result    {_result(target)}\n", _colour(not target.breaks))
+    for note in target.notes:
+        out.write(f"  note      {note}\n")
+    for item in target.breaks:
+        _break(item, out)
+    for recompile in target.recompiles:
+        out.write(
+            f"  {relative(recompile.path)}:{recompile.line}: {recompile.function} compiled again: {recompile.reason}\n"
+        )
+    after = None if report.after is None else next((t for t in report.after.targets if t.name == target.name), None)
+    if mending is not None and not mending.made:
+        out.write(f"  mended    nothing{_unsafe(mending)}\n", _colour(not target.breaks))
+    elif after is not None and after.problem is None:
+        out.write(f"  mended    {_result(after)}{_unsafe(mending)}\n", _colour(not after.breaks))
+        for item in after.breaks:
+            _break(item, out)
+    if after is not None and after.comparison is not None:
+        _comparison(after.comparison, out)
+    for title, times in (("times", target.times), ("mended", after.times if after is not None else None)):
+        if times is not None:
+            steady = f"eager {times.eager:.3g} ms, compiled {times.compiled:.3g} ms"
+            syncs = "" if times.syncs is None else f", {times.syncs} synchronizations"
+            out.write(f"  {title:<9} {steady} ({times.backend}), first call {times.cold:.4g} ms{syncs}\n")
+
+
+def _unsafe(mending: Mending | None) -> str:
+    """What could be mended besides."""
+    if mending is None or not mending.unsafe:
+        return ""
+    return f"; {mending.unsafe}{' more' if mending.made else ' can be mended'} with --unsafe-fixes"
+
+
+def _judged(findings: Sequence[Judged], out: Page) -> None:
+    """What became of the analysis' findings, in a line for each that Dynamo did not confirm."""
+    confirmed = sum(item.state == "confirmed" for item in findings)
+    if findings:
+        foreseen = sum(item.state != "only TorchDynamo" for item in findings)
+        out.write(f"graphmend check: {confirmed} of {foreseen} findings confirmed\n")
+    for item in findings:
+        finding = item.finding
+        if item.state in ("not seen", "only TorchDynamo"):
+            place = f"{relative(finding.path)}:{finding.span.line}:{finding.span.column + 1}"
+            out.write(f"  {place}: {finding.code} {item.state}: {item.reason}\n")
+    missed = [item.finding for item in findings if item.state == "not reached"]
+    if missed:
+        out.write(f"  not reached: {', '.join(f'{f.code} in line {f.span.line}' for f in missed)}\n")
+
+
+def _colour(good: bool) -> str:
+    return "green" if good else "red"
+
+
+def _result(target: TargetReport) -> str:
+    places = len(target.breaks)
+    graphs = f"{target.graphs} graph{'s' * (target.graphs != 1)}"
+    ops = f" of {', '.join(map(str, target.ops))} operations" if target.ops else ""
+    known = f" besides {target.known} known" if target.known else ""
+    if not places:
+        return f"no graph break{known}: {graphs}{ops}"
+    return f"breaks in {places} place{'s' * (places != 1)}{known}: {graphs}{ops}"
+
+
+def _break(item: Break, out: Page) -> None:
+    name = f"{item.gb_id} {item.gb_type}" if item.gb_id else item.gb_type
+    times = f" ({item.count} times)" if item.count > 1 else ""
+    out.write(f"  {relative(item.path)}:{item.span.line}:{item.span.column + 1}: {name}: {EFFECTS[item.kind]}{times}\n")
+    source = item.source.rstrip()
+    if source:
+        text = source.lstrip()
+        indent = len(source) - len(text)
+        end = item.span.end_column if item.span.end_line == item.span.line else len(source)
+        out.write(f"      {text}\n")
+        out.write(f"      {' ' * (item.span.column - indent)}{'^' * max(end - item.span.column, 1)}\n", "red")
+    out.write(f"      {item.reason}\n")
+    for hint in item.hints:
+        out.hint(hint)
+    for frame in item.stack[:-1]:
+        out.write(f"      from {relative(frame.path)}:{frame.span.line} in {frame.function}\n")
+
+
+def _comparison(comparison: Comparison, out: Page) -> None:
+    if comparison.equal:
+        runs = f"{comparison.runs} run{'s' * (comparison.runs != 1)}"
+        out.write(
+            f"  compared  equal in {runs}: values, {comparison.gradients} gradients, printed text\n", _colour(True)
+        )
+        return
+    for line in comparison.differences:
+        out.write(f"  differs   {line}\n", _colour(False))
+    for line in comparison.silenced:
+        out.write(f"  silenced  {line}\n", _colour(False))
+
+
+def write_watched(watched: Watched, to: TextIO) -> None:
+    out = Page(to)
+    if watched.command:
+        out.write(f"{watched.graphs} graphs in {watched.processes} process{'es' * (watched.processes != 1)}\n")
+    if watched.known:
+        out.write(f"{watched.known} known break{'s' * (watched.known != 1)} not shown\n")
+    for item in _ordered(watched.breaks):
+        _break(item, out)
+    for recompile in watched.recompiles:
+        out.write(
+            f"  {relative(recompile.path)}:{recompile.line}: {recompile.function} compiled again: {recompile.reason}\n"
+        )
+
+
+def _ordered(breaks: Iterable[Break]) -> list[Break]:
+    """What happens most often first."""
+    return sorted(breaks, key=lambda item: (-item.count, item.path, item.span))

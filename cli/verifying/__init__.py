@@ -1,0 +1,1 @@
+"""What `verify` compares with."""

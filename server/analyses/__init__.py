@@ -1,0 +1,1 @@
+"""What the analysis says of open documents and of the workspace."""

@@ -1,0 +1,343 @@
+"""Where the analysis of a document is made, and nowhere else: one version one analysis, and the newest version wins.
+
+All computing happens in one `Lane`; this side of it belongs to the event loop. Knows findings and fixes, no protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.finding import Finding
+from graphmend.analysis.settings import Settings
+from graphmend.analysis.syntax.source import Source
+from graphmend.server.analyses.worker_thread import Lane
+from graphmend.server.documents.open_documents import Document, Documents
+from graphmend.server.documents.position_mapping import Move, move
+
+if TYPE_CHECKING:
+    from graphmend.analysis.check import Result
+    from graphmend.analysis.incremental.document import Document as Incremental
+    from graphmend.analysis.program.project import Project
+    from graphmend.analysis.syntax.edits import Edit
+    from graphmend.transforms.fix import Fix, TextEdit
+
+log = logging.getLogger(__name__)
+
+#: A longer text is not analysed; a note in the log says so.
+LONGEST = 10_000_000
+
+#: Results that are kept for mends: those of the documents that were analysed last. A result holds a syntax tree, which
+#: takes ten times the memory of its text.
+_RESULTS_KEPT = 2
+
+#: Documents whose edits are followed function by function; the others start again from their whole text.
+_FOLLOWED = 2
+
+Check = Callable[[Source, "Project | None", Settings], "Result"]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What is known about one state of one document, under one state of the settings and the files around."""
+
+    stamp: int
+    epoch: int
+    findings: tuple[Finding, ...] = ()
+
+    def moved(self, moves: list[Move] | None, stamp: int, epoch: int) -> Analysis:
+        """The same findings where they stand after edits; those whose border an edit replaced are gone."""
+        kept = []
+        for finding in self.findings if moves is not None else ():
+            span = move(finding.span, moves or ())
+            if span is not None:
+                kept.append(finding if span == finding.span else replace(finding, span=span))
+        return Analysis(stamp, epoch, tuple(kept))
+
+
+class Mends(NamedTuple):
+    """How a finding can be mended, best first, and where it cannot, what stands in the way."""
+
+    fixes: tuple[Fix, ...] = ()
+    refusal: str | None = None
+    evidence: tuple[str, ...] = ()
+    """The finding's evidence as the whole text tells it now; following edits, a caller's part of it may lag."""
+
+
+class Unavailable(Exception):
+    """A mend that was offered cannot be made; the message says why."""
+
+
+class _Outcome(NamedTuple):
+    """What the lane answers: the findings that no comment takes back, and the lines of which nothing new is known."""
+
+    findings: tuple[Finding, ...]
+    broken: tuple[tuple[int, int], ...] = ()
+    result: Result | None = None
+
+    def with_known(self, known: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:
+        """The findings, and in broken lines those of the last time."""
+        if not self.broken:
+            return self.findings
+        # which comments are unused can't be told while a function does not parse
+        fresh = [f for f in self.findings if not f.code.startswith("GM0")]
+        kept = [f for f in known() if f.code.startswith("GM0") or any(a <= f.span.line <= b for a, b in self.broken)]
+        return tuple(sorted((*fresh, *kept), key=lambda f: (f.span, f.code)))
+
+
+class _Followed(NamedTuple):
+    """The analysis that follows a document's edits, and up to which of its states it did."""
+
+    analysis: Incremental
+    stamp: int
+
+
+class Scope:
+    """What findings depend on besides a document's own text: the settings, and the modules around it."""
+
+    def __init__(self, settings: Settings, project: Callable[[], Project | None] = lambda: None) -> None:
+        self.settings = settings
+        self._project = project
+
+    @property
+    def project(self) -> Project | None:
+        """The modules around, as they are on disk and in the editor now. Asked in the lane only."""
+        return self._project()
+
+
+class Analyses:
+    """The newest analysis of each open document."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        scope: Callable[[Document], Scope],
+        failed: Callable[[Document, BaseException, str], None],
+        check: Check | None = None,
+    ) -> None:
+        self._documents = documents
+        self._scope = scope
+        self._failed = failed
+        self._check = check
+        self._followed: dict[Document, _Followed] = {}
+        self._lane = Lane("graphmend-analysis")
+        self._epochs: Counter[Document] = Counter()
+        self._latest: dict[Document, Analysis] = {}
+        self._results: dict[Document, tuple[Analysis, Result]] = {}
+        self._running: dict[Document, asyncio.Task[None]] = {}
+        self._noticed: set[str] = set()
+        """Paths of the documents that are too long or of a newer Python, and of which that was said."""
+
+    async def current(self, document: Document) -> Analysis:
+        """The analysis of the document as it is when this returns: edits made meanwhile are taken in."""
+        while self._documents.is_open(document):
+            if self._is_current(document):
+                return self._latest[document]
+            # whoever waits may be cancelled; the work is for everybody who waits
+            await asyncio.shield(self._run(document))
+        return Analysis(document.stamp, self._epochs[document])
+
+    def knows(self, document: Document) -> bool:
+        """Whether any state of the document was analysed with the settings of now."""
+        latest = self._latest.get(document)
+        return latest is not None and latest.epoch == self._epochs[document]
+
+    def shown(self, document: Document) -> Analysis:
+        """The newest analysis there is, moved to the text of now. Never waits."""
+        latest = self._latest.get(document)
+        if latest is None:
+            return Analysis(document.stamp, self._epochs[document])
+        if latest.stamp == document.stamp:
+            return latest
+        return latest.moved(document.moves(latest.stamp), document.stamp, latest.epoch)
+
+    def forget(self, document: Document) -> None:
+        """The document is closed."""
+        self._latest.pop(document, None)
+        self._results.pop(document, None)
+        self._lane.run(lambda: self._let_go(document))
+        del self._epochs[document]
+
+    def expire(self, document: Document) -> None:
+        """Settings or other files changed: what was found in a document no longer counts as current."""
+        self._epochs[document] += 1
+
+    async def mends(self, document: Document, finding: Finding) -> Mends:
+        """How a finding of the document's current analysis can be mended."""
+        analysis, text, scope = await self.current(document), document.text.text, self._scope(document)
+        known = next((f for f in analysis.findings if (f.key, f.code) == (finding.key, finding.code)), None)
+        if known is None:  # only Dynamo saw it
+            return Mends()
+        kept = self._results.get(document)
+        result = kept[1] if kept is not None and kept[0] is analysis else None
+
+        def job() -> tuple[Mends, Result | None]:
+            from graphmend.transforms.fix import Fix, Refusal
+            from graphmend.transforms.mend import mend
+
+            made = result or self._whole(text, document.path, scope)
+            answers = mend(known, made.facts(known)) if made else []
+            refusals = [answer.reason for answer in answers if isinstance(answer, Refusal)]
+            fixes = tuple(answer for answer in answers if isinstance(answer, Fix))
+            told = next((f.evidence for f in made.findings if f.key == known.key), ()) if made else ()
+            return Mends(fixes, next(iter(refusals), None), told), made
+
+        try:
+            mends, made = await self._lane.run(job)
+        except Exception as error:  # this finding has no mends; everything else goes on
+            if type(error) is not LookupError:  # which only says that the analysis knows no such finding
+                self._failed(document, error, text)
+            return Mends()
+        if result is None and made is not None and self._latest.get(document) is analysis:
+            self._keep(document, analysis, made)
+        return mends
+
+    async def edits(self, fix: Fix) -> tuple[TextEdit, ...]:
+        """The edits of a fix; raises `Unavailable`."""
+
+        def job() -> tuple[TextEdit, ...]:
+            from graphmend.transforms.fix import Unmendable
+
+            try:
+                return fix.edits()
+            except Unmendable as error:
+                raise Unavailable(str(error)) from error
+
+        return await self._lane.run(job)
+
+    async def mended(self, document: Document, *, unsafe: bool) -> str:
+        """The document's text with every mend of that kind applied."""
+        text, scope = document.text.text, self._scope(document)
+
+        def job() -> str:
+            from graphmend.transforms.mend import mend_all
+
+            return mend_all(Source(text, document.path), scope.project, scope.settings, unsafe=unsafe).source.text
+
+        return await self._lane.run(job)
+
+    def _is_current(self, document: Document) -> bool:
+        latest = self._latest.get(document)
+        return latest is not None and latest.stamp == document.stamp and latest.epoch == self._epochs[document]
+
+    def _run(self, document: Document) -> asyncio.Task[None]:
+        task = self._running.get(document)
+        if task is None:
+            task = self._running[document] = asyncio.create_task(self._analyse(document))
+        return task
+
+    async def _analyse(self, document: Document) -> None:
+        try:
+            await self._analyse_once(document)
+        finally:  # here, not in a callback that runs later: whoever asks in between would get a task that is over
+            del self._running[document]
+
+    async def _analyse_once(self, document: Document) -> None:
+        stamp, epoch, text = document.stamp, self._epochs[document], document.text.text
+        analysis = Analysis(stamp, epoch)
+        try:
+            scope = self._scope(document)
+            known = self._followed.get(document)
+            since = None if known is None else (known.analysis, document.edit(known.stamp, stamp))
+            outcome = await self._lane.run(lambda: self._fresh(document, text, stamp, scope, since))
+        except Exception as error:
+            self._failed(document, error, text)
+        else:
+            if outcome is not None:
+                analysis = Analysis(stamp, epoch, outcome.with_known(lambda: self._moved_to(document, stamp)))
+                if outcome.result is not None:
+                    self._keep(document, analysis, outcome.result)
+        if self._documents.is_open(document):
+            self._latest[document] = analysis
+
+    def _moved_to(self, document: Document, stamp: int) -> tuple[Finding, ...]:
+        """The findings of the last time, where they stand in a newer text."""
+        before = self._latest.get(document)
+        return before.moved(document.moves(before.stamp, stamp), stamp, before.epoch).findings if before else ()
+
+    def _fresh(
+        self,
+        document: Document,
+        text: str,
+        stamp: int,
+        scope: Scope,
+        since: tuple[Incremental, Edit | None] | None,
+    ) -> _Outcome | None:
+        """In the lane: the analysis of a text; None for one that is too long. `since` is what followed the document
+        until now, with the edit that it has not seen."""
+        if len(text) > LONGEST:
+            self._notice(document, f" has {len(text)} characters, more than {LONGEST}: it is not analysed")
+            return None
+        from graphmend.analysis.findings import suppressions
+
+        if self._check is not None:
+            result = self._check(Source(text, document.path), scope.project, scope.settings)
+            broken = ((1, text.count("\n") + 1),) if result.source.problem is not None else ()
+            findings = suppressions.apply(result.source, result.findings, scope.settings)
+            return _Outcome(findings, broken, None if broken else result)
+        try:
+            following = self._following(document, scope)
+            edit = since[1] if since is not None and since[0] is following else None
+            update = following.update(text, edit)
+        except Exception:
+            self._let_go(document)  # what it knows may be half of an edit: the next text starts anew
+            raise
+        self._followed[document] = _Followed(following, stamp)
+        if update.notice is not None:
+            self._notice(document, f", {update.notice}")
+        findings = suppressions.take_back(update.comments, document.path, update.findings, scope.settings)
+        return _Outcome(findings, update.broken)
+
+    def _notice(self, document: Document, says: str) -> None:
+        """Why nothing is known of a document; once, for the next keystroke changes nothing about it."""
+        if document.path not in self._noticed:
+            self._noticed.add(document.path)
+            log.warning("%s%s", document.path, says)
+
+    def _following(self, document: Document, scope: Scope) -> Incremental:
+        """In the lane: the analysis that follows a document's edits."""
+        from graphmend.analysis.incremental.document import Document as Incremental
+
+        followed, project = self._followed.pop(document, None), scope.project
+        if followed is not None:
+            known, stamp = followed
+            if known.settings == scope.settings and (project is None or known.project is project):
+                self._followed[document] = _Followed(known, stamp)  # the one that was used last is let go of last
+                return known
+            self._close(known)
+        while len(self._followed) >= _FOLLOWED:
+            self._let_go(next(iter(self._followed)))
+        return Incremental(document.path, project, scope.settings)
+
+    def _let_go(self, document: Document) -> None:
+        """Drop a document's syntax tree."""
+        followed = self._followed.pop(document, None)
+        if followed is not None:
+            self._close(followed.analysis)
+
+    @staticmethod
+    def _close(known: Incremental) -> None:
+        known.close()
+        known.project.forget(known.path)
+
+    def _whole(self, text: str, path: str, scope: Scope) -> Result | None:
+        """In the lane: the analysis of a whole text, with what mends ask of it."""
+        if len(text) > LONGEST:
+            return None
+        return (self._check or _check)(Source(text, path), scope.project, scope.settings)
+
+    def _keep(self, document: Document, analysis: Analysis, result: Result) -> None:
+        self._results.pop(document, None)
+        self._results[document] = analysis, result
+        while len(self._results) > _RESULTS_KEPT:
+            del self._results[next(iter(self._results))]
+
+
+def _check(source: Source, project: Project | None, settings: Settings) -> Result:
+    from graphmend.analysis.check import check  # the rules and torch's facts load with the first document
+
+    return check(source, project, settings)

@@ -1,0 +1,1 @@
+"""Open documents: their texts, positions in them, notebooks."""

@@ -1,0 +1,1 @@
+"""The other features, one a file."""

@@ -1,0 +1,82 @@
+"""Code lenses over modules and compiled functions: how many graph breaks are found, the check that confirms them, and
+how much faster a whole graph is.
+
+https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/#textDocument_codeLens
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from graphmend.server.documents import outline
+from graphmend.server.documents.open_documents import Document
+from graphmend.server.documents.outline import Definition
+from graphmend.server.lsp.command_names import VERIFY
+from graphmend.server.session import Session, Shown
+
+if TYPE_CHECKING:
+    from graphmend.dynamo.report import TargetReport
+
+
+def register(server: LanguageServer, session: Session) -> None:
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
+    async def lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
+        document = session.documents.get(params.text_document.uri)
+        if document is None or document.host is not document:  # cells cannot be run by themselves
+            return []
+        if not session.configuration(document)["code-lens.enable"]:
+            return []
+        shown = await session.current(document)
+        return [
+            lens
+            for definition in outline.definitions(document.text.text)
+            for lens in _lenses(session, document, definition, shown)
+        ]
+
+
+def _lenses(
+    session: Session, document: Document, definition: Definition, shown: list[Shown]
+) -> Iterator[types.CodeLens]:
+    target = session.verification.checked(document).target(document, definition.name)
+    if (title := _title(target, definition, shown)) is not None:
+        yield _lens(session, document, definition, title)
+    if target is not None and target.status == "checked" and not target.breaks and target.times is None:
+        yield _lens(session, document, definition, "Measure speed", times=True)
+
+
+def _title(target: TargetReport | None, definition: Definition, shown: list[Shown]) -> str | None:
+    """What the lens over a definition says; None where nothing is compiled, as far as anybody knows."""
+    if target is not None and target.status == "checked":
+        return _measured(target)
+    if target is not None and target.status == "no-inputs":
+        return "No inputs found: write an example - Verify"
+    count = sum(one.finding.function.split(".")[0] == definition.name for one in shown)
+    if not count and not (definition.is_class and "forward" in definition.methods):
+        return None
+    found = f"{count} graph break{'' if count == 1 else 's'}" if count else "No graph breaks found"
+    return f"{found} - Verify"
+
+
+def _measured(target: TargetReport) -> str:
+    count = f"{target.graphs} graph{'' if target.graphs == 1 else 's'}"
+    breaks = f", {len(target.breaks)} graph break{'' if len(target.breaks) == 1 else 's'}" if target.breaks else ""
+    faster = f", {target.times.eager / target.times.compiled:.1f}x" if target.times and target.times.compiled else ""
+    return f"{count}{breaks}, verified on {target.device}{faster}: {target.inputs}"
+
+
+def _lens(
+    session: Session, document: Document, definition: Definition, title: str, *, times: bool = False
+) -> types.CodeLens:
+    lines = document.text
+    line, column = lines.position(definition.at)
+    start = types.Position(line, lines.to_units(line, column, session.encoding))
+    end = types.Position(line, lines.to_units(line, len(lines.line(line)), session.encoding))
+    arguments = [document.uri, {"line": start.line, "character": start.character}, *([True] if times else ())]
+    return types.CodeLens(
+        range=types.Range(start, end),
+        command=types.Command(title=title, command=VERIFY, arguments=arguments),
+    )

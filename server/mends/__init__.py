@@ -1,0 +1,1 @@
+"""Mends as code actions and edits."""

@@ -1,0 +1,1 @@
+"""What TorchDynamo said, and how long it holds."""
