@@ -27,7 +27,7 @@ from graphmend.analysis.check import check
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
 from graphmend.workspace import files
-from graphmend.workspace.environment import Environment, package_root
+from graphmend.workspace.module_loader import Environment, package_root
 
 CHECK = [
     sys.executable,

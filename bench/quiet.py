@@ -21,7 +21,7 @@ from graphmend.analysis.check import check
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
 from graphmend.workspace import files
-from graphmend.workspace.environment import Environment
+from graphmend.workspace.module_loader import Environment
 
 #: folders of transformers that hold networks and their losses
 NETWORKS = ("models", "integrations", "loss")

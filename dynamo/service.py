@@ -13,11 +13,11 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from graphmend.dynamo import logs
-from graphmend.dynamo.process import FORK, Handshake, Unavailable, Worker, WorkerDied, torch_stamp
+from graphmend.dynamo import torch_logs
 from graphmend.dynamo.report import Report, report
-from graphmend.dynamo.store import Store
-from graphmend.dynamo.targets import Request, package_root
+from graphmend.dynamo.report_cache import Store
+from graphmend.dynamo.requests import Request, package_root
+from graphmend.dynamo.worker_process import FORK, Handshake, Unavailable, Worker, WorkerDied, torch_stamp
 
 Progress = Callable[[str], None]
 
@@ -141,9 +141,9 @@ def _report(request: Request, answer: Mapping[str, Any]) -> Report:
     if not any(texts):
         return found
     # This torch has nothing to hook breaks in; its public log tells of them.
-    root = logs.below(os.path.commonpath([package_root(request.path), *request.roots]))
+    root = torch_logs.below(os.path.commonpath([package_root(request.path), *request.roots]))
     targets = [
-        dataclasses.replace(target, breaks=logs.parse(text, root)) if text else target
+        dataclasses.replace(target, breaks=torch_logs.parse(text, root)) if text else target
         for target, text in zip(found.targets, texts, strict=True)
     ]
     return dataclasses.replace(found, targets=tuple(targets))

@@ -32,10 +32,10 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from . import sites
 from .calls import Frame
-from .dress import Look, look
-from .later import Later
-from .surroundings import Uncapturable, check, check_function, check_unchanged
+from .capturability import Uncapturable, check, check_function, check_unchanged
+from .deferred import Later
 from .template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
+from .tensor_appearance import Look, look
 
 
 def capture(context: Any) -> None:

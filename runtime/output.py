@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from . import calls, mechanism
-from .later import Later, now
+from .deferred import Later, now
 
 
 def emit(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:

@@ -37,15 +37,15 @@ def install() -> bool:
         from torch._dynamo import config
         from torch._dynamo.convert_frame import ConvertFrame
 
-        from . import known
+        from . import known_values
     except ImportError:
         return False
     if not all(hasattr(config, s) for s in _RUNGS[0]):
         return False
     original = ConvertFrame.__call__
-    known.install()
+    known_values.install()
     if not hasattr(original, "__wrapped__"):
-        ConvertFrame.__call__ = _with_switches(original, config, known.known)  # type: ignore[method-assign]
+        ConvertFrame.__call__ = _with_switches(original, config, known_values.known)  # type: ignore[method-assign]
     return True
 
 

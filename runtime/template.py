@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
-from .dress import Look, dress
+from .tensor_appearance import Look, dress
 
 Tensors = Sequence[torch.Tensor]
 Numbers = Sequence[int | float]

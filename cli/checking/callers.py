@@ -11,7 +11,7 @@ from pathlib import Path
 from graphmend.cli.checking.file_report import FileReport
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.process_pool import check_all
-from graphmend.workspace.callers import importers
+from graphmend.workspace.importers import importers
 
 #: with more files than these, checking them would take longer than what was asked for
 LIMIT = 64

@@ -25,8 +25,8 @@ from graphmend.cli.paths import relative
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.cache import Cache, digest
 from graphmend.workspace.config import Configuration
-from graphmend.workspace.environment import Environment, package_root, surroundings
 from graphmend.workspace.interpreter import Interpreter
+from graphmend.workspace.module_loader import Environment, package_root, surroundings
 
 if TYPE_CHECKING:
     from graphmend.transforms.mend import Mended

@@ -25,7 +25,7 @@ from graphmend.workspace import files, interpreter
 from graphmend.workspace.config import Configurations, absolute, parse_override
 from graphmend.workspace.discovery import Discovery, discover
 from graphmend.workspace.options import ConfigurationError
-from graphmend.workspace.selectors import unknown
+from graphmend.workspace.rule_codes import unknown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -87,8 +87,8 @@ def assert_no_graph_breaks() -> Callable[..., None]:
 def _assert_no_graph_breaks(model: Any, inputs: Any = (), kwargs: Mapping[str, Any] | None = None) -> None:
     __tracebackhide__ = True
     torch = importlib.import_module("torch")
-    watcher = importlib.import_module(f"{_WATCHER}.recorder")
-    project = importlib.import_module(f"{_WATCHER}.lines").Project([os.getcwd()])
+    watcher = importlib.import_module(f"{_WATCHER}.recording.recorder")
+    project = importlib.import_module(f"{_WATCHER}.recording.lines").Project([os.getcwd()])
     arguments = inputs if isinstance(inputs, tuple | list) else (inputs,)
     torch._dynamo.reset()
     try:

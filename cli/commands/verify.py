@@ -18,15 +18,15 @@ from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.verifying import break_baseline
 from graphmend.cli.verifying.static_findings import Judged, Mending, Static, interpreter_for
 from graphmend.dynamo.report import Break, Report
+from graphmend.dynamo.requests import Declared, Request
 from graphmend.dynamo.service import Service
-from graphmend.dynamo.targets import Declared, Request
 from graphmend.workspace import interpreter
 from graphmend.workspace.config import Configuration, Configurations, absolute
-from graphmend.workspace.environment import Environment
-from graphmend.workspace.environment import package_root as import_root
+from graphmend.workspace.module_loader import Environment
+from graphmend.workspace.module_loader import package_root as import_root
 
 if TYPE_CHECKING:
-    from graphmend.dynamo.watch import Watched
+    from graphmend.dynamo.watched_command import Watched
 
 FORMATS = ("full", "json", "html")
 SECONDS = 120.0
@@ -249,28 +249,28 @@ def _write(
 
 def _read_log(args: argparse.Namespace) -> int:
     """Shows the breaks that a file of torch's own tells of."""
-    from graphmend.dynamo import logs
-    from graphmend.dynamo.watch import Watched
+    from graphmend.dynamo import torch_logs
+    from graphmend.dynamo.watched_command import Watched
 
     if args.targets or args.mend or args.bench:
         raise UsageError("--from-log takes no TARGET, --mend or --bench")
     try:
-        text = logs.read(Path(args.from_log))
+        text = torch_logs.read(Path(args.from_log))
     except OSError as error:
         raise UsageError(f"{args.from_log}: {error.strerror}") from None
-    return _conclude_watched(args, Watched((), None, breaks=logs.parse(text, logs.below(os.getcwd()))))
+    return _conclude_watched(args, Watched((), None, breaks=torch_logs.parse(text, torch_logs.below(os.getcwd()))))
 
 
 def _watch(args: argparse.Namespace) -> int:
     """Runs a command with every `torch.compile` in it watched."""
-    from graphmend.dynamo import watch
+    from graphmend.dynamo import watched_command
 
     if not args.command:
         raise UsageError("no command after --")
     if args.targets or args.mend or args.bench:
         raise UsageError("a command after -- takes no TARGET, --mend or --bench")
     sys.stdout.flush()
-    watched = watch.run(args.command, timeout=args.timeout, quiet=args.output_format != "full")
+    watched = watched_command.run(args.command, timeout=args.timeout, quiet=args.output_format != "full")
     return _conclude_watched(args, watched)
 
 

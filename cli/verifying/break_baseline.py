@@ -18,7 +18,7 @@ from graphmend.cli.adoption import baseline
 
 if TYPE_CHECKING:
     from graphmend.dynamo.report import Break, Report, TargetReport
-    from graphmend.dynamo.watch import Watched
+    from graphmend.dynamo.watched_command import Watched
 
 #: the part of a baseline file that holds breaks
 PART = "breaks"

@@ -17,7 +17,7 @@ from graphmend.dynamo.merge import merge
 from graphmend.dynamo.report import Report
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.config import Configuration
-from graphmend.workspace.environment import Environment, package_root
+from graphmend.workspace.module_loader import Environment, package_root
 
 if TYPE_CHECKING:
     from graphmend.transforms.mend import Applied

@@ -16,10 +16,12 @@ from typing import Any
 import torch
 import torch._dynamo
 
-from . import compare, devices, discover, examples, loading, synthesis, warmup
+from . import discover, loading
 from .errors import Unusable, describe
-from .lines import Project
-from .session import Session
+from .inputs import examples, synthesis
+from .recording.lines import Project
+from .runs import compare, devices, warmup
+from .runs.target_check import Session
 
 
 def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def _load_package() -> None:
 def main() -> None:
     requests, answers = _private_channel()
     _load_package()
-    serve = importlib.import_module(PACKAGE + ".serve")
+    serve = importlib.import_module(PACKAGE + ".process.serve")
     serve.main(requests, answers, once="--once" in sys.argv[1:])
 
 

@@ -134,7 +134,7 @@ class Folders:
     def _project(self, path: Path, interpreter: Interpreter) -> Project:
         """The modules around a file; files of one package share them."""
         from graphmend.analysis.program.project import Project
-        from graphmend.workspace.environment import Environment, package_root
+        from graphmend.workspace.module_loader import Environment, package_root
 
         key = package_root(path), interpreter.prefix
         projects = self._projects

@@ -21,8 +21,8 @@ from graphmend.server.verification.results import History, checked
 
 if TYPE_CHECKING:
     from graphmend.dynamo.report import Report
+    from graphmend.dynamo.requests import Request
     from graphmend.dynamo.service import Service
-    from graphmend.dynamo.targets import Request
     from graphmend.server.analyses.folder_settings import Folders
     from graphmend.workspace.interpreter import Interpreter
 
@@ -131,15 +131,15 @@ class Verification:
     @property
     def _service(self) -> Service:
         """The one service of the session. Ask on the event loop only."""
+        from graphmend.dynamo.report_cache import Store
         from graphmend.dynamo.service import Service
-        from graphmend.dynamo.store import Store
 
         if self._made is None:
             self._made = Service(store=Store())
         return self._made
 
     def _request(self, document: Document, names: tuple[str, ...]) -> Request:
-        from graphmend.dynamo.targets import Declared, Request
+        from graphmend.dynamo.requests import Declared, Request
 
         path, configuration = Path(document.path), self._folders.configuration(document.path)
         folder = self._folders.of(path).path

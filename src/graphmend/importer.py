@@ -141,7 +141,7 @@ class Mender:
 
     def _stamp(self, text: str, path: str) -> str | None:
         """Covers the text, the files around it, the versions of torch, Python and GraphMend. None: do not keep."""
-        from graphmend.workspace.environment import package_root
+        from graphmend.workspace.module_loader import package_root
 
         root = package_root(Path(path))
         if root.name in ("site-packages", "dist-packages"):  # others' packages do not know each other's insides
@@ -164,7 +164,7 @@ class Mender:
     @cached_property
     def _project(self) -> Project:
         from graphmend.analysis.program.project import Project
-        from graphmend.workspace.environment import Environment
+        from graphmend.workspace.module_loader import Environment
 
         first, *others = [*self._own, *(Path(folder or ".") for folder in sys.path)]
         return Project(Environment(first, others, self._interpreter, self._overlay), lean=True)

@@ -18,7 +18,7 @@ from graphmend.analysis.check import Result, check
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
 from graphmend.workspace import files
-from graphmend.workspace.environment import Environment
+from graphmend.workspace.module_loader import Environment
 
 HEAD = "import functools\nimport torch\nfrom torch import Tensor, nn\n"
 BODY = HEAD + "@torch.compile\ndef f(x: Tensor):\n    y = x\n"

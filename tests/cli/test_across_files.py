@@ -148,7 +148,7 @@ def test_too_many_callers_are_left_out_with_a_remark(run: Run, project: Path) ->
     ],
 )
 def test_importers(folder: Path, file: str, statement: str) -> None:
-    from graphmend.workspace.callers import importers
+    from graphmend.workspace.importers import importers
 
     for name in ("pkg/__init__.py", "pkg/sub/__init__.py", "pkg/helper.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

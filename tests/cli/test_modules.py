@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from graphmend.workspace import interpreter
-from graphmend.workspace.environment import Environment, package_root, surroundings
 from graphmend.workspace.interpreter import Interpreter
+from graphmend.workspace.module_loader import Environment, package_root, surroundings
 
 
 def write(path: Path, text: str = "") -> Path:

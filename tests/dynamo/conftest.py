@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from graphmend.dynamo.report import Report, TargetReport
+from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
-from graphmend.dynamo.targets import Request
 
 
 class Checks:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from graphmend.dynamo.report import Report
+from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
-from graphmend.dynamo.targets import Request
 
 from .conftest import Checks
 

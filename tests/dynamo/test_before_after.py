@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from graphmend.dynamo.report import Comparison, Report
+from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import check
-from graphmend.dynamo.targets import Request
 
 from .conftest import Checks
 

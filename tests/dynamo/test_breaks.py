@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from graphmend.dynamo.report import TargetReport
+from graphmend.dynamo.report_cache import Store
+from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
-from graphmend.dynamo.store import Store
-from graphmend.dynamo.targets import Request
 
 from .conftest import Checks
 
@@ -182,7 +182,7 @@ def test_a_torch_without_the_hooks_is_read_by_its_log(checks: Checks, write: Cal
     path = write(
         """
         import sys
-        recorder = sys.modules["_graphmend_worker.recorder"].Recorder
+        recorder = sys.modules["_graphmend_worker.recording.recorder"].Recorder
         recorder.lacks_breaks = property(lambda self: True)
         recorder._note = lambda *_: None
         @torch.compile

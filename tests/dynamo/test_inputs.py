@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphmend.dynamo.report import TargetReport
-from graphmend.dynamo.targets import Declared, Request
+from graphmend.dynamo.requests import Declared, Request
 
 from .conftest import Checks
 
@@ -247,7 +247,9 @@ def test_a_smaller_batch_where_memory_is_short(check: Check) -> None:
 def test_less_of_everything_where_memory_is_short(write: Callable[..., Path]) -> None:
     """Half the batch, again and again; then the next device, and the whole batch there."""
     torch = pytest.importorskip("torch")
-    from graphmend.dynamo.worker import discover, examples, fitting
+    from graphmend.dynamo.worker import discover
+    from graphmend.dynamo.worker.inputs import examples
+    from graphmend.dynamo.worker.runs import fitting
 
     path = write("")
     failures = iter(range(5))  # one for each part of a batch: 1, 1/2, ... 1/16

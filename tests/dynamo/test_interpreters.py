@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
-from graphmend.dynamo.targets import Request
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="uses shell scripts as interpreters")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphmend.cli.main import main
-from graphmend.dynamo import logs
+from graphmend.dynamo import torch_logs
 
 SOURCE = """\
 def f(x):
@@ -90,7 +90,7 @@ def as_trace(text: str) -> str:
 def test_both_kinds_of_file(path: Path, written: object) -> None:
     assert callable(written)
     text = written(REPORTS.format(path=path))
-    branch, output = logs.parse(text + text, logs.below(str(path.parent)))
+    branch, output = torch_logs.parse(text + text, torch_logs.below(str(path.parent)))
     assert (branch.gb_id, branch.gb_type, branch.kind, branch.count) == (
         "GB0170",
         "Data-dependent branching",

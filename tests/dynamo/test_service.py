@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from graphmend.dynamo.process import Worker
+from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
-from graphmend.dynamo.targets import Request
+from graphmend.dynamo.worker_process import Worker
 
 pytest.importorskip("torch")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]

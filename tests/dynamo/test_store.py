@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import graphmend
-from graphmend.dynamo.store import Store
-from graphmend.dynamo.targets import Request
+from graphmend.dynamo.report_cache import Store
+from graphmend.dynamo.requests import Request
 from graphmend.workspace import cache
 
 

@@ -15,7 +15,7 @@ from graphmend.cli.paths import relative
 if TYPE_CHECKING:
     from graphmend.cli.verifying.static_findings import Judged, Mending
     from graphmend.dynamo.report import Break, Comparison, Report, TargetReport
-    from graphmend.dynamo.watch import Watched
+    from graphmend.dynamo.watched_command import Watched
 
 EFFECTS = {
     "break": "splits the graph",

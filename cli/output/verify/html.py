@@ -15,7 +15,7 @@ from graphmend.cli.paths import relative
 
 if TYPE_CHECKING:
     from graphmend.dynamo.report import Break, Comparison, Recompile, Report, TargetReport, Times
-    from graphmend.dynamo.watch import Watched
+    from graphmend.dynamo.watched_command import Watched
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1c2024; --soft: #60646c; --back: #ffffff; --card: #f6f7f9; --line: #d9dce1;

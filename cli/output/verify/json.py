@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.syntax.span import Span
     from graphmend.cli.verifying.static_findings import Judged
     from graphmend.dynamo.report import Break, Report, TargetReport
-    from graphmend.dynamo.watch import Watched
+    from graphmend.dynamo.watched_command import Watched
 
 
 def write(reports: Sequence[Report], judged: Sequence[Sequence[Judged]], out: TextIO) -> None:

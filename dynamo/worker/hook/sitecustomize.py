@@ -53,7 +53,7 @@ def _start() -> None:
     )
     assert spec is not None
     sys.modules[package] = importlib.util.module_from_spec(spec)
-    importlib.import_module(package + ".watching").start()
+    importlib.import_module(package + ".recording.watching").start()
 
 
 def _next_sitecustomize() -> None:

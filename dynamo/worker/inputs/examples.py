@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from .discover import Target
-from .errors import Unusable, describe
+from ..discover import Target
+from ..errors import Unusable, describe
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 

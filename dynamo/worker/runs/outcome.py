@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten
 
-from .examples import Arguments
+from ..inputs.examples import Arguments
 
 Outcome = dict[str, Any]
 

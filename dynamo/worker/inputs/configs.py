@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from .discover import Target
+from ..discover import Target
 from .shapes import render
 from .usage import Use
 

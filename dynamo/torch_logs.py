@@ -1,7 +1,7 @@
 """Breaks from text that torch itself wrote: `TORCH_LOGS=graph_breaks` on standard error, or a `TORCH_TRACE` file.
 
 Less precise than the recorder: columns come from the carets under the source line, and lines of resume functions may be
-wrong (see `worker/linetable.py`). Tested with the wording of torch 2.13.0.
+wrong (see `worker/recording/linetable.py`). Tested with the wording of torch 2.13.0.
 """
 
 from __future__ import annotations

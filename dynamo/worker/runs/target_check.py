@@ -10,14 +10,16 @@ from typing import Any
 import torch
 import torch._dynamo
 
-from . import compare, devices, lines, timing, variants
-from .break_log import BreakLog
-from .discover import Target
-from .errors import Unusable, describe
-from .examples import Arguments, Example
+from ..discover import Target
+from ..errors import Unusable, describe
+from ..inputs import variants
+from ..inputs.examples import Arguments, Example
+from ..inputs.variants import GIVEN
+from ..recording import lines
+from ..recording.break_log import BreakLog
+from ..recording.recorder import Recorder, once_each
+from . import compare, devices, timing
 from .fitting import Finder, Fit, Room, Run
-from .recorder import Recorder, once_each
-from .variants import GIVEN
 
 VARIANTS_KEPT = 6
 VARIANTS_SECONDS = 4.0

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from . import configs, reading
-from .discover import Target
+from ..discover import Target
+from . import configs, source_reading
 from .shapes import Call, Source, render
 from .usage import Use
 
@@ -34,7 +34,7 @@ def texts(target: Target, module: ModuleType) -> Iterator[str]:
         parameters = list(inspect.signature(constructor).parameters.values())[1:]
     except (TypeError, ValueError):
         parameters = []
-    found = reading.uses(constructor, target.value, (), of_tensors=False)
+    found = source_reading.uses(constructor, target.value, (), of_tensors=False)
     seen = set()
     for text in _each(name, parameters, found, target, module):
         if text not in seen:

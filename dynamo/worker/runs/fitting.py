@@ -11,11 +11,13 @@ from typing import Any
 
 import torch
 
-from . import compare, devices, lines, positions, variants
-from .discover import Target
-from .errors import Unusable, describe
-from .examples import Arguments, Example
-from .variants import GIVEN, Variant
+from ..discover import Target
+from ..errors import Unusable, describe
+from ..inputs import variants
+from ..inputs.examples import Arguments, Example
+from ..inputs.variants import GIVEN, Variant
+from ..recording import lines, positions
+from . import compare, devices
 
 SMALLEST_PART = 16
 

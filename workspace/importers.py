@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from graphmend.workspace.config import DEFAULT_EXCLUDE
-from graphmend.workspace.environment import package_root, surroundings
+from graphmend.workspace.module_loader import package_root, surroundings
 
 #: a folder with more files than this is no package that anybody checks a part of
 _MOST_FILES = 20_000

@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from . import constructors, layers, reading, repairs, values, variants
-from .discover import Target
-from .errors import Unusable
+from ..discover import Target
+from ..errors import Unusable
+from . import constructors, layers, repairs, source_reading, values, variants
 from .examples import Example, evaluate, from_call, namespace, shown_init, speaks_about
 from .shapes import Tensor, render
 from .usage import Use
@@ -139,7 +139,7 @@ class _Ways:
         sides = layers.sides_of(instance) if is_module else layers.SIDES
         self.parameters = {p.name: p for p in parameters}
         self.names = vars(made.module)
-        self.uses = reading.uses(function, getattr(function, "__self__", None), sides)
+        self.uses = source_reading.uses(function, getattr(function, "__self__", None), sides)
         self.elsewhere = layers.anywhere(instance, sides) if is_module else []
         self.elsewhere += [Tensor("float", shape) for shape in ANY_SHAPE]
 

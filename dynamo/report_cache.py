@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphmend.dynamo.targets import Request
+from graphmend.dynamo.requests import Request
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.cache import Cache, cache_folder, digest, own_stamp, packages_stamp
 

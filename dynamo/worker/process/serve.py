@@ -12,8 +12,8 @@ import traceback
 
 from . import limits
 from .channel import Message, receive, send
-from .hello import handshake, one_line
-from .parent import Parent
+from .fork_server import Parent
+from .handshake import handshake, one_line
 
 
 def main(requests: int, answers: int, once: bool) -> None:
@@ -37,7 +37,7 @@ def warm(answers: int) -> None:
     """A small compile, so that modules which Dynamo imports late are there before the first fork."""
     import gc
 
-    from . import warmup
+    from ..runs import warmup
 
     began = time.monotonic()
     warmup.run()
@@ -69,7 +69,7 @@ def run_job(job: Message, answers: int) -> Message:
         send(answers, {"id": job["id"], **message})
 
     try:
-        from . import job as job_module
+        from .. import job as job_module
 
         return job_module.run(job, say)
     except MemoryError:

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from . import outcome, variants
+from ..inputs import variants
+from . import outcome
 from .outcome import Outcome
 
 TOLERANCE = {torch.float16: 1e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-9}

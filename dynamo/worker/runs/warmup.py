@@ -41,7 +41,7 @@ class Net(torch.nn.Module):
 
 
 def run() -> None:
-    from .recorder import Recorder
+    from ..recording.recorder import Recorder
 
     torch.set_num_threads(1)
     kept, sys.stdout = sys.stdout, io.StringIO()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
-from .errors import Unusable, describe
+from ..errors import Unusable, describe
 
 
 def candidates(wanted: str) -> tuple[list[str], str]:

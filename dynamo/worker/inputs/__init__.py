@@ -1,0 +1,1 @@
+"""Example inputs: given ones, and those made from what the code says."""

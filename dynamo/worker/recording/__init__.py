@@ -1,0 +1,1 @@
+"""What TorchDynamo did: breaks, their places, graphs."""

@@ -1,0 +1,1 @@
+"""Runs of a target, and how they compare."""
