@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphmend.importer import Importer, Report
 
 #: frames that plain Python does not have
-_OURS = ("<frozen importlib", __file__, str(Path(__file__).parents[1] / "transforms" / "importer.py"))
+_OURS = ("<frozen importlib", __file__, str(Path(__file__).parents[2] / "importer" / "hook.py"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

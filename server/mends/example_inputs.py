@@ -1,6 +1,7 @@
 """The action "Insert example inputs": the inputs that a check made up, as a comment above the definition, to be edited.
 
-What the comment means is the worker's business (`dynamo/worker/inputs/examples.py`): the next check runs it as it stands.
+What the comment means is the worker's business (`dynamo/worker/inputs/examples.py`): the next check runs it as it
+stands.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphmend.importer import install
-from graphmend.transforms.swap import Texts, Unswappable, swap
+from graphmend.importer.code_swap import Texts, Unswappable, swap
 
 HELPER = """STATE = []
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from graphmend.transforms.importer import Importer, MendingLoader, Outcome, Targets, Texts
+from graphmend.importer.hook import Importer, MendingLoader, Outcome, Targets, Texts
 
 MODULE = '''"""A module."""
 answer = 1

@@ -9,9 +9,9 @@ from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Scalar, Static, Tensor, Value
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms import Fix, Refusal
 from graphmend.transforms.catalogue import Rewrite
 from graphmend.transforms.code.text_edits import apply
+from graphmend.transforms.fix import Fix, Refusal
 
 
 def tensor(rank: int | None = None, dtype: object = "float32", shape: object = "s") -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms import Mended, mend_all
+from graphmend.transforms.mend import Mended, mend_all
 
 torch = pytest.importorskip("torch")
 

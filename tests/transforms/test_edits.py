@@ -10,9 +10,9 @@ import pytest
 from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
-from graphmend.transforms import TextEdit, Unmendable
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, apply, before, checked, replace
+from graphmend.transforms.fix import TextEdit, Unmendable
 
 
 def parsed(text: str, kind: type[ast.stmt] = ast.If) -> tuple[Source, FunctionFacts, ast.stmt]:

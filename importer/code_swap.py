@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from graphmend.transforms import relocate
+from graphmend.importer import line_numbers
 
 Definition = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: what must stay for a function's callers and its closure
@@ -57,7 +57,7 @@ def swap(path: str, texts: Texts, modules: Iterable[ModuleType]) -> int:
 
 
 def _compiled(path: str, disk: str, text: str) -> CodeType:
-    return compile(relocate.parse(disk, text), path, "exec", dont_inherit=True)
+    return compile(line_numbers.parse(disk, text), path, "exec", dont_inherit=True)
 
 
 # What differs

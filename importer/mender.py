@@ -1,57 +1,29 @@
-"""Mends modules while they are imported: `install(["package"])`. `graphmend run` does the same for a whole program.
+"""How a module's text is mended while it is imported, and where the results are kept.
 
-Says how a text is mended (safe mends unless told otherwise, output always through `graphmend.runtime`, so that none is
-lost) and where results are kept; `transforms/importer.py` is the machinery.
+Safe mends unless told otherwise; output always through `graphmend.runtime`, so that none is lost.
 """
 
 from __future__ import annotations
 
 import base64
-import importlib
 import marshal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.importer import Elsewhere, Importer, Note, Outcome, Report, Targets, Texts
+from graphmend.importer.hook import Elsewhere, Note, Outcome, Texts
 
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.settings import Settings
     from graphmend.analysis.syntax.source import Source
-    from graphmend.transforms.relocate import Places
+    from graphmend.importer.line_numbers import Places
     from graphmend.workspace.cache import Cache
     from graphmend.workspace.interpreter import Interpreter
-
-__all__ = ["Importer", "Report", "install"]
-
-
-def install(packages: Sequence[str], unsafe: bool = False, *, folders: Iterable[Path] = ()) -> Importer:
-    """From now on, mends the modules of `packages` (and those below `folders`) while they are imported.
-
-    Modules that are imported already stay as they are. The result's `report` says what was mended.
-    """
-    folders = tuple(folders)
-    importer = Importer(Targets(packages, folders), Mender(unsafe, folders))
-    importer.install()
-    if unsafe:
-        importer.after("torch._dynamo.convert_frame", lambda: _switch(importer))
-    return importer
-
-
-def _switch(importer: Importer) -> None:
-    """Lets Dynamo capture scalars and data-dependent shapes wherever that holds.
-
-    Unsafe, as a graph may assert what it took for granted of such a number; that it was chosen is on the report.
-    """
-    try:
-        importer.report.switched = importlib.import_module("graphmend.runtime.switches").install()
-    except ImportError as error:
-        importer.report.problems["graphmend.runtime.switches"] = str(error)
 
 
 class Mender:
@@ -209,7 +181,7 @@ class _Notes:
 
     def note(self, finding: Finding, text: str) -> Note:
         """A finding that was made in `text`."""
-        from graphmend.transforms.relocate import Places
+        from graphmend.importer.line_numbers import Places
 
         row, column = finding.span.line, finding.span.column + 1
         if finding.path not in self._places:

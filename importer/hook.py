@@ -1,5 +1,4 @@
-"""Mends modules while they are imported: which ones, when, and what happens if a mend does not hold. Published as
-`graphmend.importer`, which says how a text is mended and where results are kept.
+"""Mends modules while they are imported: which ones, when, and what happens if a mend does not hold.
 
 Never makes a program fail that would run without it: a file that cannot be mended runs as it is, and a module that does
 not import mended is imported as it is.
@@ -253,7 +252,7 @@ class Importer(MetaPathFinder):
         return code
 
     def _mend(self, text: str, path: str) -> tuple[CodeType | None, Outcome]:
-        from graphmend.transforms import relocate
+        from graphmend.importer import line_numbers
 
         try:
             disk, before = self._texts.get(path, (text, text))
@@ -265,7 +264,7 @@ class Importer(MetaPathFinder):
                 now = before if outcome.text is None else outcome.text
                 if now == text:
                     return None, outcome
-                tree = relocate.parse(text, now)
+                tree = line_numbers.parse(text, now)
                 return compile(tree, path, "exec", dont_inherit=True), outcome._replace(text=now)
         except Exception as error:
             return None, Outcome(problem=f"it could not be mended ({type(error).__name__}: {error})")
@@ -286,7 +285,7 @@ class Importer(MetaPathFinder):
 
     def _mend_loaded(self, path: str, mended: Elsewhere) -> None:
         """Mends a file because of what was found from another one. Where it is loaded its functions get new code."""
-        from graphmend.transforms import swap
+        from graphmend.importer import code_swap
 
         disk, loaded = _decoded(path), self.now(path)
         if disk is None or loaded is None:
@@ -294,7 +293,7 @@ class Importer(MetaPathFinder):
         modules = [module for module in list(sys.modules.values()) if self._taken_over(module)]
         try:
             if any(getattr(module, "__file__", None) == path for module in modules):
-                swap.swap(path, swap.Texts(disk, loaded, mended.text), modules)
+                code_swap.swap(path, code_swap.Texts(disk, loaded, mended.text), modules)
         except Exception as error:
             self.report.problems[path] = f"it was loaded before its breaks were found, and stays as it was: {error}"
             return

@@ -1,0 +1,36 @@
+"""Mends modules while they are imported: `install(["package"])`. `graphmend run` does the same for a whole program."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from graphmend.importer.hook import Importer, Report, Targets
+from graphmend.importer.mender import Mender
+
+__all__ = ["Importer", "Report", "install"]
+
+
+def install(packages: Sequence[str], unsafe: bool = False, *, folders: Iterable[Path] = ()) -> Importer:
+    """From now on, mends the modules of `packages` (and those below `folders`) while they are imported.
+
+    Modules that are imported already stay as they are. The result's `report` says what was mended.
+    """
+    folders = tuple(folders)
+    importer = Importer(Targets(packages, folders), Mender(unsafe, folders))
+    importer.install()
+    if unsafe:
+        importer.after("torch._dynamo.convert_frame", lambda: _install_switches(importer))
+    return importer
+
+
+def _install_switches(importer: Importer) -> None:
+    """Lets Dynamo capture scalars and data-dependent shapes wherever that holds.
+
+    Unsafe, as a graph may assert what it took for granted of such a number; that it was chosen is on the report.
+    """
+    try:
+        importer.report.switched = importlib.import_module("graphmend.runtime.switches").install()
+    except ImportError as error:
+        importer.report.problems["graphmend.runtime.switches"] = str(error)

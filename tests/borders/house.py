@@ -1,0 +1,160 @@
+"""The house as tables: which room may import which, which third-party package may appear where, and the floor of every
+folder inside a room. `docs/architecture.md` prints the tables; `test_borders.py` holds the code to them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: room -> the rooms it may import
+ARROWS: dict[str, set[str]] = {
+    "analysis": set(),
+    "workspace": {"analysis"},
+    "transforms": {"analysis"},
+    "importer": {"analysis", "workspace", "transforms"},
+    "dynamo": {"analysis", "workspace"},
+    "dynamo/worker": set(),
+    "server": {"analysis", "workspace", "transforms", "dynamo"},
+    "cli": {"analysis", "workspace", "transforms", "importer", "dynamo", "server"},
+    "runtime": set(),
+}
+
+#: room -> the third-party packages it may import
+PACKAGES: dict[str, set[str]] = {
+    "analysis": set(),
+    "workspace": {"pathspec", "platformdirs", "tomli"},
+    "transforms": {"libcst"},
+    "importer": set(),
+    "dynamo": set(),
+    "dynamo/worker": {"torch"},
+    "server": {"pygls", "lsprotocol", "cattrs"},
+    "cli": {"rich", "pytest"},  # pytest: in its plugin only, which nothing else imports
+    "runtime": {"torch"},
+}
+
+#: folder -> its floors from the ground up; what stands on one floor (a file or a folder) knows only the floors below it
+FLOORS: dict[str, tuple[str, ...]] = {
+    "analysis": (
+        "syntax settings torch_facts",
+        "lattice",
+        "finding program",
+        "tensors",
+        "resolution",
+        "region",
+        "interpreter",
+        "rules facts",
+        "interprocedural",
+        "findings",
+        "check incremental",
+    ),
+    "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
+    "transforms": ("fix", "code", "legality", "if_conversion", "rewrites", "catalogue", "mend document"),
+    "importer": ("line_numbers", "code_swap", "hook", "mender"),
+    "dynamo": (
+        "codes report requests",
+        "torch_logs",
+        "worker_process report_cache merge watched_command",
+        "service",
+        "worker",
+    ),
+    "dynamo/worker": ("errors loading recording", "discover", "inputs", "runs", "job", "process", "main hook"),
+    "server": (
+        "lsp documents",
+        "analyses",
+        "verification",
+        "session",
+        "diagnostics",
+        "mends",
+        "features",
+        "app",
+        "main",
+    ),
+    "cli": (
+        "failures paths progress rule_catalogue",
+        "adoption main",
+        "checking verifying",
+        "output",
+        "commands",
+    ),
+}
+
+#: folders whose files may import each other, as long as no circle comes of it: one thing divided by subject
+FLAT = frozenset({
+    "workspace", "runtime",
+    "analysis/syntax", "analysis/torch_facts", "analysis/torch_facts/generator", "analysis/lattice", "analysis/program",
+    "analysis/tensors", "analysis/resolution", "analysis/region", "analysis/interpreter/operations",
+    "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
+    "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality", "transforms/if_conversion",
+    "dynamo/worker/recording", "dynamo/worker/inputs", "dynamo/worker/runs", "dynamo/worker/process",
+    "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses", "server/verification",
+    "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/checking", "cli/verifying",
+    "cli/output", "cli/output/verify", "cli/commands",
+})  # fmt: skip
+
+#: folders of which each file stands for itself, by family: none knows a file of another family
+FAMILIES = frozenset({"analysis/rules", "transforms/rewrites"})
+
+#: what every member of a family may use
+COMMON = {"analysis/rules": {"rule", "dispatch"}, "transforms/rewrites": {"answers"}}
+
+MOST_MODULES = 12
+MOST_LINES = 400
+#: longer files, each with its reason
+LONGER: dict[str, str] = {
+    "analysis/lattice/values.py": "a lattice and its join need each other",
+    "analysis/interpreter/walk/statements.py": "one method for each kind of statement",
+    "analysis/program/definitions.py": "functions, classes and modules define each other",
+    "analysis/incremental/document.py": "one state through all kinds of edits",
+    "analysis/interprocedural/session.py": "what the walks of one analysis share",
+}
+
+
+def room_of(path: Path) -> str:
+    """The room that a file stands in."""
+    parts = path.relative_to(ROOT).parts
+    return "dynamo/worker" if parts[:2] == ("dynamo", "worker") else parts[0]
+
+
+def modules() -> Iterator[Path]:
+    """Every Python file of the rooms."""
+    for room in ARROWS:
+        if "/" not in room:
+            yield from (path for path in sorted((ROOT / room).rglob("*.py")) if "__pycache__" not in path.parts)
+
+
+def dotted(path: Path) -> str:
+    """The name under which a file of the house is imported."""
+    parts = ["graphmend", *path.relative_to(ROOT).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def imports(path: Path) -> tuple[tuple[int, str], ...]:
+    """(line, absolute dotted name) of everything that a file imports: at the top, in functions, for type checkers."""
+    package = ["graphmend", *path.relative_to(ROOT).with_suffix("").parts[:-1]]
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            found += ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            # `from graphmend import analysis` imports a room by its alias
+            found += ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+    return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def file_graph() -> dict[str, set[str]]:
+    """Which files of the house each file imports, by dotted name."""
+    names = {dotted(path): path for path in modules()}
+    graph: dict[str, set[str]] = {}
+    for name, path in names.items():
+        found = {imported if imported in names else imported.rpartition(".")[0] for _, imported in imports(path)}
+        graph[name] = {imported for imported in found if imported in names and imported != name}
+    return graph
