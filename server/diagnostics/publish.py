@@ -6,7 +6,7 @@ import asyncio
 
 from graphmend.server.diagnostics.rendering import Rendered, Renderer
 from graphmend.server.documents.open_documents import Document
-from graphmend.server.lsp.protocol import Json
+from graphmend.server.lsp.pygls_internals import Json
 from graphmend.server.session import Session
 
 NOTHING = Json("[]")

@@ -9,7 +9,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from graphmend.server.diagnostics.rendering import Renderer
-from graphmend.server.lsp.protocol import Json
+from graphmend.server.lsp.pygls_internals import Json
 from graphmend.server.session import Session
 
 OPTIONS = types.DiagnosticOptions(identifier="graphmend", inter_file_dependencies=True, workspace_diagnostics=False)

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from graphmend.server.diagnostics import convert_finding
 from graphmend.server.documents.open_documents import Document
 from graphmend.server.lsp import convert
-from graphmend.server.lsp.protocol import Json
+from graphmend.server.lsp.pygls_internals import Json
 from graphmend.server.session import Session, Shown
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from graphmend.server.diagnostics import convert_finding
 from graphmend.server.diagnostics.publish import NOTHING
 from graphmend.server.lsp import convert
 from graphmend.server.lsp.progress import Progress
-from graphmend.server.lsp.protocol import Json
+from graphmend.server.lsp.pygls_internals import Json
 from graphmend.server.session import Session
 
 #: Reports that are sent together, and the seconds that the first of them waits for the others.

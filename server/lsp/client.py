@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 
 from graphmend.server.lsp.capabilities import Capabilities
-from graphmend.server.lsp.protocol import Json
+from graphmend.server.lsp.pygls_internals import Json
 
 if TYPE_CHECKING:
     from graphmend.server.lsp.language_server import Server

@@ -1,7 +1,7 @@
 """Messages in: parsed, checked against the state of the conversation, handed to their handlers.
 
 pygls handles a well-made message. Here it is decided what happens to the others (each request gets exactly one answer,
-whatever is wrong with it), and pygls' own text documents are switched off: `documents.py` keeps ours.
+whatever is wrong with it), and pygls' own text documents are switched off: `documents/open_documents.py` keeps ours.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 from cattrs.errors import BaseValidationError
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInternalError
-from pygls.protocol import LanguageServerProtocol, lsp_method
-from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
+from pygls.protocol import lsp_method
+from pygls.protocol.json_rpc import JsonRPCNotification, JsonRPCRequestMessage
+
+from graphmend.server.lsp.pygls_internals import PyglsProtocol
 
 log = logging.getLogger(__name__)
-pygls_log = logging.getLogger("pygls.protocol.json_rpc")
 
 _OURS = (
     types.TEXT_DOCUMENT_DID_OPEN,
@@ -30,22 +30,13 @@ _OURS = (
 )
 
 
-class Json(str):
-    """A result, or the params of a notification, that is JSON already."""
-
-    __slots__ = ()
-
-
-class Protocol(LanguageServerProtocol):
+class Protocol(PyglsProtocol):
     """The server's side of one conversation."""
 
     #: Called once, with the exit status, when the conversation is over.
     ended: Callable[[int], None]
 
-    def _register_builtin_features(self) -> None:
-        super()._register_builtin_features()  # type: ignore[no-untyped-call]
-        for method in _OURS:
-            self.fm.builtin_features.pop(method, None)
+    without = _OURS
 
     def receive(self, body: bytes) -> None:
         """One message as it came."""
@@ -68,59 +59,22 @@ class Protocol(LanguageServerProtocol):
             return
         self.handle_message(message)
 
-    def encode(self, value: Any) -> str:
-        """A value of the protocol's types as JSON."""
-        return json.dumps(self._converter.unstructure(value))
-
-    def _send_data(self, data: Any) -> None:
-        """As pygls 2.1 has it; what holds `Json` is put together here, without a look into it."""
-        name = "params" if isinstance(getattr(data, "params", None), Json) else "result"
-        value = getattr(data, name, None)
-        if not isinstance(value, Json):
-            super()._send_data(data)
-            return
-        head = {"jsonrpc": self.VERSION, "id": data.id} if name == "result" else {"jsonrpc": self.VERSION}
-        if name == "params":
-            head["method"] = data.method
-        self._write(f'{json.dumps(head)[:-1]}, "{name}": {value}}}')
-
-    def _write(self, message: str) -> None:
-        """Writes what is JSON already; what goes wrong is handled as in pygls 2.1, and goes to its log: ours is written
-        to the client."""
-        body = message.encode()
-        if self.writer is None:
-            pygls_log.error("Unable to send data, no available transport!")
-            return
-        try:
-            self.writer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        except BrokenPipeError:
-            pygls_log.exception("Error sending data. BrokenPipeError")
-            raise
-        except Exception as error:
-            pygls_log.exception("Error sending data")
-            self._server._report_server_error(error, JsonRpcInternalError)
-
     def connection_lost(self) -> None:
         """The client is gone without saying `exit`."""
-        self.ended(0 if self._shutdown else 1)
+        self.ended(0 if self.is_shut_down else 1)
 
     @lsp_method(types.SHUTDOWN)
     def lsp_shutdown(self, *_: Any) -> None:  # type: ignore[override]
-        """As pygls 2.1 has it, but over a copy: a request that is cancelled leaves the dictionary."""
-        current = self.msg_id
-        for number, future in list(self._request_futures.items()):
-            if number != current and not future.done():
-                future.cancel()
-        self._shutdown = True
+        self.shut_down()
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *_: Any) -> None:  # type: ignore[override]
-        self.ended(0 if self._shutdown else 1)
+        self.ended(0 if self.is_shut_down else 1)
 
     def _acceptable(self, method: Any, number: Any, is_request: bool) -> bool:
         """Whether a message of this method may come now; answers it if not."""
         code, reason = types.ErrorCodes.InvalidRequest, None
-        started = self._workspace is not None
+        started = self.is_initialized
         if not isinstance(method, str):
             reason = "a method should be a string"
         elif is_request and (isinstance(number, bool) or not isinstance(number, str | int)):
@@ -135,7 +89,7 @@ class Protocol(LanguageServerProtocol):
             code, reason = types.ErrorCodes.ServerNotInitialized, "the server is not initialized"
         elif started and method == types.INITIALIZE:
             reason = "the server is initialized already"
-        elif self._shutdown:
+        elif self.is_shut_down:
             if not is_request:
                 return False
             reason = "the server is shutting down"
@@ -150,15 +104,10 @@ class Protocol(LanguageServerProtocol):
         method, number = data.get("method"), data.get("id")
         data = {"jsonrpc": self.VERSION, **data}
         if method is None:
-            if "error" in data:
-                return self._converter.structure(data, types.ResponseErrorMessage)
-            kind = self._result_types.pop(number, None) if isinstance(number, str | int) else None
-            if kind is None:
-                return JsonRPCResponseMessage(number, self.VERSION, data.get("result"))  # type: ignore[arg-type]
-            return self._converter.structure(data, kind)
+            return self.structure_answer(data)
         known = self.get_message_type(method)
         if known is not None:
-            return self._converter.structure(data, known)
+            return self.structure(data, known)
         params = data.get("params")
         if "id" in data:
             return JsonRPCRequestMessage(number, method, self.VERSION, params)  # type: ignore[arg-type]
@@ -168,7 +117,8 @@ class Protocol(LanguageServerProtocol):
         log.warning("refused a message: %s", reason)
         if number is not None or code in (types.ErrorCodes.ParseError, types.ErrorCodes.InvalidRequest):
             error = {"code": code.value, "message": reason}
-            self._write(json.dumps({"jsonrpc": self.VERSION, "id": number, "error": error}))  # null where it is unknown
+            # the id is null where it is unknown
+            self.write_json(json.dumps({"jsonrpc": self.VERSION, "id": number, "error": error}))
 
 
 def _is_notification(method: str) -> bool:

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-ROOMS = ("analysis", "workspace", "transforms", "dynamo", "server", "cli", "runtime")
+ROOMS = ("analysis", "workspace", "transforms", "importer", "dynamo", "server", "cli", "runtime")
 
 
 def build(project: Path, out: Path) -> Path:
@@ -69,6 +69,19 @@ def test_wheel_holds_every_file_of_every_room(wheel: Path, root: Path) -> None:
             if path.suffix in {".py", ".json", ".jsonl"} and "__pycache__" not in path.parts:
                 expected.add(f"graphmend/{path.relative_to(root).as_posix()}")
     assert expected - names(wheel) == set()
+
+
+def test_a_checkout_without_links_builds_the_same_wheel(wheel: Path, tree: Path, tmp_path: Path) -> None:
+    """git writes a link as a file that holds its target where the file system has none (its default on Windows)."""
+    plain = copy_of(tree, tmp_path / "graphmend")
+    for room in ROOMS:
+        link = plain / "src" / "graphmend" / room
+        target = str(link.readlink())
+        link.unlink()
+        link.write_text(target)
+    built = build(plain, tmp_path / "dist")
+    contents = [{name for name in names(one) if ".dist-info/" not in name} for one in (wheel, built)]
+    assert contents[0] == contents[1]
 
 
 def test_wheel_holds_nothing_else(wheel: Path) -> None:
