@@ -1,8 +1,8 @@
 """Where the packages are. Everything else about the distribution stands in pyproject.toml.
 
 The rooms live at the top level; `src/graphmend/<room>` are links to them, so that tools that do not follow a
-`package_dir` mapping (mypy, pyright) see real packages. A checkout without symbolic links (git's default on Windows) has
-files there instead: then the rooms are taken from where they are.
+`package_dir` mapping (mypy, pyright) see real packages. A checkout without symbolic links (git's default on Windows)
+has files there instead: then the rooms are taken from where they are.
 """
 
 from pathlib import Path

@@ -9,7 +9,7 @@ from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.facts.recording import Recording
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.findings.report import report
-from graphmend.analysis.interprocedural.session import Session
+from graphmend.analysis.interprocedural.session import AnalysisSession
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.region.roots import roots
@@ -49,7 +49,7 @@ class Result:
         if self._recording is None:
             around = (_definition(info) for _, info in self._places.values())
             self._recording = Recording({definition for definition in around if definition is not None})
-            session = Session(module, project, settings)
+            session = AnalysisSession(module, project, settings)
             session.recording = self._recording
             _walk(session)
         node, info = place
@@ -89,7 +89,7 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
     module = project.read(source)
     if module is None:
         return Result(source)
-    session = Session(module, project, settings)
+    session = AnalysisSession(module, project, settings)
     _walk(session)
     everything = report(session.roots)
     places = {(path, one.finding.key): (one.node, one.info) for path, found in everything.items() for one in found}
@@ -99,7 +99,7 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
     return Result(source, own, by_path, tuple(session.notes), places, (project, settings, module))
 
 
-def _walk(session: Session) -> None:
+def _walk(session: AnalysisSession) -> None:
     assert session.module is not None
     for root in roots(session, session.module):
         session.walk_root(root)

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from graphmend.analysis.syntax.span import Span
 
-Region = Literal["compiled", "assumed"]
+RegionKind = Literal["compiled", "assumed"]
 Certainty = Literal["certain", "likely"]
 Effect = Literal["splits", "skips-frame", "recompiles", "raises"]
 
@@ -35,7 +35,7 @@ class Finding:
     path: str
     span: Span
     function: str
-    region: Region
+    region: RegionKind
     certainty: Certainty
     effect: Effect
     evidence: tuple[str, ...]

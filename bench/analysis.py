@@ -27,7 +27,7 @@ from graphmend.analysis.check import check
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
 from graphmend.workspace import files
-from graphmend.workspace.module_loader import Environment, package_root
+from graphmend.workspace.module_loader import ModuleLoader, package_root
 
 CHECK = [
     sys.executable,
@@ -84,7 +84,7 @@ def each(folder: Path) -> list[Slow]:
     """Every file of a folder, dearest first. Modules that it imports were read before, and no collection of what others
     left behind falls on it: the command looks for garbage between files only."""
     found = []
-    project = Project(Environment(package_root(folder / "any.py")))
+    project = Project(ModuleLoader(package_root(folder / "any.py")))
     gc.disable()
     for path in python_files(folder):
         with contextlib.suppress(files.FileProblem):

@@ -18,7 +18,7 @@ import sysconfig
 import time
 from pathlib import Path
 
-from graphmend.analysis.incremental.document import Document
+from graphmend.analysis.incremental.document import IncrementalAnalysis
 from graphmend.analysis.syntax.edits import Edit
 
 MODEL = Path("transformers/models/longformer/modeling_longformer.py")
@@ -42,7 +42,7 @@ KINDS = {
 
 def keystrokes(text: str, typed: str, behind: str) -> list[float]:
     """CPU milliseconds of each character of `typed`, typed behind the first `behind`."""
-    document = Document("model.py")
+    document = IncrementalAnalysis("model.py")
     document.update(text)
     at = text.index(behind) + len(behind)
     costs = []

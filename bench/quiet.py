@@ -21,7 +21,7 @@ from graphmend.analysis.check import check
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
 from graphmend.workspace import files
-from graphmend.workspace.module_loader import Environment
+from graphmend.workspace.module_loader import ModuleLoader
 
 #: folders of transformers that hold networks and their losses
 NETWORKS = ("models", "integrations", "loss")
@@ -42,7 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("site", nargs="?", type=Path, default=Path(sysconfig.get_path("purelib")))
     site = parser.parse_args().site.resolve()
-    project = Project(Environment(site))
+    project = Project(ModuleLoader(site))
     lines, found, started = 0, Counter[str](), time.process_time()
     for path in uncompiled(site / "transformers"):
         text = files.read(path).text

@@ -17,7 +17,7 @@ from graphmend.dynamo import torch_logs
 from graphmend.dynamo.report import Report, report
 from graphmend.dynamo.report_cache import Store
 from graphmend.dynamo.requests import Request, package_root
-from graphmend.dynamo.worker_process import FORK, Handshake, Unavailable, Worker, WorkerDied, torch_stamp
+from graphmend.dynamo.worker_process import FORK, Handshake, Unavailable, WorkerDied, WorkerProcess, torch_stamp
 
 Progress = Callable[[str], None]
 
@@ -34,7 +34,7 @@ class Service:
         self._store = store
         self._fork = fork
         self._idle_seconds = idle_seconds
-        self._workers: dict[str, Worker] = {}
+        self._workers: dict[str, WorkerProcess] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._busy: dict[str, int] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -94,7 +94,7 @@ class Service:
     async def _with_retry(self, request: Request, tell: Progress, key: str, more: dict[str, str]) -> dict[str, Any]:
         """The worker's answer. A parent that dies is replaced once; a check that dies is the user's to know about."""
         for again in (True, False):
-            worker = await self._worker(key) if self._fork else await Worker.start(key, fork=False)
+            worker = await self._worker(key) if self._fork else await WorkerProcess.start(key, fork=False)
             try:
                 answer = await worker.check(request.job(worker.next_number(), **more), tell)
                 return {**answer, "python": worker.hello.python}
@@ -107,7 +107,7 @@ class Service:
                     await worker.close()
         raise AssertionError("the second try returns")
 
-    async def _worker(self, key: str) -> Worker:
+    async def _worker(self, key: str) -> WorkerProcess:
         """The living worker of an interpreter; started, or replaced where its torch was changed on disk."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             worker = self._workers.get(key)
@@ -116,7 +116,7 @@ class Service:
                 await worker.close()
                 worker = None
             if worker is None:
-                worker = self._workers[key] = await Worker.start(key, fork=self._fork)
+                worker = self._workers[key] = await WorkerProcess.start(key, fork=self._fork)
             return worker
 
     def _idle_later(self, key: str) -> None:

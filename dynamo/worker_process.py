@@ -80,7 +80,7 @@ class _Job:
         return {**found, "result": {**self.begun, "targets": [*self.targets, *failed]}}
 
 
-class Worker:
+class WorkerProcess:
     """A worker that has said hello. Where it can fork it takes many checks, else one (and must be started anew)."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Worker:
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls, interpreter: str, fork: bool = FORK) -> Worker:
+    async def start(cls, interpreter: str, fork: bool = FORK) -> WorkerProcess:
         """Starts the worker in an interpreter; raises `Unavailable`. Without `fork` it takes one check."""
         program = shutil.which(interpreter)
         if program is None:

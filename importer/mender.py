@@ -136,10 +136,10 @@ class Mender:
     @cached_property
     def _project(self) -> Project:
         from graphmend.analysis.program.project import Project
-        from graphmend.workspace.module_loader import Environment
+        from graphmend.workspace.module_loader import ModuleLoader
 
         first, *others = [*self._own, *(Path(folder or ".") for folder in sys.path)]
-        return Project(Environment(first, others, self._interpreter, self._overlay), lean=True)
+        return Project(ModuleLoader(first, others, self._interpreter, self._overlay), lean=True)
 
     @cached_property
     def _settings(self) -> Settings:

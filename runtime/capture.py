@@ -35,7 +35,7 @@ from .calls import Frame
 from .capturability import Uncapturable, check, check_function, check_unchanged
 from .deferred import Later
 from .template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
-from .tensor_appearance import Look, look
+from .tensor_appearance import Appearance, appearance_of
 
 
 def capture(context: Any) -> None:
@@ -131,9 +131,9 @@ class _Reader:
     def tensor(self, variable: TensorVariable) -> Tensor:
         example = variable.as_proxy().node.meta["example_value"]
         if isinstance(variable, UnspecializedPythonVariable):
-            how = Look(number=True)
+            how = Appearance(number=True)
         elif variable.python_type() in (torch.Tensor, torch.nn.Parameter):
-            how = look(example)
+            how = appearance_of(example)
         else:
             raise Uncapturable("a tensor subclass has its own text")
         self.tensors.append(variable)
@@ -163,7 +163,7 @@ class _Reader:
             float64 = {"dtype": ConstantVariable.create(torch.float64)}
             tensor = TorchInGraphFunctionVariable(torch.scalar_tensor).call_function(self.tx, [variable], float64)
         self.tensors.append(tensor)
-        return Tensor(len(self.tensors) - 1, Look(number=True))
+        return Tensor(len(self.tensors) - 1, Appearance(number=True))
 
     # Functions and the objects that they belong to
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
-from .tensor_appearance import Look, dress
+from .tensor_appearance import Appearance, restore_appearance
 
 Tensors = Sequence[torch.Tensor]
 Numbers = Sequence[int | float]
@@ -43,10 +43,10 @@ class Stream:
 @dataclass(frozen=True, slots=True)
 class Tensor:
     index: int
-    look: Look
+    look: Appearance
 
     def fill(self, tensors: Tensors, numbers: Numbers) -> Any:
-        return dress(tensors[self.index], self.look)
+        return restore_appearance(tensors[self.index], self.look)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 
-class Look(NamedTuple):
+class Appearance(NamedTuple):
     """What the text of a tensor says about its history."""
 
     requires_grad: bool = False
@@ -22,28 +22,28 @@ class Look(NamedTuple):
     """A Python number that Dynamo carries in a tensor."""
 
 
-def look(tensor: torch.Tensor) -> Look:
+def appearance_of(tensor: torch.Tensor) -> Appearance:
     """The look of a (fake) tensor."""
     history = tensor.grad_fn
-    return Look(
+    return Appearance(
         tensor.requires_grad, type(history).__name__ if history else None, isinstance(tensor, torch.nn.Parameter)
     )
 
 
-def dress(tensor: torch.Tensor, look: Look) -> Any:
+def restore_appearance(tensor: torch.Tensor, appearance_of: Appearance) -> Any:
     """A tensor with the values of `tensor` and the given look."""
-    if look.number:
+    if appearance_of.number:
         return tensor.item()
     tensor = tensor.detach()
-    if look.parameter:
-        return torch.nn.Parameter(tensor, look.requires_grad)
-    if not look.requires_grad:
+    if appearance_of.parameter:
+        return torch.nn.Parameter(tensor, appearance_of.requires_grad)
+    if not appearance_of.requires_grad:
         return tensor
     tensor.requires_grad_()
-    if look.grad_fn is None:
+    if appearance_of.grad_fn is None:
         return tensor
     with torch.enable_grad():
-        return _history(look.grad_fn).apply(tensor)
+        return _history(appearance_of.grad_fn).apply(tensor)
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from graphmend.analysis.syntax.source import Encoding, LineIndex
 from graphmend.analysis.syntax.span import Span
 from graphmend.server.analyses.document_analysis import Analyses, Check
 from graphmend.server.analyses.folder_settings import Folders
-from graphmend.server.analyses.workspace_check import Surroundings
+from graphmend.server.analyses.workspace_check import WorkspaceCheck
 from graphmend.server.documents.open_documents import Document, Documents
 from graphmend.server.lsp import convert
 from graphmend.server.lsp.client import Client
@@ -38,7 +38,7 @@ CONFIGURATION_FILES = ("pyproject.toml", "graphmend.toml")
 log = logging.getLogger(__name__)
 
 
-class Shown(NamedTuple):
+class ShownFinding(NamedTuple):
     """A finding as the user sees it: where it stands now, and what TorchDynamo said about it."""
 
     finding: Finding
@@ -59,7 +59,7 @@ class Session:
         self.changed: Callable[[Document], None]
         self.all_changed: Callable[[], None]
         #: The files that are not open.
-        self.workspace: Surroundings
+        self.workspace: WorkspaceCheck
         #: The check on save.
         self.check: Callable[[Document], Coroutine[Any, Any, None]]
         #: Shows what an earlier session's checks found in a document.
@@ -68,7 +68,7 @@ class Session:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._failures: set[str] = set()
 
-    async def current(self, document: Document) -> list[Shown]:
+    async def current(self, document: Document) -> list[ShownFinding]:
         """What is to be shown for the document's newest version."""
         host = document.host
         configuration = self.configuration(host)
@@ -87,7 +87,7 @@ class Session:
             span = document.inside(finding.span)
             if span is not None and finding.code not in hidden:
                 here = finding if span is finding.span else replace(finding, span=span)
-                shown.append(Shown(here, *checked.says(host, finding)))
+                shown.append(ShownFinding(here, *checked.says(host, finding)))
         return shown
 
     def place(self, path: str, span: Span) -> tuple[str, LineIndex, Span] | None:

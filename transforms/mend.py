@@ -38,7 +38,7 @@ class Applied(NamedTuple):
     """The text in which the finding stands: that of its round."""
 
 
-class Others(Protocol):
+class OtherFiles(Protocol):
     """Other files that may be mended along with one: a break in a helper may only be seen from its caller."""
 
     def source(self, path: str) -> Source | None:
@@ -107,7 +107,7 @@ def mend_all(
     *,
     unsafe: bool,
     prefer_runtime: bool = False,
-    others: Others | None = None,
+    others: OtherFiles | None = None,
 ) -> Mended:
     """`source` with every permitted mend applied: a fixed point, reached in a few rounds.
 
@@ -127,8 +127,8 @@ def mend_all(
         fewest = min(fewest, count)
         if idle > _IDLE:
             break
-        elsewhere = [_Round(found, here, permitted) for here in _others(found, others)]
-        own = _Round(found, result.source, permitted)
+        elsewhere = [MendRound(found, here, permitted) for here in _others(found, others)]
+        own = MendRound(found, result.source, permitted)
         result.left, result.looked_at = own.left, result.source.text
         after = own.text()
         for round_ in elsewhere:
@@ -143,7 +143,7 @@ def mend_all(
     return result
 
 
-def _others(found: Result, others: Others | None) -> list[Source]:
+def _others(found: Result, others: OtherFiles | None) -> list[Source]:
     sources = [others.source(path) for path in sorted(found.elsewhere)] if others is not None else []
     return [source for source in sources if source is not None]
 
@@ -169,7 +169,7 @@ class _Permitted:
         return finding.path, finding.key, fix.rewrite, ast.dump(facts.statement)
 
 
-class _Round:
+class MendRound:
     """The mends of one file that can be applied together."""
 
     def __init__(self, found: Result, source: Source, permitted: _Permitted) -> None:

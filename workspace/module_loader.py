@@ -27,7 +27,7 @@ def surroundings(path: Path) -> Path:
     return root
 
 
-class Environment:
+class ModuleLoader:
     """Modules in reach of the files under one root: the root itself, then `folders`, then the interpreter's packages.
 
     `overlay` holds texts that replace files on disk, by path: an editor's unsaved documents.

@@ -10,23 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from graphmend.analysis.interprocedural.summaries import Activation
+from graphmend.analysis.interprocedural.summaries import FunctionSummary
 from graphmend.analysis.interprocedural.verdicts import Verdict
 from graphmend.analysis.lattice.dependence import Parameter, may_hold_tensor, parts_of
-from graphmend.analysis.lattice.evidence import Declared
+from graphmend.analysis.lattice.evidence import DeclaredEvidence
 from graphmend.analysis.lattice.values import NONE, UNKNOWN, Container, Scalar, Static, Value, tensor_in
 
 
-class Calls:
+class KnownCalls:
     """What the walks that tracing gets to pass to each function."""
 
-    def __init__(self, activations: Iterable[Activation]) -> None:
+    def __init__(self, activations: Iterable[FunctionSummary]) -> None:
         self._all = tuple(activations)
 
     def contradict(self, verdict: Verdict) -> bool:
         """Whether a verdict rests on the declaration of a parameter that all known calls contradict."""
         origin = verdict.breaks.origin.first if verdict.breaks.origin is not None else None
-        if not isinstance(origin, Declared) or not isinstance(origin.node, str):
+        if not isinstance(origin, DeclaredEvidence) or not isinstance(origin.node, str):
             return False
         passed = [a.env.get(origin.node, UNKNOWN) for a in self._of_function.get(origin.where, ())]
         itself = [tensor_in(v) is not None for v in passed if _is_declared(v, origin)]
@@ -39,15 +39,15 @@ class Calls:
         return any(_is_no_tensor(a.env.get(name, UNKNOWN)) for a in self._of_function.get(where, ()))
 
     @cached_property
-    def _of_function(self) -> dict[tuple[str, str], list[Activation]]:
-        found: dict[tuple[str, str], list[Activation]] = {}
+    def _of_function(self) -> dict[tuple[str, str], list[FunctionSummary]]:
+        found: dict[tuple[str, str], list[FunctionSummary]] = {}
         for activation in self._all:
             info = activation.info
             found.setdefault((info.module.name, info.qualname), []).append(activation)
         return found
 
 
-def _is_declared(value: Value, origin: Declared) -> bool:
+def _is_declared(value: Value, origin: DeclaredEvidence) -> bool:
     """Whether a value is what the declaration made of the parameter, and no call's."""
     return any(part.origin is not None and part.origin.first is origin for part in parts_of(value))
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.finding import Effect, Finding, Related
-from graphmend.analysis.findings.contradicted_declarations import Calls
+from graphmend.analysis.findings.contradicted_declarations import KnownCalls
 from graphmend.analysis.interprocedural.reachability import reached
-from graphmend.analysis.interprocedural.summaries import Activation
+from graphmend.analysis.interprocedural.summaries import FunctionSummary
 from graphmend.analysis.interprocedural.verdicts import Verdict
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.syntax.span import Span
@@ -19,10 +19,10 @@ from graphmend.analysis.syntax.span import Span
 if TYPE_CHECKING:
     from graphmend.analysis.region.roots import Region
 
-Home = FunctionInfo | ModuleInfo
+Owner = FunctionInfo | ModuleInfo
 
 
-class Found(NamedTuple):
+class LocatedFinding(NamedTuple):
     """A finding with the node and the function that it stands in."""
 
     finding: Finding
@@ -30,7 +30,7 @@ class Found(NamedTuple):
     info: FunctionInfo
 
 
-class Said(NamedTuple):
+class ReachedVerdict(NamedTuple):
     """A verdict, and how tracing comes to where it was said."""
 
     verdict: Verdict
@@ -38,51 +38,51 @@ class Said(NamedTuple):
     always: bool
 
 
-def home(info: FunctionInfo) -> Home:
+def owner_of(info: FunctionInfo) -> Owner:
     """The outermost function around a function; the module for what stands in no `def`."""
     while info.outer is not None:
         info = info.outer
     return info.module if isinstance(info.node, ast.Lambda) else info
 
 
-def path_of(home: Home) -> str:
-    return (home.source if isinstance(home, ModuleInfo) else home.module.source).path
+def path_of_owner(owner_of: Owner) -> str:
+    return (owner_of.source if isinstance(owner_of, ModuleInfo) else owner_of.module.source).path
 
 
-def report(roots: Iterable[tuple[Activation, Region]]) -> dict[str, list[Found]]:
+def report(roots: Iterable[tuple[FunctionSummary, Region]]) -> dict[str, list[LocatedFinding]]:
     """All findings, by path, in the order of each text."""
-    said: dict[Home, list[Said]] = {}
+    said: dict[Owner, list[ReachedVerdict]] = {}
     live = reached(roots)
-    calls = Calls(one.activation for one in live)
+    calls = KnownCalls(one.activation for one in live)
     for activation, region, always in live:
         for verdict in activation.verdicts.values():
             if not calls.contradict(verdict):
-                said.setdefault(home(verdict.info), []).append(Said(verdict, region, always))
-    by_path: dict[str, list[Found]] = {}
+                said.setdefault(owner_of(verdict.info), []).append(ReachedVerdict(verdict, region, always))
+    by_path: dict[str, list[LocatedFinding]] = {}
     for where, its in said.items():
-        by_path.setdefault(path_of(where), []).extend(found_in(its))
+        by_path.setdefault(path_of_owner(where), []).extend(found_in(its))
     return {path: sorted(by_path[path], key=by_place) for path in sorted(by_path)}
 
 
-def found_in(said: Iterable[Said]) -> list[Found]:
+def found_in(said: Iterable[ReachedVerdict]) -> list[LocatedFinding]:
     """The findings of one home, in the order of the text; equal keys, which name the function, are told apart by
     number."""
-    places: dict[tuple[int, int, str], Found] = {}
+    places: dict[tuple[int, int, str], LocatedFinding] = {}
     for verdict, region, always in said:
         certain = always and not verdict.conditional and not verdict.breaks.likely
         node, info = verdict.node, verdict.info
         place = (node.lineno + info.shift, node.col_offset, verdict.rule.code)
         old = places.get(place)
         if old is None or (certain and old.finding.certainty == "likely"):
-            places[place] = Found(_finding(verdict, region, certain), node, info)
+            places[place] = LocatedFinding(_finding(verdict, region, certain), node, info)
     return _numbered(sorted(places.values(), key=by_place))
 
 
-def by_place(found: Found) -> tuple[Span, str]:
+def by_place(found: LocatedFinding) -> tuple[Span, str]:
     return found.finding.span, found.finding.code
 
 
-def _numbered(found: list[Found]) -> list[Found]:
+def _numbered(found: list[LocatedFinding]) -> list[LocatedFinding]:
     counted: dict[str, int] = {}
     result = []
     for one in found:

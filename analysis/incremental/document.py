@@ -13,17 +13,17 @@ from typing import NamedTuple
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.findings.report import shifted
 from graphmend.analysis.findings.suppressions import Suppression, suppressions
-from graphmend.analysis.incremental.finding_store import Standing
+from graphmend.analysis.incremental.finding_store import FindingStore
 from graphmend.analysis.incremental.fingerprints import (
-    Seen,
+    Fingerprint,
+    attribute_writers,
     class_head,
     defines,
     differing,
-    givers,
-    reaches_far,
-    seen_of,
+    fingerprint,
+    has_global_effect,
 )
-from graphmend.analysis.incremental.invalidation import Change, Consequences, given_by
+from graphmend.analysis.incremental.invalidation import Change, Invalidation, given_by
 from graphmend.analysis.incremental.sections import (
     Outside,
     Parsed,
@@ -35,7 +35,7 @@ from graphmend.analysis.incremental.sections import (
     parse,
     split_at_line,
 )
-from graphmend.analysis.interprocedural.session import Session
+from graphmend.analysis.interprocedural.session import AnalysisSession
 from graphmend.analysis.program.attribute_flags import Flags, sets_flags
 from graphmend.analysis.program.definitions import ClassInfo
 from graphmend.analysis.program.project import Project
@@ -65,7 +65,7 @@ class Update(NamedTuple):
     notice: str | None = None
 
 
-class Document:
+class IncrementalAnalysis:
     """The analysis of one file, kept up to date from text to text."""
 
     def __init__(self, path: str, project: Project | None = None, settings: Settings | None = None) -> None:
@@ -73,10 +73,10 @@ class Document:
         self.project = project or Project()
         self.settings = settings or Settings()
         self._text = ""
-        self._session: Session | None = None
+        self._session: AnalysisSession | None = None
         self._sections: Sections
-        self._consequences: Consequences
-        self._standing = Standing(path)
+        self._consequences: Invalidation
+        self._standing = FindingStore(path)
         self._flags: Flags | None = None
         self._comments: tuple[Suppression, ...] = ()
         self._broken: set[Section] = set()
@@ -105,7 +105,7 @@ class Document:
         session, self._session = self._session, None
         self._text, self._lost = "", False
         self._broken.clear()
-        self._standing = Standing(self.path)
+        self._standing = FindingStore(self.path)
         if session is not None and session.module is not None:
             del self._sections, self._consequences
             session.close()
@@ -125,9 +125,9 @@ class Document:
         self.project.forget(self.path)
         module = self.project.alone(source)
         assert module is not None
-        self._session = session = Session(module, self.project, self.settings)
+        self._session = session = AnalysisSession(module, self.project, self.settings)
         self._sections = Sections(module, source)
-        self._consequences = Consequences(session, module, self._sections, self._standing)
+        self._consequences = Invalidation(session, module, self._sections, self._standing)
         self._consequences.start(roots(session, module))
         self.project.fold()
         return self._update()
@@ -319,9 +319,9 @@ class Document:
         assert session.module is not None
         assert info is not None
         assert old is not None
-        before = section.told if isinstance(section.told, Seen) else seen_of(info.node)
-        now = seen_of(node)
-        if before.head != now.head or reaches_far(old, [info.node]) or reaches_far(text, [node]):
+        before = section.told if isinstance(section.told, Fingerprint) else fingerprint(info.node)
+        now = fingerprint(node)
+        if before.head != now.head or has_global_effect(old, [info.node]) or has_global_effect(text, [node]):
             return False
         if info.transparent is not None or (info.name == "example_inputs" and info.owner is None):
             return False
@@ -344,10 +344,10 @@ class Document:
 
     def _gives(self, owner: ClassInfo, names: set[str], change: Change) -> None:
         """A method may give these attributes other values."""
-        before = {name: givers(owner, name) for name in names}
+        before = {name: attribute_writers(owner, name) for name in names}
         owner.reread()
         change.attributes |= {(owner, name) for name in names}
-        change.given |= {(owner, name) for name, those in before.items() if those != givers(owner, name)}
+        change.given |= {(owner, name) for name, those in before.items() if those != attribute_writers(owner, name)}
 
     def _gap(self, section: Section, text: str, parsed: Parsed) -> bool:
         """Take the new text of what stands in no function."""
@@ -360,7 +360,7 @@ class Document:
         outside = self._outside(section, parsed)
         if outside is None or any(defines(*one) for one in (*section.outside, *outside)):
             return False
-        if any(reaches_far(t, [s for _, s in its]) for t, its in ((old, section.outside), (text, outside))):
+        if any(has_global_effect(t, [s for _, s in its]) for t, its in ((old, section.outside), (text, outside))):
             return False
         assert self._flags is not None
         flagged = self._flags.edited(old, text)

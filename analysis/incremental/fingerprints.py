@@ -13,7 +13,7 @@ from graphmend.analysis.syntax.nodes import DEFINITIONS, is_stub, says_global
 from graphmend.analysis.syntax.traversal import statements
 
 
-class Seen(NamedTuple):
+class Fingerprint(NamedTuple):
     """What others see of a function."""
 
     head: str
@@ -22,19 +22,19 @@ class Seen(NamedTuple):
     """Its parameters and annotations."""
 
 
-def seen_of(node: ast.AST) -> Seen:
+def fingerprint(node: ast.AST) -> Fingerprint:
     assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     decorators = " ".join(ast.dump(decorator) for decorator in node.decorator_list)
     head = f"{type(node).__name__} {node.name} {is_stub(node)} {decorators}"
-    return Seen(head, f"{ast.dump(node.args)} {ast.dump(node.returns) if node.returns is not None else ''}")
+    return Fingerprint(head, f"{ast.dump(node.args)} {ast.dump(node.returns) if node.returns is not None else ''}")
 
 
-def givers(owner: ClassInfo, name: str) -> tuple[set[str], bool]:
+def attribute_writers(owner: ClassInfo, name: str) -> tuple[set[str], bool]:
     """The methods that assign an attribute, and whether one registers it."""
     return {method.name for method, _, _ in owner.assigned.get(name, ())}, name in owner.registered
 
 
-def reaches_far(text: str, nodes: Iterable[ast.AST]) -> bool:
+def has_global_effect(text: str, nodes: Iterable[ast.AST]) -> bool:
     """Whether a section may do more than compute and give values to names and attributes."""
     if says_what_is_traced(text):
         return True

@@ -10,13 +10,13 @@ import ast
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from graphmend.analysis.incremental.finding_store import Standing
+from graphmend.analysis.incremental.finding_store import FindingStore
 from graphmend.analysis.incremental.sections import Section, Sections
 from graphmend.analysis.interprocedural.decorators import DISABLED, OPAQUE
 from graphmend.analysis.interprocedural.reachability import reached
-from graphmend.analysis.interprocedural.session import Session
-from graphmend.analysis.interprocedural.summaries import Activation
-from graphmend.analysis.lattice.dependence import rests_on
+from graphmend.analysis.interprocedural.session import AnalysisSession
+from graphmend.analysis.interprocedural.summaries import FunctionSummary
+from graphmend.analysis.lattice.dependence import declared_sources
 from graphmend.analysis.lattice.values import Value
 from graphmend.analysis.program.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function
@@ -42,7 +42,7 @@ class Change:
     """Those whose walks count no longer."""
     resigned: set[FunctionInfo] = field(default_factory=set)
     """Those whose parameters are others."""
-    walks: set[Activation] = field(default_factory=set)
+    walks: set[FunctionSummary] = field(default_factory=set)
     """Single walks that count no longer."""
     names: set[str] = field(default_factory=set)
     """Globals that are others."""
@@ -54,17 +54,19 @@ class Change:
     """Those that may be worth something else."""
 
 
-class Consequences:
+class Invalidation:
     """The walks of one file. Each method that gives a bool says whether all that a change reaches was followed; where
     it was not, only an analysis of the whole text is right."""
 
-    def __init__(self, session: Session, module: ModuleInfo, sections: Sections, standing: Standing) -> None:
+    def __init__(
+        self, session: AnalysisSession, module: ModuleInfo, sections: Sections, standing: FindingStore
+    ) -> None:
         self._session = session
         self._module = module
         self._sections = sections
         self._standing = standing
-        self._roots: dict[Activation, Root] = {}
-        self._of_function: dict[FunctionInfo, list[Activation]] = {}
+        self._roots: dict[FunctionSummary, Root] = {}
+        self._of_function: dict[FunctionInfo, list[FunctionSummary]] = {}
         self._indexed = -1
         self._kept = 0
         self._generalised = 0
@@ -280,7 +282,7 @@ class Consequences:
         session = self._session
         todo = dict.fromkeys([a for info in change.functions for a in self._activations_of(info)])
         todo.update(dict.fromkeys(change.walks))
-        walked: set[Activation] = set()
+        walked: set[FunctionSummary] = set()
         for _ in range(_ROUNDS):
             walked.update(todo)
             changed = {a for a in todo if self._gives_another(a)} - self._roots.keys()  # nobody enters those
@@ -295,7 +297,7 @@ class Consequences:
             todo = dict.fromkeys([a for a in self._activations() if not changed.isdisjoint(a.calls)])
         return False
 
-    def _gives_another(self, activation: Activation) -> bool:
+    def _gives_another(self, activation: FunctionSummary) -> bool:
         """Walk an activation again: whether those who entered it get another value."""
         self._standing.walks_again(activation)
         before = _seen_by_callers(activation)
@@ -310,10 +312,10 @@ class Consequences:
             session.activations = {k: a for k, a in session.activations.items() if a in live}
             self._kept = len(session.activations)
 
-    def _activations(self) -> list[Activation]:
+    def _activations(self) -> list[FunctionSummary]:
         return [*self._session.activations.values(), *self._roots]
 
-    def _activations_of(self, info: FunctionInfo) -> list[Activation]:
+    def _activations_of(self, info: FunctionInfo) -> list[FunctionSummary]:
         """All walks of a function. But where parameters change, activations are only added, and taken away many at
         once; so their number tells whether the index still holds."""
         if self._indexed != len(self._session.activations):
@@ -324,12 +326,12 @@ class Consequences:
         return self._of_function.get(info, [])
 
 
-def _is_wrapped(session: Session, info: FunctionInfo) -> bool:
+def _is_wrapped(session: AnalysisSession, info: FunctionInfo) -> bool:
     stands_for = session.decorated(info)
     return not isinstance(stands_for, Function) or stands_for.info is not info
 
 
-def _is_recursive(activation: Activation) -> bool:
+def _is_recursive(activation: FunctionSummary) -> bool:
     """Whether a walk comes to its own function again: what that gives depends on where the walks began."""
     seen, stack = {activation}, [activation]
     while stack:
@@ -375,14 +377,14 @@ def _is_word(character: str) -> bool:
 
 
 def _key(value: Value | None) -> Hashable:
-    return None if value is None else (value.key, rests_on(value))
+    return None if value is None else (value.key, declared_sources(value))
 
 
-def _seen_by_callers(activation: Activation) -> tuple[Hashable, bool, bool]:
+def _seen_by_callers(activation: FunctionSummary) -> tuple[Hashable, bool, bool]:
     """What a walk gives to the walks that entered it."""
     return (_key(activation.value), activation.breaks, activation.always_breaks)
 
 
-def _declared(session: Session, info: FunctionInfo) -> dict[tuple[FunctionInfo, str], Value]:
+def _declared(session: AnalysisSession, info: FunctionInfo) -> dict[tuple[FunctionInfo, str], Value]:
     """What is known of the parameters of a function without any call."""
     return {(info, p.arg): declared(session, info, p) for p in (*info.parameters, *info.node.args.kwonlyargs)}

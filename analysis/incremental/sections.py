@@ -17,7 +17,7 @@ from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, Modu
 from graphmend.analysis.syntax.edits import Edit
 from graphmend.analysis.syntax.function_source import BEFORE_INDENT
 from graphmend.analysis.syntax.function_source import indent as indent_of
-from graphmend.analysis.syntax.offsets import Shifting
+from graphmend.analysis.syntax.offsets import ShiftableOffsets
 from graphmend.analysis.syntax.source import Source
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -125,8 +125,8 @@ class Sections:
             begins.append(end)
             lines.append(last + 1)
         self._add(None, "")
-        self._begins = Shifting([*begins, len(source.text)])
-        self._lines = Shifting([*lines, len(source.lines) + 1])
+        self._begins = ShiftableOffsets([*begins, len(source.text)])
+        self._lines = ShiftableOffsets([*lines, len(source.lines) + 1])
         self._parsed_lines = lines
         assert source.tree is not None
         self._place(None, source.tree.body, module)

@@ -17,7 +17,7 @@ from graphmend.analysis.lattice.values import NONE, UNKNOWN, Const, Value
 from graphmend.analysis.program.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.instance_attributes import instance_attribute
-from graphmend.analysis.resolution.parameters import given, parameters
+from graphmend.analysis.resolution.parameters import example_arguments, parameters
 from graphmend.analysis.syntax.nodes import loop_variables, statements_of
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Reading:
             return None
         with self._session.outside_region():
             made = self._session.walk_body(maker, parameters(self._session, maker, None), None, 1, None)
-        return given(self._session, function.info, made)
+        return example_arguments(self._session, function.info, made)
 
     def defined(
         self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.FunctionDef | ast.AsyncFunctionDef

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.interprocedural.summaries import Activation
+from graphmend.analysis.interprocedural.summaries import FunctionSummary
 
 if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import FunctionInfo
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 class Reached(NamedTuple):
     """An activation that tracing gets to, and how."""
 
-    activation: Activation
+    activation: FunctionSummary
     region: Region
     always: bool
     """Whether on every run."""
 
 
-def reached(roots: Iterable[tuple[Activation, Region]]) -> list[Reached]:
+def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
     """The activations that tracing gets to from the roots.
 
     One that two roots reach belongs to the first; that a later one reaches it on every run is told by a second entry.
@@ -29,7 +29,7 @@ def reached(roots: Iterable[tuple[Activation, Region]]) -> list[Reached]:
     A module that calls one which is compiled by itself is not assumed to be compiled as a whole.
     """
     found: list[Reached] = []
-    seen: dict[Activation, bool] = {}
+    seen: dict[FunctionSummary, bool] = {}
     compiled: set[FunctionInfo] = set()
     roots = list(roots)
     parts = {root.info for root, region in roots if region.kind == "compiled" and root.info.name == "forward"}
@@ -51,7 +51,7 @@ def reached(roots: Iterable[tuple[Activation, Region]]) -> list[Reached]:
     return found
 
 
-def _enters(root: Activation, parts: set[FunctionInfo]) -> bool:
+def _enters(root: FunctionSummary, parts: set[FunctionInfo]) -> bool:
     """Whether tracing a root gets to one of these functions."""
     seen = {root} if parts else set()
     stack = list(seen)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from graphmend.analysis.interprocedural.summaries import Activation
+from graphmend.analysis.interprocedural.summaries import FunctionSummary
 from graphmend.analysis.lattice.dependence import may_hold_tensor
-from graphmend.analysis.lattice.values import NONE, NOTHING, UNKNOWN, Static, Value
+from graphmend.analysis.lattice.values import BOTTOM, NONE, UNKNOWN, Static, Value
 
 #: a body is walked at most this often; what has not settled then is UNKNOWN
 _ROUNDS = 4
@@ -20,7 +20,7 @@ _ROUNDS = 4
 class Recursion:
     """The walks of a session that rely on assumptions."""
 
-    def __init__(self, activations: dict[Hashable, Activation]) -> None:
+    def __init__(self, activations: dict[Hashable, FunctionSummary]) -> None:
         self._activations = activations
         self._provisional: list[Hashable] = []
 
@@ -30,7 +30,7 @@ class Recursion:
             self._activations.pop(key, None)
         self._provisional.clear()
 
-    def settled(self, activation: Activation, key: Hashable, walk: Callable[[], Value]) -> Value:
+    def settled(self, activation: FunctionSummary, key: Hashable, walk: Callable[[], Value]) -> Value:
         """What an activation gives. `walk` walks its body once."""
         value = walk()
         for _ in range(_ROUNDS - 1):
@@ -41,7 +41,7 @@ class Recursion:
                 return value
             self.forget()
             if value.key == activation.assumed.key:
-                return value if value is not NOTHING else UNKNOWN
+                return value if value is not BOTTOM else UNKNOWN
             if not may_hold_tensor(value):  # nothing that a rule speaks of: not worth another walk
                 return Static(value.type) if isinstance(value, Static) and value is not NONE else UNKNOWN
             activation.clear()
@@ -50,7 +50,7 @@ class Recursion:
         self.forget()
         return UNKNOWN
 
-    def given(self, activation: Activation, stack: list[Activation], traced: bool) -> Value:
+    def given(self, activation: FunctionSummary, stack: list[FunctionSummary], traced: bool) -> Value:
         """What a call of an activation that was entered before gives. `stack`: the activations under way; those that
         the call comes through rely on what is assumed of the called one. Code that is not `traced` is not worth it."""
         assumes = activation if activation.value is None else activation.relies_on
@@ -61,11 +61,11 @@ class Recursion:
         if activation.value is not None:
             return activation.value
         if activation.assumed is None:
-            activation.assumed = NOTHING
+            activation.assumed = BOTTOM
         return activation.assumed
 
 
-def _rely(head: Activation, stack: list[Activation]) -> None:
+def _rely(head: FunctionSummary, stack: list[FunctionSummary]) -> None:
     """Note of all that were entered from `head` that they rely on it, unless they rely on an outer one."""
     depth = stack.index(head)
     for one in stack[depth + 1 :]:

@@ -21,9 +21,9 @@ from graphmend.analysis.interprocedural.decorators import DISABLED, OPAQUE, wrap
 from graphmend.analysis.interprocedural.interface import Recorder
 from graphmend.analysis.interprocedural.on_demand import Reading
 from graphmend.analysis.interprocedural.recursion import Recursion
-from graphmend.analysis.interprocedural.summaries import Activation
+from graphmend.analysis.interprocedural.summaries import FunctionSummary
 from graphmend.analysis.interprocedural.verdicts import Verdict
-from graphmend.analysis.lattice.dependence import Parameter, rests_on
+from graphmend.analysis.lattice.dependence import Parameter, declared_sources
 from graphmend.analysis.lattice.environment import Environment
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Value, as_input
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
@@ -34,7 +34,7 @@ from graphmend.analysis.region.mode import Mode
 from graphmend.analysis.region.roots import Region, Root
 from graphmend.analysis.resolution.annotations import annotated
 from graphmend.analysis.resolution.classes import is_module_class, mro
-from graphmend.analysis.resolution.parameters import bind, made_here, parameters
+from graphmend.analysis.resolution.parameters import as_computed, bind, parameters
 from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.dispatch import Judging
@@ -55,7 +55,7 @@ _MOST_CLOSURES = 64
 _GRADIENTS_OFF = ("torch.no_grad", "torch.inference_mode")
 
 
-class Session:
+class AnalysisSession:
     """The walks of one check."""
 
     def __init__(
@@ -66,8 +66,8 @@ class Session:
         self.settings = settings
         self.torch = load(settings.torch_version)
         self.notes: list[str] = []
-        self.roots: list[tuple[Activation, Region]] = []
-        self.activations: dict[Hashable, Activation] = {}
+        self.roots: list[tuple[FunctionSummary, Region]] = []
+        self.activations: dict[Hashable, FunctionSummary] = {}
         self.region = Region("assumed", None, None)
         self.within_region = False
         self.depth = 0
@@ -85,7 +85,7 @@ class Session:
         """Whether edits are followed: then what was walked may have been entered first by what is gone."""
         self.mixed: set[Parameter] = set()
         """Parameters whose declaration some call of a function rests on, but not the one that it was walked for."""
-        self._stack: list[Activation] = []
+        self._stack: list[FunctionSummary] = []
         self._recursion = Recursion(self.activations)
         self._active: list[FunctionInfo] = []
         self._apart = False
@@ -215,11 +215,11 @@ class Session:
             self.within_region = False
 
     def _walk_as_root(self, function: Function, region: Region, env: Environment) -> None:
-        activation = Activation(function.info, env, function.closure, 0, True, region.mode)
+        activation = FunctionSummary(function.info, env, function.closure, 0, True, region.mode)
         self.roots.append((activation, region))
         self.walk(activation)
 
-    def walk(self, activation: Activation) -> None:
+    def walk(self, activation: FunctionSummary) -> None:
         """Walk an activation (again), from nothing."""
         activation.clear()
         self._recursion.forget()
@@ -324,7 +324,7 @@ class Session:
             return self.walk_body(info, env, function.closure, w.silent, w)
         value = None
         if w.silent and not self._apart:
-            value = shared_results.result(self, info, env, lambda: self._activated(info, env, w))
+            value = shared_results.shared_result(self, info, env, lambda: self._activated(info, env, w))
         if value is None:
             value = self._activated(info, env, w)
         if value is UNKNOWN and isinstance(function.bound, Class) and info.name.lstrip("_").startswith("from_"):
@@ -344,14 +344,14 @@ class Session:
         known = activation is not None
         if activation is None:
             self.variants[info] += 1
-            activation = Activation(info, env, None, w.silent, self.within_region, mode)
+            activation = FunctionSummary(info, env, None, w.silent, self.within_region, mode)
             self.activations[key] = activation
         if self._stack:
             self._stack[-1].entered(activation, bool(w.situation.conditional))
         if known and self.follows:
             for name, value in env.items():
                 if value is not activation.env[name]:
-                    self.mixed |= rests_on(value) ^ rests_on(activation.env[name])
+                    self.mixed |= declared_sources(value) ^ declared_sources(activation.env[name])
         if not known:
             self._stack.append(activation)
             closures = self._closures
@@ -409,7 +409,7 @@ class Session:
             self.depth -= 1
         if value is UNKNOWN:
             value = annotated(self, info.module, getattr(info.node, "returns", None), f"{info.name}()", info.qualname)
-            value = made_here(value)
+            value = as_computed(value)
         return value
 
     def _silently(
@@ -429,7 +429,7 @@ class Session:
             function.info.name,
             function.info.qualname,
         )
-        return made_here(promised) if promised is not UNKNOWN else self._silently(function, args, keywords, w, node)
+        return as_computed(promised) if promised is not UNKNOWN else self._silently(function, args, keywords, w, node)
 
 
 def _without_constants(value: Value) -> Value:

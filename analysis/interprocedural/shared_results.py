@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.environment import Environment
-from graphmend.analysis.lattice.external import Object, Ref
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import UNKNOWN, Choice, Container, Static, Value
 from graphmend.analysis.program.entities import Class, Function, Instance, Method, Record, Super
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 
 
-def result(session: Analysis, info: FunctionInfo, env: Environment, walk: Callable[[], Value]) -> Value | None:
+def shared_result(session: Analysis, info: FunctionInfo, env: Environment, walk: Callable[[], Value]) -> Value | None:
     """What `walk` gives, which enters a function of another module for its value alone; None where that depends on the
     text at hand. The walk begins as if nothing had led to it, so it does not matter who asks first."""
     here = session.module
@@ -39,7 +39,7 @@ def result(session: Analysis, info: FunctionInfo, env: Environment, walk: Callab
 
 def _is_from_outside(value: Value, here: ModuleInfo | None) -> bool:
     """Whether a value has neither evidence nor anything that a module defines in it."""
-    if value is UNKNOWN or isinstance(value, (Static, Ref, Object)):
+    if value is UNKNOWN or isinstance(value, (Static, ExternalName, ExternalInstance)):
         return True
     if isinstance(value, Instance) and value.given and not all(_is_from_outside(v, here) for v in value.given.values()):
         return False

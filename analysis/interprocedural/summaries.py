@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interprocedural.verdicts import Verdict
-from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.values import Value
 from graphmend.analysis.region.mode import Mode
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import Attribute, FunctionInfo
 
 
-class Activation:
+class FunctionSummary:
     """The walk of one function for one combination of arguments."""
 
     __slots__ = (
@@ -57,16 +57,16 @@ class Activation:
         """The result; None while the walk is under way."""
         self.assumed: Value | None = None
         """What a call of itself gives it while the walk is under way; None where it made no such call."""
-        self.relies_on: Activation | None = None
+        self.relies_on: FunctionSummary | None = None
         """The outermost walk under way that this one relies on: on what that one was assumed to give."""
         self.verdicts: dict[tuple[str, int, int, str], Verdict] = {}
-        self.asked: dict[Origin | None, ast.AST] = {}
+        self.asked: dict[Evidence | None, ast.AST] = {}
         """Values that cost the frame wherever it is entered, and where they did so first."""
         self.breaks = False
         """Whether the graph breaks in this walk or in one that it entered."""
         self.always_breaks = False
         """Whether it does so on every run."""
-        self.calls: dict[Activation, bool] = {}
+        self.calls: dict[FunctionSummary, bool] = {}
         """The activations that this one entered, and whether it did so on every run."""
         self.reads: set[Attribute] = set()
         """The attributes that it asked for."""
@@ -95,7 +95,7 @@ class Activation:
         origin = verdict.breaks.origin
         return origin is not None and self.asked.get(origin, verdict.node) is not verdict.node
 
-    def entered(self, activation: Activation, conditional: bool) -> None:
+    def entered(self, activation: FunctionSummary, conditional: bool) -> None:
         self.calls[activation] = self.calls.get(activation, False) or not conditional
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from graphmend.analysis.lattice.evidence import Declared
+from graphmend.analysis.lattice.evidence import DeclaredEvidence
 from graphmend.analysis.lattice.values import Choice, Container, Tensor, Value
 
 #: (module, qualified name) of a function, and the name of the parameter
 Parameter = tuple[tuple[str, str], str]
 
 
-def rests_on(value: Value) -> frozenset[Parameter]:
+def declared_sources(value: Value) -> frozenset[Parameter]:
     """The parameters whose declarations alone make a value, or a part of it, a tensor."""
     found = set()
     for part in parts_of(value):
         first = part.origin.first if part.origin is not None else None
-        if isinstance(first, Declared) and isinstance(first.node, str):
+        if isinstance(first, DeclaredEvidence) and isinstance(first.node, str):
             found.add((first.where, first.node))
     return frozenset(found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.values import NONE, UNKNOWN, Tensor, Value, as_input, join
 
 #: local names, and dotted paths such as `self.x`, to values
@@ -53,6 +53,6 @@ def filled_in(before: Environment, branch: Environment, after: Environment) -> E
 
 
 def _likely(value: Tensor, name: str) -> Tensor:
-    origin = Origin("is a Tensor where it was None, so one otherwise, too", name, value.origin)
+    origin = Evidence("is a Tensor where it was None, so one otherwise, too", name, value.origin)
     kind = value.dtype if isinstance(value.dtype, str) else None
     return Tensor(origin, None, kind, None, likely=True, ndarray=value.ndarray)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 
 
-class Origin:
+class Evidence:
     """One link of the evidence: a sentence about `node`, and the link it follows from."""
 
     __slots__ = ("node", "parent", "says")
 
-    def __init__(self, says: str, node: ast.AST | str, parent: Origin | None = None) -> None:
+    def __init__(self, says: str, node: ast.AST | str, parent: Evidence | None = None) -> None:
         self.says = says
         self.node = node
         self.parent = parent
@@ -18,7 +18,7 @@ class Origin:
     def chain(self) -> list[str]:
         """The sentences, from the first cause to this one."""
         links: list[str] = []
-        link: Origin | None = self
+        link: Evidence | None = self
         while link is not None and len(links) < 12:
             text = link.node if isinstance(link.node, str) else ast.unparse(link.node)
             text = " ".join(text.split())
@@ -27,7 +27,7 @@ class Origin:
         return links[::-1]
 
     @property
-    def first(self) -> Origin:
+    def first(self) -> Evidence:
         """The link that all others follow from."""
         link = self
         while link.parent is not None:
@@ -35,7 +35,7 @@ class Origin:
         return link
 
 
-class Declared(Origin):
+class DeclaredEvidence(Evidence):
     """The first link of a tensor that only a declaration, or the way it is used, makes one: of parameter `node` of the
     function `where` (module, qualified name). Calls may contradict it."""
 

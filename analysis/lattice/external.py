@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from graphmend.analysis.lattice.values import Static, Value
 
 
-class Ref(Value):
+class ExternalName(Value):
     """Something imported from outside the loader's reach, by qualified name: `torch.nn.functional.relu`."""
 
     __slots__ = ("name",)
@@ -24,7 +24,7 @@ class Ref(Value):
         return f"Ref({self.name})"
 
 
-class Object(Value):
+class ExternalInstance(Value):
     """An instance of a class from outside, by the class's qualified name: `logging.Logger`, `torch.nn.Linear`."""
 
     __slots__ = ("cls", "made_inside")
@@ -41,7 +41,7 @@ class Object(Value):
         return f"Object({self.cls})"
 
 
-class Text(Static):
+class PartialString(Static):
     """A string of which the analysis knows how it begins and ends: `f"layer{i}"`."""
 
     __slots__ = ("begins", "ends")
@@ -56,7 +56,7 @@ class Text(Static):
         return len(text) > len(self.begins + self.ends) and text.startswith(self.begins) and text.endswith(self.ends)
 
 
-class Native(Value):
+class Intrinsic(Value):
     """A callable that the analysis itself carries out, given (walker, arguments, keywords, node): a partial, mostly."""
 
     __slots__ = ("call", "name")

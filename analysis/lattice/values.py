@@ -23,14 +23,14 @@ from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.evidence import Evidence
 
 
 class Value:
     """Base of all abstract values."""
 
     __slots__ = ()
-    origin: Origin | None = None
+    origin: Evidence | None = None
     may_hold_tensor: bool = False
     """Whether values of the kind are tensors, or hold some."""
     dispatches: bool = False
@@ -111,7 +111,7 @@ class Tensor(Value):
 
     def __init__(
         self,
-        origin: Origin | None = None,
+        origin: Evidence | None = None,
         rank: int | None = None,
         dtype: Hashable = None,
         shape: Hashable = None,
@@ -155,7 +155,7 @@ class Scalar(Value):
     __slots__ = ("likely", "origin", "symbolic", "type")
 
     def __init__(
-        self, origin: Origin | None = None, type: str | None = None, *, likely: bool = False, symbolic: bool = False
+        self, origin: Evidence | None = None, type: str | None = None, *, likely: bool = False, symbolic: bool = False
     ) -> None:
         self.origin = origin
         self.type = type
@@ -268,7 +268,7 @@ UNKNOWN: Final = _Mark("unknown")
 #: among the options of what a dict holds under a key: some paths leave the key out
 ABSENT: Final = _Mark("absent")
 #: what a recursive call gives as long as no path that returns was found: the least value
-NOTHING: Final = _Mark("nothing")
+BOTTOM: Final = _Mark("nothing")
 STATIC: Final = Static()
 INT: Final = Static("int")
 FLOAT: Final = Static("float")
@@ -306,8 +306,8 @@ def join(a: Value, b: Value) -> Value:
         return a
     if a is UNKNOWN or b is UNKNOWN:
         return UNKNOWN
-    if a is NOTHING or b is NOTHING:
-        return b if a is NOTHING else a
+    if a is BOTTOM or b is BOTTOM:
+        return b if a is BOTTOM else a
     merged = _join_alike(a, b)
     if merged is not None:
         return merged

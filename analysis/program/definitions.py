@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from graphmend.analysis.syntax.function_source import Folded
+from graphmend.analysis.syntax.function_source import ReleasedTree
 from graphmend.analysis.syntax.nodes import (
     FunctionNode,
     dotted,
@@ -38,8 +38,8 @@ class FunctionInfo:
     def __init__(
         self, node: FunctionNode, module: ModuleInfo, owner: ClassInfo | None = None, outer: FunctionInfo | None = None
     ) -> None:
-        self._node: FunctionNode | Folded = node
-        self._folded: Folded | None = None
+        self._node: FunctionNode | ReleasedTree = node
+        self._folded: ReleasedTree | None = None
         """What the node was made from again, where it was."""
         self.module = module
         self.owner = owner
@@ -56,7 +56,7 @@ class FunctionInfo:
 
     @property
     def node(self) -> FunctionNode:
-        if isinstance(self._node, Folded):
+        if isinstance(self._node, ReleasedTree):
             self._folded = self._node
             self._node = self._folded.unfolded(self.module.source.text)
             self.module.unfolded.append(self)
@@ -67,7 +67,7 @@ class FunctionInfo:
         if self._folded is not None:
             self._node, self._folded = self._folded, None
         elif isinstance(self._node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            self._node = Folded(self._node, self.source.lines)
+            self._node = ReleasedTree(self._node, self.source.lines)
 
     @property
     def source(self) -> Source:
@@ -153,7 +153,7 @@ class FunctionInfo:
 
     @property
     def decorators(self) -> list[ast.expr]:
-        if isinstance(self._node, Folded):
+        if isinstance(self._node, ReleasedTree):
             return self._node.decorators
         return getattr(self._node, "decorator_list", [])
 

@@ -19,7 +19,7 @@ _STANCE = frozenset({"torch.compiler.set_stance", "torch._dynamo.set_stance"})
 FLAG_WORDS = (*_FLAGS, "set_stance")
 
 
-def program_mode(module: ModuleInfo, scope: FunctionInfo | None) -> Mode | None:
+def tracing_mode_of_program(module: ModuleInfo, scope: FunctionInfo | None) -> Mode | None:
     """The mode in which a compile site traces, by what the program says at its top level and in the function around the
     site; None where it forces everything to run eagerly."""
     mode, eager = DEFAULT, False

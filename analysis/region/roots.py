@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import UNKNOWN, Container, Value
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
@@ -20,7 +20,7 @@ from graphmend.analysis.region.compile_sites import (
     may_compile,
     shortened,
 )
-from graphmend.analysis.region.dynamo_config import decorated_mode, program_mode, site_mode
+from graphmend.analysis.region.dynamo_config import decorated_mode, site_mode, tracing_mode_of_program
 from graphmend.analysis.region.mode import DEFAULT, FULLGRAPH, Mode
 from graphmend.analysis.resolution.classes import find_method, is_module_class
 from graphmend.analysis.syntax.span import Span
@@ -48,7 +48,7 @@ class Root(NamedTuple):
 
 def roots(session: ProgramView, module: ModuleInfo) -> list[Root]:
     """All roots in a module, compiled ones first."""
-    if program_mode(module, None) is None:
+    if tracing_mode_of_program(module, None) is None:
         return []
     found = list(_compiled(session, module))
     covered = {r.function.info for r in found}
@@ -105,7 +105,7 @@ def _compiled(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
     if not may_compile(module.source.text):
         return
     for scope, node, loops in compile_sites(module):
-        program = program_mode(module, scope)
+        program = tracing_mode_of_program(module, scope)
         if program is None:
             continue
         if isinstance(node, ast.Call):
@@ -141,7 +141,7 @@ def _called(
     elif isinstance(call.func, ast.Attribute) and call.func.attr == "compile":
         value = session.reading.evaluate_in(module, scope, _of_all(call.func.value, loops))
         if isinstance(value, (Instance, Container)) or (
-            isinstance(value, Object) and value.cls.startswith("torch.nn.")
+            isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn.")
         ):
             target = call.func.value
     if target is None:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis.lattice.evidence import Declared
-from graphmend.analysis.lattice.external import Object, Ref
+from graphmend.analysis.lattice.evidence import DeclaredEvidence
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import (
     BOOL,
     FLOAT,
@@ -111,7 +111,7 @@ class _Reader:
         says = f"is annotated as a Tensor in {self.where}"
         token = (self.name, self.where)
         return Tensor(
-            Declared(says, self.name, (self.module.name, self.where)),
+            DeclaredEvidence(says, self.name, (self.module.name, self.where)),
             rank,
             dtype or ("dtype", *token),
             () if rank == 0 else ("shape", *token),
@@ -122,7 +122,7 @@ class _Reader:
         target = named(self.session, self.module, node)
         if isinstance(target, Class):
             return self._class(target)
-        if not isinstance(target, Ref):
+        if not isinstance(target, ExternalName):
             return UNKNOWN
         name = target.name
         if name in _TENSORS:
@@ -141,7 +141,7 @@ class _Reader:
         if is_config(name):
             return STATIC
         last = name.rpartition(".")[2]
-        return Object(name) if last[:1].isupper() and not name.startswith("typing.") else UNKNOWN
+        return ExternalInstance(name) if last[:1].isupper() and not name.startswith("typing.") else UNKNOWN
 
     def _class(self, target: Class) -> Value:
         info = target.info

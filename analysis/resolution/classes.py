@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import Value
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class
@@ -48,7 +48,7 @@ def outside_bases(session: ProgramView, info: ClassInfo) -> list[str]:
     """The qualified names of bases that are out of reach."""
     known = session.outside.get(info)
     if known is None:
-        known = [b.name for cls in mro(info, session) for b in bases(session, cls) if isinstance(b, Ref)]
+        known = [b.name for cls in mro(info, session) for b in bases(session, cls) if isinstance(b, ExternalName)]
         session.outside[info] = known
     return known
 

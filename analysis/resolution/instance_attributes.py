@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.values import (
     FALSE,
     NONE,
@@ -95,7 +95,7 @@ def _settled(value: Value, name: str) -> Value:
             [*(o if not isinstance(o, Const) else Static(o.type) for o in value.options if o is not NONE), NONE]
         )
     if isinstance(value, Tensor):
-        origin = Origin("is a Tensor attribute", f"self.{name}", value.origin)
+        origin = Evidence("is a Tensor attribute", f"self.{name}", value.origin)
         shape = value.shape if value.shape is not None else ("shape", name)
         dtype = value.dtype if value.dtype is not None else ("dtype", name)
         return Tensor(origin, value.rank, dtype, shape, likely=value.likely, graph_input=True, ndarray=value.ndarray)
@@ -121,7 +121,7 @@ def _registered(session: ProgramView, cls: ClassInfo, name: str) -> Value:
     says = "is a buffer, so a Tensor" if how == "register_buffer" else "is a parameter, so a Tensor"
     known = value if isinstance(value, Tensor) else None
     tensor = Tensor(
-        Origin(says, f"self.{name}"),
+        Evidence(says, f"self.{name}"),
         known.rank if known else None,
         known.dtype if known and known.dtype is not None else ("dtype", name),
         known.shape if known and known.shape is not None else ("shape", name),

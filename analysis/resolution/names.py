@@ -6,8 +6,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.evidence import Origin
-from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import FALSE, UNKNOWN, Const, Container, Static, Tensor, Value, join_all
 from graphmend.analysis.program.definitions import ModuleInfo
 from graphmend.analysis.program.entities import Class
@@ -30,7 +30,7 @@ def named(session: ProgramView, module: ModuleInfo, node: ast.expr) -> Value:
     first, *rest = text.split(".")
     value = global_name(session, module, first)
     for part in rest:
-        if isinstance(value, Ref):
+        if isinstance(value, ExternalName):
             value = resolve(session, f"{value.name}.{part}")
         elif isinstance(value, Class) and part in value.info.classes:
             value = Class(value.info.classes[part])
@@ -64,13 +64,13 @@ def _global(session: ProgramView, module: ModuleInfo, name: str) -> Value:
         other = session.project.module(star)
         if other is not None and other is not module:
             value = global_name(session, other, name)
-            if not (isinstance(value, Ref) and value.name.startswith("builtins.")):
+            if not (isinstance(value, ExternalName) and value.name.startswith("builtins.")):
                 return value
         elif star.partition(".")[0] == "torch":
-            return Ref(f"{star}.{name}")
+            return ExternalName(f"{star}.{name}")
     if name == "__name__":
         return Const(module.name)
-    return Ref(f"builtins.{name}")
+    return ExternalName(f"builtins.{name}")
 
 
 def _global_variable(session: ProgramView, module: ModuleInfo, name: str) -> Value:
@@ -90,7 +90,7 @@ def _global_variable(session: ProgramView, module: ModuleInfo, name: str) -> Val
 def _from_outside(value: Value, name: str) -> Value:
     """A global tensor enters the graph as an input."""
     if isinstance(value, Tensor):
-        origin = Origin("is a Tensor at module level", name, value.origin)
+        origin = Evidence("is a Tensor at module level", name, value.origin)
         return Tensor(
             origin, value.rank, value.dtype, value.shape, likely=value.likely, graph_input=True, ndarray=value.ndarray
         )
@@ -107,7 +107,7 @@ def resolve(session: ProgramView, qualified: str) -> Value:
     if known is None:
         if qualified in ("typing.TYPE_CHECKING", "typing_extensions.TYPE_CHECKING"):
             return FALSE
-        resolved[qualified] = Ref(qualified)  # a definition in a circle
+        resolved[qualified] = ExternalName(qualified)  # a definition in a circle
         known = resolved[qualified] = _resolve(session, qualified)
     return known
 
@@ -116,12 +116,12 @@ def _resolve(session: ProgramView, qualified: str) -> Value:
     owner, _, name = qualified.rpartition(".")
     package = qualified.partition(".")[0]
     if not owner or package in NEVER_READ or session.torch.skips(package):
-        return Ref(qualified)
+        return ExternalName(qualified)
     if session.module is not None and owner == session.module.name:
         return global_name(session, session.module, name)
     module = session.project.module(owner)
     if module is not None:
         value = global_name(session, module, name)
-        if not (isinstance(value, Ref) and value.name == f"builtins.{name}"):
+        if not (isinstance(value, ExternalName) and value.name == f"builtins.{name}"):
             return value
-    return Ref(qualified)
+    return ExternalName(qualified)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.environment import Environment
-from graphmend.analysis.lattice.evidence import Origin
-from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import (
     ABSENT,
     NONE,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def parameters(
-    session: ProgramView, info: FunctionInfo, receiver: Value | None, given: tuple[Value, ...] | None = None
+    session: ProgramView, info: FunctionInfo, receiver: Value | None, example_arguments: tuple[Value, ...] | None = None
 ) -> Environment:
     """What the parameters of a function are, as far as its own text says."""
     env: Environment = {}
@@ -43,20 +43,20 @@ def parameters(
     if receiver is not None and positional:
         env[positional.pop(0).arg] = receiver
     for i, parameter in enumerate(positional):
-        if given is not None and i < len(given) and given[i] is not UNKNOWN:
-            env[parameter.arg] = given[i]
+        if example_arguments is not None and i < len(example_arguments) and example_arguments[i] is not UNKNOWN:
+            env[parameter.arg] = example_arguments[i]
         else:
             env[parameter.arg] = declared(session, info, parameter)
     for parameter in arguments.kwonlyargs:
         env[parameter.arg] = declared(session, info, parameter)
     if arguments.vararg is not None:
         of = annotated(session, info.module, arguments.vararg.annotation, arguments.vararg.arg, where)
-        extra = given[len(positional) :] if given is not None else ()
+        extra = example_arguments[len(positional) :] if example_arguments is not None else ()
         env[arguments.vararg.arg] = Container("tuple", extra) if extra else Container("tuple", of=of)
     if arguments.kwarg is not None:
         # an example that passes no keywords shows that there are none; otherwise anything may be among them
         of = annotated(session, info.module, arguments.kwarg.annotation, arguments.kwarg.arg, where)
-        env[arguments.kwarg.arg] = Container("dict", None, None if given is not None else of, {})
+        env[arguments.kwarg.arg] = Container("dict", None, None if example_arguments is not None else of, {})
     return env
 
 
@@ -136,7 +136,7 @@ def bind(
 def _passed(value: Value, name: str, info: FunctionInfo) -> Value:
     """An argument as the callee sees it: its evidence goes on with the parameter's name."""
     if isinstance(value, Tensor) and value.origin is not None:
-        origin = Origin(
+        origin = Evidence(
             f"is passed to {info.qualname} as {name}" if not _same_link(value.origin, name) else value.origin.says,
             value.origin.node,
             value.origin,
@@ -153,11 +153,11 @@ def _passed(value: Value, name: str, info: FunctionInfo) -> Value:
     return value
 
 
-def _same_link(origin: Origin, name: str) -> bool:
+def _same_link(origin: Evidence, name: str) -> bool:
     return origin.node == name
 
 
-def given(session: ProgramView, info: FunctionInfo, made: Value) -> tuple[Value, ...] | None:
+def example_arguments(session: ProgramView, info: FunctionInfo, made: Value) -> tuple[Value, ...] | None:
     """The arguments of a function as a list of example tuples shows them; None where it does not fit.
 
     A tuple may leave out parameters at the end that have a default.
@@ -169,21 +169,21 @@ def given(session: ProgramView, info: FunctionInfo, made: Value) -> tuple[Value,
         return None
     arguments = []
     for i, parameter in enumerate(info.parameters[:width]):
-        shown = [example(row[i], parameter.arg) for row in known if len(row) > i]
+        shown = [as_example(row[i], parameter.arg) for row in known if len(row) > i]
         if len(shown) < len(known):
             default = info.defaults.get(parameter.arg)
             if default is None:
                 return None
-            shown.append(example(session.reading.evaluate(info.module, default), parameter.arg))
+            shown.append(as_example(session.reading.evaluate(info.module, default), parameter.arg))
         arguments.append(join_all(shown))
     return tuple(arguments)
 
 
-def example(value: Value, name: str) -> Value:
+def as_example(value: Value, name: str) -> Value:
     """An example argument as the function sees it: a tensor with a shape and dtype of its own, any other value not a
     constant."""
     if isinstance(value, Tensor):
-        origin = Origin("is a Tensor, as example_inputs() shows", name)
+        origin = Evidence("is a Tensor, as example_inputs() shows", name)
         dtype = value.dtype if value.dtype is not None else ("dtype", name)
         return Tensor(
             origin,
@@ -196,17 +196,17 @@ def example(value: Value, name: str) -> Value:
     if isinstance(value, Const):
         return value if value.value is None else Static(value.type)
     if isinstance(value, Container):
-        items = None if value.items is None else tuple(example(v, name) for v in value.items)
-        of = None if value.of is None else example(value.of, name)
+        items = None if value.items is None else tuple(as_example(v, name) for v in value.items)
+        of = None if value.of is None else as_example(value.of, name)
         return value.with_parts(items, of, value.fields)
     if isinstance(value, Instance):
         return Instance(value.info)
-    if isinstance(value, Object):
-        return Object(value.cls)
+    if isinstance(value, ExternalInstance):
+        return ExternalInstance(value.cls)
     return value
 
 
-def made_here(value: Value) -> Value:
+def as_computed(value: Value) -> Value:
     """A promised result: it is computed, so it is no input of the graph."""
     if isinstance(value, Tensor) and value.graph_input:
         return Tensor(value.origin, value.rank, None, None, likely=value.likely, ndarray=value.ndarray)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.evidence import Declared
+from graphmend.analysis.lattice.evidence import DeclaredEvidence
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.syntax.traversal import walk
@@ -33,7 +33,7 @@ def inferred(session: ProgramView, info: FunctionInfo, name: str) -> Tensor | No
     if how is None:
         return None
     says = f"is used as a Tensor in {info.qualname}: {how}"
-    origin = Declared(says, name, (info.module.name, info.qualname))
+    origin = DeclaredEvidence(says, name, (info.module.name, info.qualname))
     return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
 
 
@@ -62,7 +62,7 @@ def _uses(session: ProgramView, info: FunctionInfo) -> dict[str, str]:
             continue
         if isinstance(node, ast.Attribute):
             name = _operand(node.value)
-            if name is not None and name not in found and is_telling(session, node.attr):
+            if name is not None and name not in found and is_tensor_only(session, node.attr):
                 found[name] = f"{ast.unparse(node.value)}.{node.attr}"
         elif isinstance(node, ast.Call):
             for name in _passed_as_tensor(session, info, node):
@@ -86,7 +86,7 @@ def _uses(session: ProgramView, info: FunctionInfo) -> dict[str, str]:
     return found
 
 
-def is_telling(session: ProgramView, attr: str) -> bool:
+def is_tensor_only(session: ProgramView, attr: str) -> bool:
     """Whether only tensors, of what a model computes with, have an attribute of that name."""
     return attr in _TELLING or (attr not in _SHARED and _is_tensor_member(session, attr))
 

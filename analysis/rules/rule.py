@@ -7,8 +7,8 @@ from typing import ClassVar, NamedTuple
 
 from graphmend.analysis.finding import Effect
 from graphmend.analysis.interpreter.events import Call, Event
-from graphmend.analysis.lattice.evidence import Origin
-from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Choice, Container, Scalar, Static, Tensor, Value, options, tensor_in
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.region.mode import Mode
@@ -28,7 +28,7 @@ class Break(NamedTuple):
     """A rule's verdict that Dynamo breaks at an event."""
 
     gb_id: str | None
-    origin: Origin | None = None
+    origin: Evidence | None = None
     """The evidence: why the value is a tensor. None where the callee alone decides."""
     likely: bool = False
     default_only: bool = False
@@ -65,7 +65,7 @@ class Rule:
         raise NotImplementedError
 
 
-def evidence(value: Value) -> tuple[Origin | None, bool] | None:
+def evidence(value: Value) -> tuple[Evidence | None, bool] | None:
     """(why a value is a tensor, whether that is only likely); None where it is no tensor as far as known.
 
     A value that may also be something else than a tensor or None makes the finding likely.
@@ -77,7 +77,7 @@ def evidence(value: Value) -> tuple[Origin | None, bool] | None:
     return tensor.origin, tensor.likely or mixed
 
 
-def scalar_evidence(value: Value) -> tuple[Origin | None, bool] | None:
+def scalar_evidence(value: Value) -> tuple[Evidence | None, bool] | None:
     """As `evidence`, for a Python number that is a symbol of the graph."""
     for option in options(value):
         if isinstance(option, Scalar) and option.symbolic:
@@ -96,7 +96,7 @@ def argument_kind(event: Call) -> str | None:
     tensor = tensor_in(first)
     if tensor is not None:
         return "tensor" if not (tensor.ndarray and tensor.constant) else None  # a number whose value Dynamo knows
-    if isinstance(first, Instance) or (isinstance(first, Object) and first.cls.startswith("torch.nn.")):
+    if isinstance(first, Instance) or (isinstance(first, ExternalInstance) and first.cls.startswith("torch.nn.")):
         return "module"
     if isinstance(first, Container) or (isinstance(first, Static) and first.type == "size"):
         return "container"

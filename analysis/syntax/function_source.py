@@ -36,7 +36,7 @@ def parse(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | object | None:
     return node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else ANOTHER
 
 
-class Folded:
+class ReleasedTree:
     """A function whose syntax tree was let go of: where its text is, from which the tree can be made again."""
 
     __slots__ = ("begin", "decorators", "end", "first")

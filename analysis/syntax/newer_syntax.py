@@ -11,7 +11,7 @@ import sys
 from typing import NamedTuple
 
 
-class Form(NamedTuple):
+class SyntaxFeature(NamedTuple):
     """A form of syntax and the version that brought it."""
 
     version: tuple[int, int]
@@ -24,12 +24,12 @@ class Form(NamedTuple):
 _QUOTES = r"""[fF](?P<q>["'])(?:(?!(?P=q)).)*\{(?:(?!(?P=q))[^{}])*(?P=q)[^"']*(?P=q)[^{}]*\}[^"']*(?P=q)"""
 _BACKSLASH = r"""[fF](?P<r>["'])(?:(?!(?P=r)).)*\{[^{}"']*(?:'[^{}'"]*\\[^{}'"]*'|"[^{}'"]*\\[^{}'"]*")[^{}]*\}"""
 _FORMS = (
-    Form((3, 11), "except*", re.compile(r"\s*except\s*\*")),
-    Form((3, 12), "a type statement", re.compile(r"\s*type\s+\w+\s*(\[.*\])?\s*=")),
-    Form((3, 12), "type parameters", re.compile(r"\s*(async\s+def|def|class)\s+\w+\s*\[")),
-    Form((3, 12), "a nested f-string", re.compile(rf".*?(?:{_QUOTES}|{_BACKSLASH})")),
-    Form((3, 14), "a template string", re.compile(r".*(?<!\w)[rR]?[tT][rR]?['\"]")),
-    Form((3, 14), "except without parentheses", re.compile(r"\s*except\s+[\w.]+\s*,")),
+    SyntaxFeature((3, 11), "except*", re.compile(r"\s*except\s*\*")),
+    SyntaxFeature((3, 12), "a type statement", re.compile(r"\s*type\s+\w+\s*(\[.*\])?\s*=")),
+    SyntaxFeature((3, 12), "type parameters", re.compile(r"\s*(async\s+def|def|class)\s+\w+\s*\[")),
+    SyntaxFeature((3, 12), "a nested f-string", re.compile(rf".*?(?:{_QUOTES}|{_BACKSLASH})")),
+    SyntaxFeature((3, 14), "a template string", re.compile(r".*(?<!\w)[rR]?[tT][rR]?['\"]")),
+    SyntaxFeature((3, 14), "except without parentheses", re.compile(r"\s*except\s+[\w.]+\s*,")),
 )
 
 

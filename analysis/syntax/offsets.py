@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 
-class Shifting:
+class ShiftableOffsets:
     """A list of ascending numbers. All from one place on can be shifted at once: those behind the last shift are kept
     as they were plus one common shift, so shifts near one another cost nothing, however many numbers follow."""
 

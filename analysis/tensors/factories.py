@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Mapping
 
-from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Container, Scalar, Static, Tensor, Value
 from graphmend.analysis.tensors.promotion import ORDER, dtype_of
 
@@ -44,7 +44,7 @@ def factory(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], n
     elif name == "eye":
         rank = 2
     constant = rank == 0 or (name not in _FACTORIES and not any(isinstance(a, Container) for a in args))
-    return Tensor(Origin("returns a Tensor", node), rank, dtype, shape, constant=constant)
+    return Tensor(Evidence("returns a Tensor", node), rank, dtype, shape, constant=constant)
 
 
 def _literal(value: Value) -> tuple[int | None, str | None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.values import STATIC, Const, Container, Scalar, Static, Tensor, Value
 from graphmend.analysis.tensors import operations
 
@@ -49,10 +49,10 @@ def numpy_call(
     if last[:1].isupper():
         return STATIC if first is None else operations.result(first, node)
     if last in ("tolist", "item"):
-        return Scalar(Origin("takes a Python value out of an array", node, first.origin if first else None))
+        return Scalar(Evidence("takes a Python value out of an array", node, first.origin if first else None))
     sized = "size" in keywords or (last in ("rand", "randn") and bool(args))
     if name.startswith("numpy.random.") and last in _DRAWS and not sized:
-        origin = Origin("is drawn while the program runs: a 0-d Tensor of the graph", node)
+        origin = Evidence("is drawn while the program runs: a 0-d Tensor of the graph", node)
         return Tensor(origin, 0, "int64" if last == "randint" else "float", (), ndarray=True)
     if first is None and not (last in _ARRAYS or name.startswith("numpy.random.")):
         return _of_numbers(last, args, keywords, node)
@@ -75,7 +75,7 @@ def _of_numbers(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value
 
 
 def _number(kind: str | None, node: ast.AST, reduced: bool = False) -> Tensor:
-    origin = Origin("is a NumPy number, so a 0-d Tensor of the graph", node)
+    origin = Evidence("is a NumPy number, so a 0-d Tensor of the graph", node)
     dtype = {"int": "int64", "float": "float"}.get(kind or "")
     return Tensor(origin, 0, dtype, (), ndarray=True, constant=not reduced)
 

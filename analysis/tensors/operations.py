@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Mapping
 
-from graphmend.analysis.lattice.evidence import Origin
-from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import (
     UNKNOWN,
     Const,
@@ -39,7 +39,7 @@ from graphmend.analysis.tensors.promotion import (
 
 def result(of: Tensor | None, node: ast.AST, says: str = "is a Tensor", **known: object) -> Tensor:
     """A tensor that an operation on `of` gives. `known`: rank, dtype, shape."""
-    origin = Origin(says, node, of.origin if of is not None else None)
+    origin = Evidence(says, node, of.origin if of is not None else None)
     rank, dtype, shape = known.get("rank"), known.get("dtype"), known.get("shape")
     if of is None:
         return Tensor(origin, rank, dtype, shape, constant=True)  # type: ignore[arg-type]
@@ -246,7 +246,7 @@ def operation(
     if name in ("unsqueeze", "stack"):
         rank = first.rank + 1 if first.rank is not None else None
         return result(first, node, said, rank=rank, dtype=first.dtype)
-    if name == "view" and len(rest) == 1 and isinstance(rest[0], Ref):
+    if name == "view" and len(rest) == 1 and isinstance(rest[0], ExternalName):
         return result(first, node, said, rank=first.rank, dtype=dtype_of(rest[0]))
     if name in _RESHAPES:
         dims = rest[0].items if len(rest) == 1 and isinstance(rest[0], Container) else rest
@@ -299,7 +299,7 @@ def _converted(
         elif (named := dtype_of(argument)) is not None:
             dtype = named
         elif (isinstance(argument, Static) and argument.type in ("device", "str", "bool")) or (
-            isinstance(argument, Ref) and argument.name.startswith("torch.device")
+            isinstance(argument, ExternalName) and argument.name.startswith("torch.device")
         ):
             continue
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind
 
 ORDER = {"bool": 0, "int": 1, "float": 2, "complex": 3}
@@ -82,11 +82,11 @@ _DTYPE_NAMES = frozenset(
 
 def dtype_of(value: Value | None) -> Hashable:
     """The dtype that an argument names; None where it is not known."""
-    if isinstance(value, Ref) and value.name.startswith("torch."):
+    if isinstance(value, ExternalName) and value.name.startswith("torch."):
         name = value.name[6:]
         name = TORCH_DTYPES.get(name, name)
         return name if name in _DTYPE_NAMES else None
-    if isinstance(value, Ref) and value.name.startswith("builtins."):
+    if isinstance(value, ExternalName) and value.name.startswith("builtins."):
         return {"bool": "bool", "int": "int64", "float": "float64"}.get(value.name[9:])
     return None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from graphmend.analysis.syntax.source import Source
 from graphmend.cli.checking.file_checker import Checker, unified_diff
-from graphmend.cli.checking.file_report import FileReport, Item, Offer
+from graphmend.cli.checking.file_report import FileReport, Offer, ReportedFinding
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.selection import shown
 from graphmend.cli.paths import relative
@@ -32,7 +32,7 @@ def mend_across(plan: Plan, configurations: Configurations, reports: Sequence[Fi
     """
     if plan.changed is not None or not any(report.elsewhere for report in reports):
         return list(reports)
-    run = _Run(plan, configurations, reports)
+    run = CrossFileMender(plan, configurations, reports)
     for _ in range(_ROUNDS):
         if not run.step():
             break
@@ -40,7 +40,7 @@ def mend_across(plan: Plan, configurations: Configurations, reports: Sequence[Fi
     return list(run.reports.values())
 
 
-class _Run:
+class CrossFileMender:
     """The texts and reports of all files while they are mended."""
 
     def __init__(self, plan: Plan, configurations: Configurations, reports: Sequence[FileReport]) -> None:
@@ -62,21 +62,21 @@ class _Run:
             self._replace(checker.check(Path(path)), checker)
         return len(self.tried) > before
 
-    def _wanted(self) -> dict[str, list[Item]]:
+    def _wanted(self) -> dict[str, list[ReportedFinding]]:
         """Findings of other files' checks for which a mend is permitted, by the file they stand in."""
         own = {(item.finding.path, item.finding.key) for r in self.reports.values() for item in r.items}
-        found: dict[str, list[Item]] = {}
+        found: dict[str, list[ReportedFinding]] = {}
         for item in shown(list(self.reports.values()), self.configurations, self.plan):
             place = (item.finding.path, item.finding.key)
             if place not in own and (offer := self._permitted(item)) and (*place, offer.message) not in self.tried:
                 found.setdefault(item.finding.path, []).append(item)
         return found
 
-    def _permitted(self, item: Item) -> Offer | None:
+    def _permitted(self, item: ReportedFinding) -> Offer | None:
         allowed = ("safe", "unsafe") if self.plan.unsafe else ("safe",)
         return next((offer for offer in item.offers if offer.applicability in allowed), None)
 
-    def _mend(self, path: str, items: list[Item]) -> bool:
+    def _mend(self, path: str, items: list[ReportedFinding]) -> bool:
         """Makes the first mend of each item that still applies, as the check of a caller words it now."""
         checker = self._checker(mends=True)
         made = False

@@ -17,7 +17,7 @@ from graphmend.analysis.program.project import Project
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import load
-from graphmend.cli.checking.file_report import FileReport, Item, Offer, from_store, to_store
+from graphmend.cli.checking.file_report import FileReport, Offer, ReportedFinding, from_store, to_store
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.selection import Wanted, severity_of
 from graphmend.cli.failures import internal_error
@@ -26,7 +26,7 @@ from graphmend.workspace import files, interpreter
 from graphmend.workspace.cache import Cache, digest
 from graphmend.workspace.config import Configuration
 from graphmend.workspace.interpreter import Interpreter
-from graphmend.workspace.module_loader import Environment, package_root, surroundings
+from graphmend.workspace.module_loader import ModuleLoader, package_root, surroundings
 
 if TYPE_CHECKING:
     from graphmend.transforms.mend import Mended
@@ -110,12 +110,12 @@ class Checker:
         result = check(source, project, settings)
         for finding in result.findings:
             offers, refusal = self._offers(result, finding, report) if self.plan.mends else ((), None)
-            report.items.append(Item(finding, severity_of(finding, configuration), offers, refusal))
+            report.items.append(ReportedFinding(finding, severity_of(finding, configuration), offers, refusal))
         for finding in (finding for findings in result.elsewhere.values() for finding in findings):
             asked = self.plan.mends or self.plan.mode != "check"
             offers, refusal = self._offers(result, finding, report) if asked else ((), None)
             there = self.configurations.of_file(Path(finding.path))
-            report.elsewhere.append(Item(finding, severity_of(finding, there), offers, refusal))
+            report.elsewhere.append(ReportedFinding(finding, severity_of(finding, there), offers, refusal))
         report.notes = (*_on_version(source, settings), *(f"{path}: {note}" for note in result.notes))
         report.comments = suppressions.suppressions(source)
         result.close()
@@ -171,7 +171,7 @@ class Checker:
     def _project(self, path: Path, configuration: Configuration) -> Project:
         root, _, folder = self._place(path, configuration)
         if root not in self._projects:
-            self._projects[root] = Project(Environment(root, (folder,), self._interpreter(root), self.texts))
+            self._projects[root] = Project(ModuleLoader(root, (folder,), self._interpreter(root), self.texts))
         return self._projects[root]
 
     def _place(self, path: Path, configuration: Configuration) -> _Place:

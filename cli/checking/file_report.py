@@ -27,7 +27,7 @@ class Offer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Item:
+class ReportedFinding:
     """A finding with what the command line knows beyond it."""
 
     finding: Finding
@@ -45,8 +45,8 @@ class FileReport:
     """What the check of one file found: in that file, whether it is shown or not, and in others on the way."""
 
     path: str
-    items: list[Item] = field(default_factory=list)
-    elsewhere: list[Item] = field(default_factory=list)
+    items: list[ReportedFinding] = field(default_factory=list)
+    elsewhere: list[ReportedFinding] = field(default_factory=list)
     callers: set[str] = field(default_factory=set)
     """Files that were not to be checked themselves, whose checks found something in this one (see `outside`)."""
     comments: tuple[Suppression, ...] = ()
@@ -65,10 +65,10 @@ class FileReport:
 
 
 @dataclass
-class Run:
+class CheckRun:
     """A whole run, for the output formats: what is shown, what could not be checked, and what was."""
 
-    items: list[Item]
+    items: list[ReportedFinding]
     problems: list[str]
     files: list[str]
     mended: int = 0
@@ -111,12 +111,12 @@ def from_store(path: str, stored: Any) -> FileReport | None:
         return None
 
 
-def _item(data: dict[str, Any]) -> Item:
+def _item(data: dict[str, Any]) -> ReportedFinding:
     offers = (
         Offer(applicability, message, reason, tuple(TextEdit(Span(*span), text) for span, text in edits))
         for applicability, message, reason, edits in data["offers"]
     )
-    return Item(_finding(data["finding"]), data["severity"], tuple(offers), data["refusal"])
+    return ReportedFinding(_finding(data["finding"]), data["severity"], tuple(offers), data["refusal"])
 
 
 def _finding(data: dict[str, Any]) -> Finding:

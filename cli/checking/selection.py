@@ -14,7 +14,7 @@ from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
 from graphmend.cli.adoption.baseline import entry
-from graphmend.cli.checking.file_report import FileReport, Item
+from graphmend.cli.checking.file_report import FileReport, ReportedFinding
 from graphmend.cli.checking.plan import Plan
 from graphmend.workspace.config import Configuration, Configurations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from graphmend.analysis.check import Result
 
 
-def shown(reports: Sequence[FileReport], configurations: Configurations, plan: Plan) -> list[Item]:
+def shown(reports: Sequence[FileReport], configurations: Configurations, plan: Plan) -> list[ReportedFinding]:
     """The items of a run, in the order of the files and their text.
 
     A file's findings are those of its own check, and those that the checks of other files made where they call into it.
     """
-    from_others: dict[str, dict[_Place, Item]] = defaultdict(dict)
+    from_others: dict[str, dict[_Place, ReportedFinding]] = defaultdict(dict)
     for report in reports:
         for item in report.elsewhere:
             others, place = from_others[item.finding.path], _place(item)
@@ -42,13 +42,13 @@ def shown(reports: Sequence[FileReport], configurations: Configurations, plan: P
 _Place = tuple[Span, str]
 
 
-def _place(item: Item) -> _Place:
+def _place(item: ReportedFinding) -> _Place:
     """Tells findings of one file apart. Keys do not, across checks: they number like findings, and each check reaches
     others of them."""
     return item.finding.span, item.finding.code
 
 
-def _joined(one: Item, other: Item) -> Item:
+def _joined(one: ReportedFinding, other: ReportedFinding) -> ReportedFinding:
     """One finding that two checks made: the one that is compiled for certain, with the mends that both allow."""
     if other.finding.region == "compiled" and one.finding.region == "assumed":
         one, other = other, one
@@ -59,8 +59,8 @@ def _joined(one: Item, other: Item) -> Item:
 
 
 def _of_file(
-    report: FileReport, others: dict[_Place, Item], configuration: Configuration, plan: Plan
-) -> Iterable[Item]:
+    report: FileReport, others: dict[_Place, ReportedFinding], configuration: Configuration, plan: Plan
+) -> Iterable[ReportedFinding]:
     path = Path(report.path)
     items = {_place(item): item for item in report.items}
     for place, item in others.items():
@@ -73,7 +73,7 @@ def _of_file(
         if _hidden(finding, configuration, path) or _take(known, entry(finding.key)):
             continue
         if plan.changed is None or touches(finding, plan.changed.get(report.path, ())):
-            yield by_finding.get(id(finding)) or Item(finding, severity_of(finding, configuration))
+            yield by_finding.get(id(finding)) or ReportedFinding(finding, severity_of(finding, configuration))
 
 
 class Wanted:

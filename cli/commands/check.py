@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from graphmend.cli.adoption import baseline
 from graphmend.cli.checking.callers import add_callers
 from graphmend.cli.checking.file_checker import Checker
-from graphmend.cli.checking.file_report import FileReport, Item, Run
+from graphmend.cli.checking.file_report import CheckRun, FileReport, ReportedFinding
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.process_pool import check_all
 from graphmend.cli.checking.selection import shown
@@ -236,7 +236,7 @@ def _conclude(
         problems += more
     narrowed = bool(plan.known) or plan.changed is not None
     checked = [report.path for report in reports if report.checked]
-    result = Run(items, problems, checked, sum(report.mended for report in reports), narrowed, texts or {})
+    result = CheckRun(items, problems, checked, sum(report.mended for report in reports), narrowed, texts or {})
     for problem in problems:
         complain(problem)
     with _output(args, out) as stream:
@@ -252,7 +252,7 @@ def _keys(reports: list[FileReport], configurations: Configurations, plan: Plan)
     return keys
 
 
-def _write(args: argparse.Namespace, result: Run, out: TextIO) -> None:
+def _write(args: argparse.Namespace, result: CheckRun, out: TextIO) -> None:
     if args.statistics:
         from graphmend.cli.output import statistics
 
@@ -265,7 +265,7 @@ def _write(args: argparse.Namespace, result: Run, out: TextIO) -> None:
         out.write(summary(result) + "\n")
 
 
-def _write_baseline(target: Path, reports: list[FileReport], items: list[Item]) -> None:
+def _write_baseline(target: Path, reports: list[FileReport], items: list[ReportedFinding]) -> None:
     """Writes what was found as known; files that were not checked keep what the file said of them before."""
     checked = {report.path for report in reports}
     before = baseline.load(target) if target.exists() else {}
@@ -277,10 +277,10 @@ def _write_baseline(target: Path, reports: list[FileReport], items: list[Item]) 
     complain(f"{target}: {_count(number, 'known finding')}")
 
 
-def _add_ignores(items: list[Item], reason: str) -> tuple[list[Item], list[str]]:
+def _add_ignores(items: list[ReportedFinding], reason: str) -> tuple[list[ReportedFinding], list[str]]:
     from graphmend.cli.adoption.add_ignores import add_ignores
 
-    by_file: dict[str, list[Item]] = defaultdict(list)
+    by_file: dict[str, list[ReportedFinding]] = defaultdict(list)
     for item in items:
         if not item.finding.code.startswith("GM0"):
             by_file[item.finding.path].append(item)

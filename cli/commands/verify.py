@@ -22,7 +22,7 @@ from graphmend.dynamo.requests import Declared, Request
 from graphmend.dynamo.service import Service
 from graphmend.workspace import interpreter
 from graphmend.workspace.config import Configuration, Configurations, absolute
-from graphmend.workspace.module_loader import Environment
+from graphmend.workspace.module_loader import ModuleLoader
 from graphmend.workspace.module_loader import package_root as import_root
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _resolve(text: str, python: str | None) -> tuple[Path, str]:
             raise UsageError(f"{place} does not exist")
         return path, name
     root = Path.cwd()
-    found = Environment(root, (root,), interpreter_for(python, root)).find(place)
+    found = ModuleLoader(root, (root,), interpreter_for(python, root)).find(place)
     if found is None:
         raise UsageError(f"{place} is neither a file nor a module that can be found")
     return absolute(Path(found[0])), name

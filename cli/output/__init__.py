@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from graphmend.cli.checking.file_report import Run
+    from graphmend.cli.checking.file_report import CheckRun
 
 FORMATS = ("full", "concise", "json", "json-lines", "github", "gitlab", "sarif", "junit")
 
@@ -21,8 +21,8 @@ WITH_EDITS = frozenset({"sarif"})
 FOR_PEOPLE = frozenset({"full", "concise"})
 
 
-def writer(name: str) -> Callable[[Run, TextIO], None]:
+def writer(name: str) -> Callable[[CheckRun, TextIO], None]:
     """The function that writes a run in a format. Only that format's module is imported."""
     module = importlib.import_module(f"graphmend.cli.output.{name.replace('-', '_')}")
-    write: Callable[[Run, TextIO], None] = module.write
+    write: Callable[[CheckRun, TextIO], None] = module.write
     return write

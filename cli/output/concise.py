@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, TextIO
 from graphmend.cli.paths import relative
 
 if TYPE_CHECKING:
-    from graphmend.cli.checking.file_report import Item, Run
+    from graphmend.cli.checking.file_report import CheckRun, ReportedFinding
 
 
-def write(run: Run, out: TextIO) -> None:
+def write(run: CheckRun, out: TextIO) -> None:
     for item in run.items:
         finding = item.finding
         place = f"{relative(finding.path)}:{finding.span.line}:{finding.span.column + 1}"
         out.write(f"{place}: {finding.code} {mark(item)}{finding.message}\n")
 
 
-def mark(item: Item) -> str:
+def mark(item: ReportedFinding) -> str:
     """What `--fix` would do, in three characters and a space; "" for nothing."""
     kinds = {offer.applicability for offer in item.offers}
     return "[*] " if "safe" in kinds else "[-] " if "unsafe" in kinds else ""

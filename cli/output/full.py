@@ -16,7 +16,7 @@ from graphmend.cli.paths import relative
 
 if TYPE_CHECKING:
     from graphmend.analysis.syntax.source import LineIndex
-    from graphmend.cli.checking.file_report import Item, Run
+    from graphmend.cli.checking.file_report import CheckRun, ReportedFinding
 
 _EFFECTS = {
     "splits": "splits the graph",
@@ -31,7 +31,7 @@ _LONGEST = 5
 _TAB = " " * 4
 
 
-def write(run: Run, out: TextIO) -> None:
+def write(run: CheckRun, out: TextIO) -> None:
     console = Console(file=out, soft_wrap=True, highlight=False, markup=False, emoji=False)
     lines: dict[str, LineIndex] = {}
     for item in run.items:
@@ -41,7 +41,7 @@ def write(run: Run, out: TextIO) -> None:
         console.print(_block(item, lines[path]), end="\n\n")
 
 
-def _block(item: Item, lines: LineIndex) -> Text:
+def _block(item: ReportedFinding, lines: LineIndex) -> Text:
     finding, span = item.finding, item.finding.span
     first, last = max(span.line - 1, 1), min(span.end_line, span.line + _LONGEST - 1)
     margin = len(str(last))
@@ -75,7 +75,7 @@ def _carets(line: str, start: int, end: int) -> str:
     return " " * cell_len(before) + "^" * max(cell_len(marked), 1)
 
 
-def _remarks(item: Item) -> list[tuple[str, Sequence[str]]]:
+def _remarks(item: ReportedFinding) -> list[tuple[str, Sequence[str]]]:
     """What is said below the source: a heading and at least one line."""
     finding = item.finding
     remarks: list[tuple[str, Sequence[str]]] = []

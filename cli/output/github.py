@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TextIO
 from graphmend.cli.paths import posix
 
 if TYPE_CHECKING:
-    from graphmend.cli.checking.file_report import Run
+    from graphmend.cli.checking.file_report import CheckRun
 
 _LEVELS = {"error": "error", "warning": "warning", "information": "notice", "hint": "notice"}
 
 
-def write(run: Run, out: TextIO) -> None:
+def write(run: CheckRun, out: TextIO) -> None:
     for item in run.items:
         finding, span = item.finding, item.finding.span
         properties = {

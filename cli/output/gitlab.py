@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TextIO
 from graphmend.cli.paths import posix
 
 if TYPE_CHECKING:
-    from graphmend.cli.checking.file_report import Run
+    from graphmend.cli.checking.file_report import CheckRun
 
 _SEVERITIES = {"error": "critical", "warning": "major", "information": "minor", "hint": "info"}
 
 
-def write(run: Run, out: TextIO) -> None:
+def write(run: CheckRun, out: TextIO) -> None:
     seen: Counter[str] = Counter()
     report = []
     for item in run.items:

@@ -6,15 +6,15 @@ import json
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from graphmend.cli.checking.file_report import Item, Run
+    from graphmend.cli.checking.file_report import CheckRun, ReportedFinding
 
 
-def write(run: Run, out: TextIO) -> None:
+def write(run: CheckRun, out: TextIO) -> None:
     json.dump([as_json(item) for item in run.items], out, indent=2, ensure_ascii=False)
     out.write("\n")
 
 
-def as_json(item: Item) -> dict[str, Any]:
+def as_json(item: ReportedFinding) -> dict[str, Any]:
     """One item. Rows and columns count from 1, columns in code points."""
     finding = item.finding
     return {

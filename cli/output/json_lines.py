@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, TextIO
 from graphmend.cli.output.json import as_json
 
 if TYPE_CHECKING:
-    from graphmend.cli.checking.file_report import Item, Run
+    from graphmend.cli.checking.file_report import CheckRun, ReportedFinding
 
 
-def write(run: Run, out: TextIO) -> None:
-    items: dict[str, list[Item]] = defaultdict(list)
+def write(run: CheckRun, out: TextIO) -> None:
+    items: dict[str, list[ReportedFinding]] = defaultdict(list)
     for item in run.items:
         items[item.finding.path].append(item)
     for path in run.files:
         tell(path, items[path], (len(run.files), len(run.files)), out)
 
 
-def tell(path: str, items: Iterable[Item], progress: tuple[int, int], out: TextIO, notes: Iterable[str] = ()) -> None:
+def tell(
+    path: str, items: Iterable[ReportedFinding], progress: tuple[int, int], out: TextIO, notes: Iterable[str] = ()
+) -> None:
     """The findings of one file, and how many of how many files are checked."""
     checked, files = progress
     found = {"items": [as_json(item) for item in items], "notes": list(notes)}

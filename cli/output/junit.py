@@ -10,14 +10,14 @@ from xml.etree import ElementTree as xml
 from graphmend.cli.paths import relative
 
 if TYPE_CHECKING:
-    from graphmend.cli.checking.file_report import Item, Run
+    from graphmend.cli.checking.file_report import CheckRun, ReportedFinding
 
 #: characters that XML 1.0 cannot hold, not even escaped
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write(run: Run, out: TextIO) -> None:
-    by_file: dict[str, list[Item]] = defaultdict(list)
+def write(run: CheckRun, out: TextIO) -> None:
+    by_file: dict[str, list[ReportedFinding]] = defaultdict(list)
     for item in run.items:
         by_file[item.finding.path].append(item)
     total = sum(max(len(by_file[path]), 1) for path in run.files) + len(run.problems)
@@ -45,7 +45,7 @@ def _suite(root: xml.Element, name: str, tests: int, failures: int, errors: int)
     return xml.SubElement(root, "testsuite", {"name": _clean(name), **counts})
 
 
-def _failure(suite: xml.Element, path: str, item: Item) -> None:
+def _failure(suite: xml.Element, path: str, item: ReportedFinding) -> None:
     finding = item.finding
     row, column = finding.span.line, finding.span.column + 1
     place = {"file": relative(path), "line": str(row), "column": str(column)}

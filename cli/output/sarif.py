@@ -16,14 +16,14 @@ from graphmend.cli.rule_catalogue import CODE, Documented, rules
 
 if TYPE_CHECKING:
     from graphmend.analysis.syntax.span import Span
-    from graphmend.cli.checking.file_report import Item, Offer, Run
+    from graphmend.cli.checking.file_report import CheckRun, Offer, ReportedFinding
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {"error": "error", "warning": "warning", "information": "note", "hint": "note"}
 _ROOT = "SRCROOT"
 
 
-def write(run: Run, out: TextIO) -> None:
+def write(run: CheckRun, out: TextIO) -> None:
     known = rules()
     order = {code: index for index, code in enumerate(known)}
     document = {
@@ -77,12 +77,12 @@ def _markdown(rule: Documented) -> str:
     return "\n\n".join(parts)
 
 
-def _invocation(run: Run) -> dict[str, Any]:
+def _invocation(run: CheckRun) -> dict[str, Any]:
     notes = [{"level": "error", "message": {"text": problem}} for problem in run.problems]
     return {"executionSuccessful": not run.problems, "toolExecutionNotifications": notes}
 
 
-def _result(item: Item, order: dict[str, int]) -> dict[str, Any]:
+def _result(item: ReportedFinding, order: dict[str, int]) -> dict[str, Any]:
     finding = item.finding
     result: dict[str, Any] = {
         "ruleId": finding.code,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TextIO
 from graphmend.cli.output.concise import mark
 
 if TYPE_CHECKING:
-    from graphmend.cli.checking.file_report import Run
+    from graphmend.cli.checking.file_report import CheckRun
 
 
-def write(run: Run, out: TextIO, *, as_json: bool = False) -> None:
+def write(run: CheckRun, out: TextIO, *, as_json: bool = False) -> None:
     counts = Counter(item.finding.code for item in run.items)
     names = {item.finding.code: item.finding.name for item in run.items}
     mendable = Counter(item.finding.code for item in run.items if mark(item))

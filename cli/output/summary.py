@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from graphmend.cli.output.concise import mark
 
 if TYPE_CHECKING:
-    from graphmend.cli.checking.file_report import Run
+    from graphmend.cli.checking.file_report import CheckRun
 
 
-def summary(run: Run) -> str:
+def summary(run: CheckRun) -> str:
     """What was found in how many files, and what `--fix` can do about it."""
     mended = f"Made {count(run.mended, 'mend')}. " if run.mended else ""
     checked = f"{count(len(run.files), 'file')} checked"

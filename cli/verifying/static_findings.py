@@ -17,7 +17,7 @@ from graphmend.dynamo.merge import merge
 from graphmend.dynamo.report import Report
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.config import Configuration
-from graphmend.workspace.module_loader import Environment, package_root
+from graphmend.workspace.module_loader import ModuleLoader, package_root
 
 if TYPE_CHECKING:
     from graphmend.transforms.mend import Applied
@@ -60,7 +60,7 @@ class Static:
 
     @cached_property
     def project(self) -> Project:
-        return Project(Environment(package_root(self.path), (self.configuration.root,), self.interpreter))
+        return Project(ModuleLoader(package_root(self.path), (self.configuration.root,), self.interpreter))
 
     def mended(self, unsafe: bool) -> Mending:
         """The text with every permitted mend applied; the text as it is where none applies."""

@@ -21,7 +21,7 @@ from .errors import Unusable, describe
 from .inputs import examples, synthesis
 from .recording.lines import Project
 from .runs import compare, devices, warmup
-from .runs.target_check import Session
+from .runs.target_check import TargetCheck
 
 
 def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
@@ -51,14 +51,14 @@ def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str,
     deadline = began + 0.8 * float(job["timeout"])
     for number, target in enumerate(targets):
         until = time.monotonic() + max(deadline - time.monotonic(), 0.0) / (len(targets) - number)
-        session = Session(target, project, possible, until, lambda stage: say({"stage": stage}), job, sites.inner)
+        session = TargetCheck(target, project, possible, until, lambda stage: say({"stage": stage}), job, sites.inner)
         say({"target": session.run(_examples(target, module, job))})
     return {**answer, "seconds": round(time.monotonic() - began, 3)}
 
 
 def count_only(graph: Any, inputs: Any, **_: Any) -> Any:
     """The backend of the user's own `torch.compile` calls; a running session counts their graphs."""
-    return Session.current.backend(graph, inputs) if Session.current is not None else graph.forward
+    return TargetCheck.current.backend(graph, inputs) if TargetCheck.current is not None else graph.forward
 
 
 def _import(job: dict[str, Any], project: Project) -> ModuleType:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
-from graphmend.server.analyses.worker_thread import Lane
+from graphmend.server.analyses.worker_thread import WorkerThread
 from graphmend.server.documents.open_documents import Document, Documents
-from graphmend.server.documents.position_mapping import Move, move
+from graphmend.server.documents.position_mapping import PositionChange, map_span
 
 if TYPE_CHECKING:
     from graphmend.analysis.check import Result
-    from graphmend.analysis.incremental.document import Document as Incremental
+    from graphmend.analysis.incremental.document import IncrementalAnalysis
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.syntax.edits import Edit
     from graphmend.transforms.fix import Fix, TextEdit
@@ -49,11 +49,11 @@ class Analysis:
     epoch: int
     findings: tuple[Finding, ...] = ()
 
-    def moved(self, moves: list[Move] | None, stamp: int, epoch: int) -> Analysis:
+    def moved(self, moves: list[PositionChange] | None, stamp: int, epoch: int) -> Analysis:
         """The same findings where they stand after edits; those whose border an edit replaced are gone."""
         kept = []
         for finding in self.findings if moves is not None else ():
-            span = move(finding.span, moves or ())
+            span = map_span(finding.span, moves or ())
             if span is not None:
                 kept.append(finding if span == finding.span else replace(finding, span=span))
         return Analysis(stamp, epoch, tuple(kept))
@@ -92,7 +92,7 @@ class _Outcome(NamedTuple):
 class _Followed(NamedTuple):
     """The analysis that follows a document's edits, and up to which of its states it did."""
 
-    analysis: Incremental
+    analysis: IncrementalAnalysis
     stamp: int
 
 
@@ -124,7 +124,7 @@ class Analyses:
         self._failed = failed
         self._check = check
         self._followed: dict[Document, _Followed] = {}
-        self._lane = Lane("graphmend-analysis")
+        self._lane = WorkerThread("graphmend-analysis")
         self._epochs: Counter[Document] = Counter()
         self._latest: dict[Document, Analysis] = {}
         self._results: dict[Document, tuple[Analysis, Result]] = {}
@@ -265,7 +265,7 @@ class Analyses:
         text: str,
         stamp: int,
         scope: Scope,
-        since: tuple[Incremental, Edit | None] | None,
+        since: tuple[IncrementalAnalysis, Edit | None] | None,
     ) -> _Outcome | None:
         """In the lane: the analysis of a text; None for one that is too long. `since` is what followed the document
         until now, with the edit that it has not seen."""
@@ -298,9 +298,9 @@ class Analyses:
             self._noticed.add(document.path)
             log.warning("%s%s", document.path, says)
 
-    def _following(self, document: Document, scope: Scope) -> Incremental:
+    def _following(self, document: Document, scope: Scope) -> IncrementalAnalysis:
         """In the lane: the analysis that follows a document's edits."""
-        from graphmend.analysis.incremental.document import Document as Incremental
+        from graphmend.analysis.incremental.document import IncrementalAnalysis
 
         followed, project = self._followed.pop(document, None), scope.project
         if followed is not None:
@@ -311,7 +311,7 @@ class Analyses:
             self._close(known)
         while len(self._followed) >= _FOLLOWED:
             self._let_go(next(iter(self._followed)))
-        return Incremental(document.path, project, scope.settings)
+        return IncrementalAnalysis(document.path, project, scope.settings)
 
     def _let_go(self, document: Document) -> None:
         """Drop a document's syntax tree."""
@@ -320,7 +320,7 @@ class Analyses:
             self._close(followed.analysis)
 
     @staticmethod
-    def _close(known: Incremental) -> None:
+    def _close(known: IncrementalAnalysis) -> None:
         known.close()
         known.project.forget(known.path)
 

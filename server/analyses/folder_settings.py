@@ -134,12 +134,12 @@ class Folders:
     def _project(self, path: Path, interpreter: Interpreter) -> Project:
         """The modules around a file; files of one package share them."""
         from graphmend.analysis.program.project import Project
-        from graphmend.workspace.module_loader import Environment, package_root
+        from graphmend.workspace.module_loader import ModuleLoader, package_root
 
         key = package_root(path), interpreter.prefix
         projects = self._projects
         if key not in projects:
-            projects[key] = Project(Environment(key[0], self.roots, interpreter, self.overlay), lean=True)
+            projects[key] = Project(ModuleLoader(key[0], self.roots, interpreter, self.overlay), lean=True)
         return projects[key]
 
     def changed(self, path: str, text: str | None) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Lane:
+class WorkerThread:
     """Runs jobs one at a time. What was asked last runs first: it is what the user looks at.
 
     The thread is a daemon: a job that is still running does not keep the process alive.

@@ -49,7 +49,7 @@ class Told(Protocol):
     def tell(self, message: str, percentage: int | None = None) -> None: ...
 
 
-class Surroundings:
+class WorkspaceCheck:
     """Keeps the findings of some folders up to date.
 
     `came` is called for each file whose findings changed, `done` after each check that changed any. `progress` shows a

@@ -7,12 +7,12 @@ from lsprotocol import types
 from graphmend.analysis.finding import Finding
 from graphmend.server.documents.open_documents import Document
 from graphmend.server.lsp import convert
-from graphmend.server.session import Session, Shown
+from graphmend.server.session import Session, ShownFinding
 
 _URL = "https://github.com/graphmend/graphmend/blob/main/docs/rules/{code}.md"
 
 
-def of(session: Session, document: Document, shown: Shown) -> types.Diagnostic:
+def of(session: Session, document: Document, shown: ShownFinding) -> types.Diagnostic:
     """A finding as the client is to see it."""
     finding, can = shown.finding, session.client.capabilities
     return types.Diagnostic(
@@ -32,12 +32,12 @@ def description(session: Session, code: str) -> types.CodeDescription | None:
     return types.CodeDescription(url(code)) if session.client.capabilities.code_description else None
 
 
-def _message(shown: Shown) -> str:
+def _message(shown: ShownFinding) -> str:
     finding = shown.finding
     return f"{finding.message} ({shown.says})" if shown.says else finding.message
 
 
-def severity(session: Session, document: Document, shown: Shown) -> types.DiagnosticSeverity:
+def severity(session: Session, document: Document, shown: ShownFinding) -> types.DiagnosticSeverity:
     chosen = session.configuration(document).severity(shown.finding.code)
     if chosen in convert.SEVERITIES:
         return convert.SEVERITIES[chosen]

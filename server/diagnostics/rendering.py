@@ -11,7 +11,7 @@ from graphmend.server.diagnostics import convert_finding
 from graphmend.server.documents.open_documents import Document
 from graphmend.server.lsp import convert
 from graphmend.server.lsp.pygls_internals import Json
-from graphmend.server.session import Session, Shown
+from graphmend.server.session import Session, ShownFinding
 
 if TYPE_CHECKING:
     from graphmend.workspace.config import Configuration
@@ -30,12 +30,12 @@ class Rendered(NamedTuple):
 class _Known(NamedTuple):
     """What was sent for a finding, and what that depends on."""
 
-    shown: Shown
+    shown: ShownFinding
     configuration: Configuration
     lines: tuple[str, ...]
     text: str
 
-    def holds(self, shown: Shown, configuration: Configuration, lines: tuple[str, ...]) -> bool:
+    def holds(self, shown: ShownFinding, configuration: Configuration, lines: tuple[str, ...]) -> bool:
         """Whether the same finding would be sent as the same text."""
         return (
             self.configuration is configuration
@@ -70,7 +70,7 @@ class Renderer:
         return Rendered(Json(f"[{','.join([known.text for known in now.values()])}]"))
 
 
-def _lines(document: Document, shown: Shown) -> tuple[str, ...]:
+def _lines(document: Document, shown: ShownFinding) -> tuple[str, ...]:
     """The lines that the finding's columns are counted in."""
     span = shown.finding.span
     return document.text.line(span.line - 1), document.text.line(span.end_line - 1)

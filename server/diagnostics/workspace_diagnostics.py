@@ -16,7 +16,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from graphmend.analysis.syntax.span import Span
-from graphmend.server.analyses.workspace_check import Surroundings
+from graphmend.server.analyses.workspace_check import WorkspaceCheck
 from graphmend.server.diagnostics import convert_finding
 from graphmend.server.diagnostics.publish import NOTHING
 from graphmend.server.lsp import convert
@@ -36,7 +36,7 @@ class Workspace:
         self._server = server
         self._session = session
         self._made: dict[str, tuple[list[dict[str, Any]], Json, str]] = {}
-        self.surroundings = Surroundings(self._came, self._done, self._progress)
+        self.surroundings = WorkspaceCheck(self._came, self._done, self._progress)
 
     def configure(self) -> None:
         """Settings or folders changed."""

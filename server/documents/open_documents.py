@@ -7,7 +7,7 @@ from functools import reduce
 
 from graphmend.analysis.syntax.edits import Edit, difference
 from graphmend.analysis.syntax.span import Span
-from graphmend.server.documents.position_mapping import Move
+from graphmend.server.documents.position_mapping import PositionChange
 from graphmend.server.documents.text_buffer import Text
 
 #: Edits kept for findings that are older than the text. Findings older than that are dropped instead of moved.
@@ -23,7 +23,7 @@ class Document:
         self.version = version
         self.text = Text(text)
         self.stamp = 1
-        self._moves: list[Move] = []
+        self._moves: list[PositionChange] = []
         self._edits: list[Edit] = []
         self._forgotten = 1
 
@@ -46,7 +46,7 @@ class Document:
         first, old_end = self.text.position(begin), self.text.position(end)
         self.text.replace(begin, end, new)
         new_end = self.text.position(begin + len(new))
-        self._moves.append(Move(_from_one(first), _from_one(old_end), _from_one(new_end)))
+        self._moves.append(PositionChange(_from_one(first), _from_one(old_end), _from_one(new_end)))
         self._edits.append(Edit(begin, end, len(new)))
         self.stamp += 1
         if len(self._moves) > _MOVES_KEPT:
@@ -59,7 +59,7 @@ class Document:
         edit = difference(self.text.text, text)
         self.replace(edit.begin, edit.end, text[edit.begin : edit.begin + edit.length])
 
-    def moves(self, since: int, until: int | None = None) -> list[Move] | None:
+    def moves(self, since: int, until: int | None = None) -> list[PositionChange] | None:
         """The edits between two stamps, in order; None where they are no longer known."""
         if since < self._forgotten:
             return None

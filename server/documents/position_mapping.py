@@ -10,7 +10,7 @@ from graphmend.analysis.syntax.span import Span
 Position = tuple[int, int]
 
 
-class Move(NamedTuple):
+class PositionChange(NamedTuple):
     """One edit as positions see it: the text from `begin` to `old_end` now ends at `new_end`. Lines from 1."""
 
     begin: Position
@@ -18,7 +18,7 @@ class Move(NamedTuple):
     new_end: Position
 
 
-def move(span: Span, moves: Iterable[Move]) -> Span | None:
+def map_span(span: Span, moves: Iterable[PositionChange]) -> Span | None:
     """The span after the edits, itself where it stands as it stood; None where one of them replaced its begin or its
     end."""
     before = begin, end = (span.line, span.column), (span.end_line, span.end_column)
@@ -36,7 +36,7 @@ def move(span: Span, moves: Iterable[Move]) -> Span | None:
     return span if (begin, end) == before else Span(*begin, *end)
 
 
-def touched(span: Span, moves: Iterable[Move]) -> bool:
+def touched(span: Span, moves: Iterable[PositionChange]) -> bool:
     """Whether an edit changed anything in a span. Text put right before it, or on the lines behind it, is outside."""
     here: Span | None = span
     for edit in moves:
@@ -46,11 +46,11 @@ def touched(span: Span, moves: Iterable[Move]) -> bool:
         inserted_before = edit.begin == edit.old_end == begin
         if edit.begin <= end and edit.old_end >= begin and not inserted_before and edit.old_end != begin:
             return True
-        here = move(here, [edit])
+        here = map_span(here, [edit])
     return here is None
 
 
-def _behind(position: Position, edit: Move) -> Position:
+def _behind(position: Position, edit: PositionChange) -> Position:
     """A position at or behind the edit's end, after it."""
     line, column = position
     if line == edit.old_end[0]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from graphmend.analysis.syntax.offsets import Shifting
+from graphmend.analysis.syntax.offsets import ShiftableOffsets
 from graphmend.analysis.syntax.source import LineIndex
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -19,7 +19,7 @@ class Text(LineIndex):
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._starts = Shifting([0, *(m.end() for m in _LINE_END.finditer(text))])
+        self._starts = ShiftableOffsets([0, *(m.end() for m in _LINE_END.finditer(text))])
 
     @property
     def starts(self) -> list[int]:  # type: ignore[override]

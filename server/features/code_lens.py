@@ -16,7 +16,7 @@ from graphmend.server.documents import outline
 from graphmend.server.documents.open_documents import Document
 from graphmend.server.documents.outline import Definition
 from graphmend.server.lsp.command_names import VERIFY
-from graphmend.server.session import Session, Shown
+from graphmend.server.session import Session, ShownFinding
 
 if TYPE_CHECKING:
     from graphmend.dynamo.report import TargetReport
@@ -39,7 +39,7 @@ def register(server: LanguageServer, session: Session) -> None:
 
 
 def _lenses(
-    session: Session, document: Document, definition: Definition, shown: list[Shown]
+    session: Session, document: Document, definition: Definition, shown: list[ShownFinding]
 ) -> Iterator[types.CodeLens]:
     target = session.verification.checked(document).target(document, definition.name)
     if (title := _title(target, definition, shown)) is not None:
@@ -48,7 +48,7 @@ def _lenses(
         yield _lens(session, document, definition, "Measure speed", times=True)
 
 
-def _title(target: TargetReport | None, definition: Definition, shown: list[Shown]) -> str | None:
+def _title(target: TargetReport | None, definition: Definition, shown: list[ShownFinding]) -> str | None:
     """What the lens over a definition says; None where nothing is compiled, as far as anybody knows."""
     if target is not None and target.status == "checked":
         return _measured(target)

@@ -13,7 +13,7 @@ from graphmend.server.diagnostics import convert_finding
 from graphmend.server.documents.open_documents import Document
 from graphmend.server.lsp import convert
 from graphmend.server.mends import mend_edits
-from graphmend.server.session import Session, Shown
+from graphmend.server.session import Session, ShownFinding
 
 if TYPE_CHECKING:
     from graphmend.transforms.fix import Fix
@@ -47,13 +47,13 @@ def register(server: LanguageServer, session: Session) -> None:
         )
 
 
-def _holds(document: Document, shown: Shown, offset: int) -> bool:
+def _holds(document: Document, shown: ShownFinding, offset: int) -> bool:
     span, lines = shown.finding.span, document.text
     begin, end = lines.offset(span.line - 1, span.column), lines.offset(span.end_line - 1, span.end_column)
     return begin <= offset <= end
 
 
-async def _explain(session: Session, document: Document, shown: Shown) -> str:
+async def _explain(session: Session, document: Document, shown: ShownFinding) -> str:
     finding = shown.finding  # its message is not repeated: editors show it with the squiggle
     known = f", TorchDynamo's [{finding.gb_id}]({convert_finding.break_url(finding.gb_id)})" if finding.gb_id else ""
     rule = f"**[{finding.code}]({convert_finding.url(finding.code)}) {finding.name}**"

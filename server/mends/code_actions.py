@@ -20,7 +20,7 @@ from graphmend.server.documents.open_documents import Document
 from graphmend.server.lsp import convert
 from graphmend.server.lsp.command_names import MEND, MEND_AND_VERIFY
 from graphmend.server.mends import example_inputs, mend_edits
-from graphmend.server.session import Session, Shown
+from graphmend.server.session import Session, ShownFinding
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ def _touches(document: Document, finding: Finding, begin: int, end: int) -> bool
 
 
 async def _mend(
-    session: Session, document: Document, shown: Shown, offer: mend_edits.Offer
+    session: Session, document: Document, shown: ShownFinding, offer: mend_edits.Offer
 ) -> list[types.CodeAction | types.Command]:
     fix, can = offer.fix, session.client.capabilities
     title = mend_edits.title(fix)
@@ -117,7 +117,7 @@ async def _mend(
     return [action]
 
 
-def _data(document: Document, shown: Shown, offer: mend_edits.Offer) -> dict[str, str]:
+def _data(document: Document, shown: ShownFinding, offer: mend_edits.Offer) -> dict[str, str]:
     """What names a mend when it is asked for later."""
     return {
         "uri": document.uri,
@@ -128,7 +128,7 @@ def _data(document: Document, shown: Shown, offer: mend_edits.Offer) -> dict[str
 
 
 def _verified(
-    session: Session, document: Document, shown: Shown, offers: Sequence[mend_edits.Offer]
+    session: Session, document: Document, shown: ShownFinding, offers: Sequence[mend_edits.Offer]
 ) -> list[types.CodeAction]:
     """The best mend again, made only if TorchDynamo finds nothing that differs; where checks may run."""
     can = session.client.capabilities
@@ -148,7 +148,7 @@ def _verified(
     ]
 
 
-def _ignore(session: Session, document: Document, shown: Shown) -> list[types.CodeAction | types.Command]:
+def _ignore(session: Session, document: Document, shown: ShownFinding) -> list[types.CodeAction | types.Command]:
     if not session.client.capabilities.action_literals:
         return []
     edit = mend_edits.ignoring(session, document, shown.finding)

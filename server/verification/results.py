@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.syntax.span import Span
 from graphmend.server.documents.open_documents import Document
-from graphmend.server.documents.position_mapping import move, touched
+from graphmend.server.documents.position_mapping import map_span, touched
 
 if TYPE_CHECKING:
     from graphmend.analysis.syntax.source import Source
@@ -25,7 +25,7 @@ _KEPT = 8
 
 
 @dataclass(frozen=True)
-class Checked:
+class VerificationResult:
     """What one check said about a document, whose text was then at `stamp`."""
 
     stamp: int
@@ -51,7 +51,7 @@ class Checked:
         """The breaks that only Dynamo saw, where they are now; one whose line was edited is gone."""
         moves = document.moves(self.stamp)
         for finding, text in self.only_dynamo if moves is not None else ():
-            span = move(finding.span, moves or ())
+            span = map_span(finding.span, moves or ())
             if span is not None and document.text.line(span.line - 1).strip() == text:
                 yield replace(finding, span=span)
 
@@ -73,9 +73,9 @@ class History:
     """The checks of one document, newest first: a later check of another target leaves the earlier ones' verdicts."""
 
     def __init__(self) -> None:
-        self._checks: list[Checked] = []
+        self._checks: list[VerificationResult] = []
 
-    def add(self, checked: Checked) -> None:
+    def add(self, checked: VerificationResult) -> None:
         names = {target.name for target in checked.report.targets}
         kept = [c for c in self._checks if not {t.name for t in c.report.targets} <= names]
         self._checks = [checked, *kept][:_KEPT]
@@ -106,7 +106,7 @@ class History:
         return None
 
 
-def checked(source: Source, analysis: Analysis, report: Report) -> Checked:
+def checked(source: Source, analysis: Analysis, report: Report) -> VerificationResult:
     """A report on a text, with the findings of that text."""
     from graphmend.analysis.findings.suppressions import suppressions
     from graphmend.dynamo.merge import Statements, merge
@@ -114,7 +114,7 @@ def checked(source: Source, analysis: Analysis, report: Report) -> Checked:
     merged = merge(source, analysis.findings, report)
     comments = suppressions(source)
     kept = [f for f in merged.only_dynamo if not any(c.covers(f) and c.names(f.code) for c in comments)]
-    return Checked(
+    return VerificationResult(
         analysis.stamp,
         report,
         {finding.key: verdict for finding, verdict in zip(analysis.findings, merged.verdicts, strict=True)},

@@ -18,7 +18,7 @@ from graphmend.analysis.check import Result, check
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
 from graphmend.workspace import files
-from graphmend.workspace.module_loader import Environment
+from graphmend.workspace.module_loader import ModuleLoader
 
 HEAD = "import functools\nimport torch\nfrom torch import Tensor, nn\n"
 BODY = HEAD + "@torch.compile\ndef f(x: Tensor):\n    y = x\n"
@@ -279,7 +279,7 @@ def compiling_everything(text: str) -> str:
 
 def test_the_standard_library_and_its_tests() -> None:
     library = Path(os.__file__).parent
-    project = Project(Environment(library))
+    project = Project(ModuleLoader(library))
     for path in installed(library, 25):
         try:
             text = files.read(path).text
@@ -291,7 +291,7 @@ def test_the_standard_library_and_its_tests() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs transformers")
 def test_models_of_transformers() -> None:
     site = Path(sysconfig.get_path("purelib"))
-    project = Project(Environment(site))
+    project = Project(ModuleLoader(site))
     for path in installed(site / "transformers" / "models", 40):
         survives(files.read(path).text, project, str(path))
 

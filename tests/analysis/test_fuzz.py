@@ -13,7 +13,7 @@ from pathlib import Path
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.findings import suppressions
-from graphmend.analysis.incremental.document import Document
+from graphmend.analysis.incremental.document import IncrementalAnalysis
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 
@@ -70,7 +70,7 @@ def test_edits_of_real_files_find_what_a_fresh_check_finds(real_files: list[Path
     for _ in range(0, EDITS, EDITS_OF_ONE_FILE):
         path = chance.choice(real_files)
         text = good = path.read_text("utf-8")
-        document = Document("net.py")
+        document = IncrementalAnalysis("net.py")
         document.update(text)
         for _ in range(EDITS_OF_ONE_FILE):
             text = edited(text, chance)

@@ -9,7 +9,7 @@ import pytest
 
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.incremental.document import Document
+from graphmend.analysis.incremental.document import IncrementalAnalysis
 from graphmend.analysis.syntax.source import Source
 
 MODEL = """\
@@ -152,7 +152,7 @@ def from_scratch(text: str) -> list[tuple[object, ...]] | None:
 @pytest.mark.parametrize("seed", range(6))
 def test_each_state_that_parses_says_what_a_fresh_check_says(seed: int) -> None:
     rng = random.Random(seed)
-    document = Document("net.py")
+    document = IncrementalAnalysis("net.py")
     text = good = MODEL + SITE * (seed % 3 == 0)
     assert facts(document.update(text).findings) == from_scratch(text)
     at, parsed = 0, 0
@@ -194,7 +194,7 @@ TYPED = {
 @pytest.mark.parametrize("name", TYPED)
 def test_no_key_starts_again_from_the_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     typed, behind = TYPED[name]
-    document, text = Document("net.py"), MODEL
+    document, text = IncrementalAnalysis("net.py"), MODEL
     document.update(text)
     monkeypatch.setattr(
         "graphmend.analysis.incremental.document.roots", lambda *_: pytest.fail("everything is walked again")
@@ -209,7 +209,7 @@ def test_no_key_starts_again_from_the_text(name: str, monkeypatch: pytest.Monkey
 
 
 def test_a_function_that_does_not_parse_leaves_the_others_alone() -> None:
-    document = Document("net.py")
+    document = IncrementalAnalysis("net.py")
     before = document.update(MODEL).findings
     broken = document.update(MODEL.replace("x = x * mask", "x = x * ("))
     assert len(broken.broken) == 1
@@ -231,7 +231,7 @@ def test_a_function_that_does_not_parse_leaves_the_others_alone() -> None:
 )
 def test_what_does_not_parse_by_itself_may_do_so_with_what_is_around(before: str, after: str) -> None:
     text = MODEL.replace("        # Größe\n", '        # """ Größe\n')
-    document = Document("net.py")
+    document = IncrementalAnalysis("net.py")
     document.update(text)
     edited = text.replace(before, after)
     expected = from_scratch(edited)
@@ -244,7 +244,7 @@ def test_what_does_not_parse_by_itself_may_do_so_with_what_is_around(before: str
 def test_two_parts_that_do_not_parse_complete_each_other() -> None:
     head = '__all__ = [\n    "Net",\n'
     text = MODEL + f'\n\n{head}    "Base",\n]\n'
-    document = Document("net.py")
+    document = IncrementalAnalysis("net.py")
     expected = document.update(text)
     assert document.update(text.replace(head, "")).broken
     assert document.update(text) == expected
@@ -254,7 +254,7 @@ def test_the_head_of_a_method_is_put_back_by_an_edit_of_the_one_before() -> None
     head = "    @torch.no_grad()\n    def last(\n    "
     before = 'class Two(Net):\n    def first(self, x):\n        """Text (`x`)."""\n        return x\n\n'
     text = f"{MODEL}\n\n{before}{head}    self,\n        x: torch.Tensor,\n    ):\n        return x.item()\n"
-    document = Document("net.py")
+    document = IncrementalAnalysis("net.py")
     expected = document.update(text)
     headless = text.replace(head, "    ")
     assert document.update(headless).broken
@@ -263,7 +263,7 @@ def test_the_head_of_a_method_is_put_back_by_an_edit_of_the_one_before() -> None
 
 
 def test_lines_above_move_what_stands_below() -> None:
-    document = Document("net.py")
+    document = IncrementalAnalysis("net.py")
     before = document.update(MODEL).findings
     after = document.update(MODEL.replace("    return x.shape[0]", "    n = 0\n    return x.shape[0]")).findings
     assert [f.span.line + (f.span.line > 17) for f in before] == [f.span.line for f in after]
@@ -291,7 +291,7 @@ def second(x):
 def f(x: torch.Tensor):
     return read(x) + Outer.Net()(x)
 """
-    document = Document("net.py")
+    document = IncrementalAnalysis("net.py")
     document.update(text)
     for function in ("first", "second"):
         text = text.replace(f"def {function}(x):\n", f"def {function}(x):\n    n = 3\n")
@@ -310,7 +310,7 @@ def n(x):
 def f(x: torch.Tensor):
     return x if n(x) > 3 else x + 1
 """
-    document = Document("net.py")
+    document = IncrementalAnalysis("net.py")
     assert not document.update(text).findings
     changed = text.replace("x.shape[0]", "x.sum()")
     assert [f.code for f in document.update(changed).findings] == ["GM101"]
@@ -330,7 +330,7 @@ class N(nn.Module):
     def forward(self, x: torch.Tensor):
         return x if self.k > 2 else -x
 """
-    document = Document("net.py")
+    document = IncrementalAnalysis("net.py")
     assert not document.update(text).findings
     changed = text.replace("self.k = 3", "self.k = torch.ones(())")
     assert [f.code for f in document.update(changed).findings] == ["GM101"]
@@ -392,7 +392,7 @@ def test_what_an_edit_changes_elsewhere(name: str, backwards: bool) -> None:
     text, old, new = CHANGES[name]
     states = [HEAD + text, HEAD + text.replace(old, new)]
     assert states[0] != states[1]
-    document = Document("net.py")
+    document = IncrementalAnalysis("net.py")
     for state in (states[1], states[0], states[1]) if backwards else states:
         update, expected = document.update(state), from_scratch(state)
         assert expected is not None

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from graphmend.analysis.incremental.document import Document
+from graphmend.analysis.incremental.document import IncrementalAnalysis
 from graphmend.analysis.syntax.newer_syntax import newer_syntax
 from graphmend.analysis.syntax.source import Source
 
@@ -59,6 +59,6 @@ def test_the_notice_reaches_whoever_checks() -> None:
     assert source.tree is None
     assert source.problem is not None
     assert source.problem.newer
-    notice = Document("model.py").update(text).notice
+    notice = IncrementalAnalysis("model.py").update(text).notice
     assert notice is not None
     assert notice.startswith("line 3: a template string")

@@ -10,7 +10,7 @@ import pytest
 
 from graphmend.workspace import interpreter
 from graphmend.workspace.interpreter import Interpreter
-from graphmend.workspace.module_loader import Environment, package_root, surroundings
+from graphmend.workspace.module_loader import ModuleLoader, package_root, surroundings
 
 
 def write(path: Path, text: str = "") -> Path:
@@ -42,7 +42,7 @@ def test_modules_are_found_in_order(tmp_path: Path) -> None:
     write(tmp_path / "b/src/other.py", "layout")
     write(tmp_path / "b/pkg/__init__.py", "package")
     write(tmp_path / "b/pkg/sub.py", "sub")
-    found = Environment(tmp_path / "a", [tmp_path / "b"])
+    found = ModuleLoader(tmp_path / "a", [tmp_path / "b"])
     assert found.find("m") == (str(tmp_path / "a/m.py"), "here")
     assert found.find("other") == (str(tmp_path / "b/src/other.py"), "layout")
     assert found.find("pkg") == (str(tmp_path / "b/pkg/__init__.py"), "package")
@@ -54,17 +54,17 @@ def test_modules_are_found_in_order(tmp_path: Path) -> None:
 
 def test_modules_that_cannot_be_read_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_bytes(b"\xff\0")
-    assert Environment(tmp_path).find("m") is None
+    assert ModuleLoader(tmp_path).find("m") is None
 
 
 def test_unsaved_texts_come_first(tmp_path: Path) -> None:
     path = str(write(tmp_path / "m.py", "disk"))
-    assert Environment(tmp_path, overlay={path: "editor"}).find("m") == (path, "editor")
+    assert ModuleLoader(tmp_path, overlay={path: "editor"}).find("m") == (path, "editor")
 
 
 def test_module_names(tmp_path: Path) -> None:
     write(tmp_path / "pkg/__init__.py")
-    found = Environment(tmp_path)
+    found = ModuleLoader(tmp_path)
     assert found.module_name(str(tmp_path / "pkg/m.py")) == "pkg.m"
     assert found.module_name(str(tmp_path / "pkg/__init__.py")) == "pkg"
     assert found.module_name(str(tmp_path / "not-a-name.py")) is None

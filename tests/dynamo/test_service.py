@@ -12,7 +12,7 @@ import pytest
 
 from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
-from graphmend.dynamo.worker_process import Worker
+from graphmend.dynamo.worker_process import WorkerProcess
 
 pytest.importorskip("torch")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
@@ -53,7 +53,7 @@ def test_one_for_each_interpreter_and_none_when_nobody_asks(tmp_path: Path, writ
 
     async def run() -> None:
         service = Service(idle_seconds=0.2)
-        workers: set[Worker] = set()
+        workers: set[WorkerProcess] = set()
         try:
             requests = [
                 Request(str(path), interpreter=python)

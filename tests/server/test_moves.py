@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graphmend.analysis.syntax.span import Span
 from graphmend.server.documents.open_documents import Document
-from graphmend.server.documents.position_mapping import move
+from graphmend.server.documents.position_mapping import map_span
 
 texts = st.text(alphabet="ab\n\r\U0001d4b3é ", max_size=30)
 fraction = st.floats(0, 1, allow_nan=False)
@@ -30,7 +30,7 @@ def test_a_span_keeps_its_text_through_edits_before_and_behind(
     begin, end = sorted((round(at * len(before)), round(to * len(before))))
     document.replace(begin, end, new)
     document.replace(len(document.text.text), len(document.text.text), new)
-    moved = move(span, document.moves(1))
+    moved = map_span(span, document.moves(1))
     assert moved is not None
     offset = len(before) - (end - begin) + len(new)
     assert moved == span_of(document, offset, offset + len(inside))
@@ -40,17 +40,17 @@ def test_an_edit_inside_stretches_the_span_and_one_over_its_border_ends_it() -> 
     document = Document("file:///a.py", 1, "aa bbbb cc")
     span = span_of(document, 3, 7)
     document.replace(4, 5, "xyz\n")
-    assert move(span, document.moves(1)) == span_of(document, 3, 10)
+    assert map_span(span, document.moves(1)) == span_of(document, 3, 10)
     document.replace(2, 4, "")
-    assert move(span, document.moves(1)) is None
+    assert map_span(span, document.moves(1)) is None
 
 
 def test_moves_are_those_since_a_stamp() -> None:
     document = Document("file:///a.py", 1, "abc")
     span = span_of(document, 1, 2)
     document.replace(0, 0, "\n")
-    assert move(span, document.moves(2)) == span
-    assert move(span, document.moves(1)) == Span(2, 1, 2, 2)
+    assert map_span(span, document.moves(2)) == span
+    assert map_span(span, document.moves(1)) == Span(2, 1, 2, 2)
 
 
 @given(texts, texts)
@@ -59,4 +59,4 @@ def test_a_whole_new_text_is_an_edit_of_what_differs(old: str, new: str) -> None
     first = span_of(document, 0, 1)
     document.replace_all("<" + new + ">")
     assert document.text.text == "<" + new + ">"
-    assert move(first, document.moves(1)) == first
+    assert map_span(first, document.moves(1)) == first

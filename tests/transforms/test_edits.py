@@ -11,7 +11,7 @@ from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.code.positions import is_elif, replaceable
-from graphmend.transforms.code.text_edits import HOLE, apply, before, checked, replace
+from graphmend.transforms.code.text_edits import HOLE, apply, checked, insert_before, replace_statements
 from graphmend.transforms.fix import TextEdit, Unmendable
 
 
@@ -27,7 +27,7 @@ def parsed(text: str, kind: type[ast.stmt] = ast.If) -> tuple[Source, FunctionFa
 def replaced(text: str, new: str, kept: Callable[[ast.If], list[ast.stmt]] | None = None) -> str:
     source, _, node = parsed(text)
     assert isinstance(node, ast.If)
-    return apply(text, [replace(source, [node], new, *([kept(node)] if kept else []))], source)
+    return apply(text, [replace_statements(source, [node], new, *([kept(node)] if kept else []))], source)
 
 
 def test_only_the_statement_changes() -> None:
@@ -60,7 +60,7 @@ def test_comments_that_would_be_lost_move_above() -> None:
 def test_a_statement_behind_a_colon_gets_its_own_lines() -> None:
     text = "def f(x):\n    if x: y = 1\n    return y\n"
     source, _, node = parsed(text, ast.Assign)
-    made = apply(text, [replace(source, [node], "if z:\n    y = 2\n")], source)
+    made = apply(text, [replace_statements(source, [node], "if z:\n    y = 2\n")], source)
     assert made == "def f(x):\n    if x:\n        if z:\n            y = 2\n    return y\n"
 
 
@@ -70,14 +70,17 @@ def test_an_elif_becomes_an_else() -> None:
     assert isinstance(node, ast.If)
     inner = node.orelse[0]
     assert is_elif(source, inner)
-    made = apply(text, [replace(source, [inner], "y = 3\n")], source)
+    made = apply(text, [replace_statements(source, [inner], "y = 3\n")], source)
     assert made == "def f(x):\n    if x:\n        y = 1\n    else:\n        y = 3\n    return y\n"
 
 
 def test_before() -> None:
     text = "def f(x):\n    if x:\n        y = 1\n"
     source, _, node = parsed(text)
-    assert apply(text, [before(source, node, "a = 1\n")], source) == "def f(x):\n    a = 1\n    if x:\n        y = 1\n"
+    assert (
+        apply(text, [insert_before(source, node, "a = 1\n")], source)
+        == "def f(x):\n    a = 1\n    if x:\n        y = 1\n"
+    )
 
 
 def test_columns_count_code_points() -> None:

@@ -6,7 +6,7 @@ import ast
 import builtins
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.external import Object, Ref
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import Static, Tensor, tensor_in
 from graphmend.transforms.code.liveness import locals_of
 
@@ -19,13 +19,13 @@ def qualified(facts: FunctionFacts, node: ast.expr) -> str | None:
     is not known.
     """
     value = facts.value(node)
-    if isinstance(value, Ref):
+    if isinstance(value, ExternalName):
         return value.name
     if isinstance(node, ast.Attribute):
         base = facts.value(node.value)
         if isinstance(base, Tensor) and not base.ndarray:
             return f"torch.Tensor.{node.attr}"
-        if isinstance(base, Object):
+        if isinstance(base, ExternalInstance):
             return f"{base.cls}.{node.attr}"
         above = qualified(facts, node.value)
         return f"{above}.{node.attr}" if above else None

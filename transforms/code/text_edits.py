@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 HOLE = "__statements_{}__"
 
 
-def replace(source: Source, old: Sequence[ast.stmt], new: str, *kept: Sequence[ast.stmt]) -> TextEdit:
+def replace_statements(source: Source, old: Sequence[ast.stmt], new: str, *kept: Sequence[ast.stmt]) -> TextEdit:
     """Put `new`, written flush left, in the place of consecutive statements; `kept[i]` fills the hole number i."""
     from graphmend.transforms.code.statement_splice import Place
 
     return Place(source, old[0], old[-1]).replacement(new, kept)
 
 
-def before(source: Source, statement: ast.stmt, new: str) -> TextEdit:
+def insert_before(source: Source, statement: ast.stmt, new: str) -> TextEdit:
     """Put `new`, written flush left, in front of a statement that begins its own line."""
     from graphmend.transforms.code.statement_splice import Place
 
     return Place(source, statement, statement).insertion(new)
 
 
-def behind(source: Source, statement: ast.stmt, new: str) -> TextEdit:
+def insert_after(source: Source, statement: ast.stmt, new: str) -> TextEdit:
     """Put `new`, written flush left, on the lines behind a statement that begins its own line."""
     from graphmend.transforms.code.statement_splice import Place
 
     return Place(source, statement, statement).addition(new)
 
 
-def swap(source: Source, node: ast.expr, text: str) -> TextEdit:
+def replace_expression(source: Source, node: ast.expr, text: str) -> TextEdit:
     """Put `text` in the place of an expression."""
     return TextEdit(source.span(node), text)
 
@@ -62,7 +62,7 @@ def delete(source: Source, statement: ast.stmt) -> TextEdit:
     return TextEdit(Span(line, 0, last + 1, 0), "")
 
 
-def as_one(source: Source, node: ast.stmt, edits: Iterable[TextEdit]) -> TextEdit:
+def merged_edit(source: Source, node: ast.stmt, edits: Iterable[TextEdit]) -> TextEdit:
     """Edits inside a statement as one of the whole statement, so that no other mend is made there in the same round."""
     span, lines = source.span(node), source.lines
     start, end = lines.offset(span.line - 1, span.column), lines.offset(span.end_line - 1, span.end_column)

@@ -16,11 +16,11 @@ from graphmend.transforms.code.expression_text import is_atom
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.qualified_names import number_type
 from graphmend.transforms.if_conversion import double_where
-from graphmend.transforms.if_conversion.selection import RETURN, Choice, NotSelectableError, incoming, select
+from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
 from graphmend.transforms.if_conversion.stores import Change, change_of, store_of
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.in_place import intact, linear_operator
-from graphmend.transforms.legality.same_shape import Meta, Metas
+from graphmend.transforms.legality.same_shape import ShapeInference, TensorType
 from graphmend.transforms.legality.speculation import speculate
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ class Block:
     wanted: set[str] = field(default_factory=set)
     """Names that are read behind this block, inside what is converted."""
     prelude: list[str] = field(default_factory=list)
-    values: dict[str, Choice] = field(default_factory=dict)
+    values: dict[str, SideValue] = field(default_factory=dict)
     changes: dict[str, Change] = field(default_factory=dict)
     evaluated: list[ast.expr] = field(default_factory=list)
     protected: set[ast.expr] = field(default_factory=set)
     """Operations that are kept away from singular points while the block is not taken."""
     replace: dict[ast.expr, str] = field(default_factory=dict)
-    bound: dict[str, Meta] = field(default_factory=dict)
-    numbers: dict[str, Choice] = field(default_factory=dict)
+    bound: dict[str, TensorType] = field(default_factory=dict)
+    numbers: dict[str, SideValue] = field(default_factory=dict)
     """Python numbers that the block has bound so far."""
     nothing: dict[str, bool] = field(default_factory=dict)
     """Names that the block has bound so far to None, or to something that is not None for certain."""
@@ -123,7 +123,7 @@ class Block:
             case _:
                 raise NotSelectableError(f"`{short(statement)}` does more than compute a value")
 
-    def _bind(self, name: str, choice: Choice, rest: Sequence[ast.stmt]) -> None:
+    def _bind(self, name: str, choice: SideValue, rest: Sequence[ast.stmt]) -> None:
         """Gives a name a value: at once where the code behind needs it, else when both sides are selected from."""
         self._know(name, choice)
         before = name in self.facts.before(self.whole)
@@ -150,7 +150,7 @@ class Block:
         if output:
             self.values[name] = choice
 
-    def _know(self, name: str, choice: Choice) -> None:
+    def _know(self, name: str, choice: SideValue) -> None:
         """Remembers whether a name that is bound here is None now."""
         self.rebound.add(name)
         self.nothing.pop(name, None)
@@ -159,22 +159,22 @@ class Block:
         elif choice.meta is not None or choice.number:
             self.nothing[name] = False
 
-    def choice(self, node: ast.expr) -> Choice:
+    def choice(self, node: ast.expr) -> SideValue:
         """What an expression gives here."""
         code = self.predicates.code
         if isinstance(node, ast.IfExp) and (decided := self._decided(node.test)) is not None:
             return self.choice(node.body if decided else node.orelse)
         if isinstance(node, ast.Tuple) and not any(isinstance(e, ast.Starred) for e in node.elts):
             parts = tuple(self.choice(e) for e in node.elts)
-            return Choice(code.argument(node, self.replace), node, None, parts)
+            return SideValue(code.argument(node, self.replace), node, None, parts)
         self.evaluated.append(node)
         if isinstance(node, ast.IfExp) and depends(self.facts, node.test):
             raise NotSelectableError(f"`{short(node)}` branches on a tensor itself")
         text = self.text(node)
         if isinstance(node, ast.Name) and node.id in self.numbers:
             return self.numbers[node.id]
-        meta = Metas(self.facts, self.bound).of(node)
-        return Choice(text, node, meta, None, None if meta else number_type(self.facts, node))
+        meta = ShapeInference(self.facts, self.bound).of(node)
+        return SideValue(text, node, meta, None, None if meta else number_type(self.facts, node))
 
     def text(self, node: ast.expr) -> str:
         """The text of an expression here, kept away from singular points."""
@@ -202,13 +202,13 @@ class Block:
                 raise NotSelectableError(f"`{short(statement)}` may change the type of a number")
             left = now.text if is_atom(now.text) else f"({now.text})"
             text = f"{left} {operator} {code.operand(value, self.replace)}"
-            return self._bind(name, Choice(text, node, None, None, now.number), rest)
+            return self._bind(name, SideValue(text, node, None, None, now.number), rest)
         if not isinstance(self.facts.before(self.whole).get(name), Tensor) or name in self.bound:
             raise NotSelectableError(f"`{name}` is not known to be a tensor that `{short(statement)}` changes in place")
         self.evaluated.append(value)
         read = intact(self.facts, self.whole, name, linear=linear_operator(self.facts, statement.op, value))
         text = f"{read} {operator} {self.operand(value)}"
-        return self._change(Change(name, name, Choice(text, node, None), "copy"), rest)
+        return self._change(Change(name, name, SideValue(text, node, None), "copy"), rest)
 
     def _change(self, change: Change, rest: Sequence[ast.stmt]) -> None:
         target, root = change.target, change.root
@@ -312,14 +312,16 @@ class Block:
         outer = replace(self, wanted=self.wanted | reads(*rest), others=self.others | stored(rest))
         return outer._sides(statement, [], test)
 
-    def _merge(self, name: str, test: str, a: Choice, b: Choice, rest: Sequence[ast.stmt], *, tensor: bool) -> None:
+    def _merge(
+        self, name: str, test: str, a: SideValue, b: SideValue, rest: Sequence[ast.stmt], *, tensor: bool
+    ) -> None:
         asked = None if name == RETURN else lambda uses: uses.name(name)
         text = select(self.predicates, test, a, b, asked) if tensor else f"({a.text} if {test} else {b.text})"
         meta = a.meta if a.meta == b.meta else None
         if name != RETURN:
             meta = meta or a.meta
         items = None if tensor else a.items
-        chosen = Choice(text, a.node, meta, items, a.number if a.number == b.number else None)
+        chosen = SideValue(text, a.node, meta, items, a.number if a.number == b.number else None)
         if name == RETURN:
             if len(text) > _LONG and "torch" in text and a.items is None:
                 chosen = self._named("result", chosen)
@@ -329,13 +331,13 @@ class Block:
                 chosen = self._named(name, chosen)
             self._bind(name, chosen, rest)
 
-    def _named(self, name: str, choice: Choice) -> Choice:
+    def _named(self, name: str, choice: SideValue) -> SideValue:
         kept = fresh(self.facts, f"{name}_{self.suffix}", self.predicates.taken)
         self.predicates.taken.append(kept)
         self.prelude.append(f"{kept} = {choice.text}")
         return replace(choice, text=kept)
 
-    def _now(self, name: str) -> Choice:
+    def _now(self, name: str) -> SideValue:
         """The value that a name has at this place of the block."""
         return self.values.get(name) or self.numbers.get(name) or incoming(self.facts, self.whole, name)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
-from graphmend.transforms.legality.scalar_uses import NotTolerantError, Uses
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -34,9 +34,9 @@ def kept(facts: FunctionFacts, node: ast.expr, detach: bool = False) -> Kept | N
         return None
     for inner in result.replace:
         try:
-            uses = Uses(facts)
+            uses = ScalarUses(facts)
             uses.follow(inner)
-        except NotTolerantError:
+        except NeedsPythonNumberError:
             return None
     result.boolean = isinstance(node, ast.Compare) or _is_bool(facts, node)
     if isinstance(node, ast.Compare) and not all(_exact(facts, c, result) for c in [node.left, *node.comparators]):

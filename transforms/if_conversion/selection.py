@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Static, Tensor
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
-from graphmend.transforms.legality.same_shape import Meta, compare
-from graphmend.transforms.legality.scalar_uses import NotTolerantError, Uses
+from graphmend.transforms.legality.same_shape import TensorType, compare
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import leak, roots
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 RETURN = "return"
 
 #: asks every use of a selected number whether it takes a 0-d tensor
-Asked = Callable[[Uses], None]
+Asked = Callable[[ScalarUses], None]
 
 
 class NotSelectableError(Exception):
@@ -36,19 +36,19 @@ class NothingError(NotSelectableError):
 
 
 @dataclass(frozen=True)
-class Choice:
+class SideValue:
     """A value that one side gives a name: its text there, and what it is."""
 
     text: str
     node: ast.expr
-    meta: Meta | None
-    items: tuple[Choice, ...] | None = None
+    meta: TensorType | None
+    items: tuple[SideValue, ...] | None = None
     """The parts of a tuple display."""
     number: str | None = None
     """The type of a Python number, also once it was selected and is a 0-d tensor."""
 
 
-def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> Choice:
+def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> SideValue:
     """The value that a name has before a statement."""
     value = facts.before(whole).get(name)
     node = ast.Name(name, ast.Load())
@@ -58,18 +58,20 @@ def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> Choice:
         raise NothingError(f"`{name}` is None before the branch, which cannot be selected")
     if isinstance(value, Static):
         if value.type in NUMBER_TYPES:
-            return Choice(name, ast.Constant(value.value) if isinstance(value, Const) else node, None, None, value.type)
+            return SideValue(
+                name, ast.Constant(value.value) if isinstance(value, Const) else node, None, None, value.type
+            )
         raise NotSelectableError(f"`{name}` is a Python value before the branch, which cannot be selected")
     leaf = ("leaf", name)
     if not isinstance(value, Tensor):
-        return Choice(name, node, Meta(leaf, leaf, proven=False))
+        return SideValue(name, node, TensorType(leaf, leaf, proven=False))
     exact = value.dtype not in ("int", "float", "complex", None)
     dtype = value.dtype if exact else (value.dtype, leaf) if value.dtype else leaf
     shape = () if value.rank == 0 else value.shape if value.shape is not None else leaf
-    return Choice(name, node, Meta(shape, dtype))
+    return SideValue(name, node, TensorType(shape, dtype))
 
 
-def select(predicates: Predicates, test: str, a: Choice, b: Choice, asked: Asked | None = None) -> str:
+def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked: Asked | None = None) -> str:
     """`torch.where(test, a, b)`, once both are known to be alike; tuples are selected from part by part.
 
     Numbers become a 0-d tensor, if `asked` finds that every use of it takes one.
@@ -90,17 +92,17 @@ def select(predicates: Predicates, test: str, a: Choice, b: Choice, asked: Asked
     return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
 
 
-def _select_numbers(predicates: Predicates, test: str, a: Choice, b: Choice, asked: Asked | None) -> str:
+def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked: Asked | None) -> str:
     if a.number != b.number:
         raise NotSelectableError(f"`{a.text}` and `{b.text}` are numbers of different types")
     if asked is None:
         raise NotSelectableError(f"`{a.text}` is a Python number, and would be returned as a tensor")
     exact = all(_in_float32(c) for c in (a, b))
     dtype = {"int": "int64", "bool": "bool"}.get(a.number or "", "float32" if exact else "float64")
-    uses = Uses(predicates.facts, dtype)
+    uses = ScalarUses(predicates.facts, dtype)
     try:
         asked(uses)
-    except NotTolerantError as error:
+    except NeedsPythonNumberError as error:
         raise NotSelectableError(str(error)) from error
     predicates.differences += uses.differences
     if (constant(a.node), constant(b.node)) == (True, False) and a.number == "bool":
@@ -112,7 +114,7 @@ def _select_numbers(predicates: Predicates, test: str, a: Choice, b: Choice, ask
     return f"{predicates.imports.name('torch.where')}({test}, {first}, {b.text})"
 
 
-def _in_float32(choice: Choice) -> bool:
+def _in_float32(choice: SideValue) -> bool:
     """Is a number the same in float32, so that its first `where` may make one of it?"""
     if choice.number != "float":
         return True

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor
 from graphmend.transforms.code.qualified_names import constant, is_tensor
-from graphmend.transforms.if_conversion.selection import Choice, NotSelectableError
+from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality import torch_operations as known
 from graphmend.transforms.legality.in_place import intact, linear_method
-from graphmend.transforms.legality.same_shape import Metas
+from graphmend.transforms.legality.same_shape import ShapeInference
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -45,11 +45,11 @@ class Change:
     """The text of the place."""
     root: str
     """The name that leads there."""
-    choice: Choice
+    choice: SideValue
     """The value that it gets."""
     how: How
     mask: str = ""
-    before: Choice | None = None
+    before: SideValue | None = None
     """The value that the place has before, where it is bound again."""
 
     @property
@@ -82,10 +82,10 @@ def change_of(block: Converting, call: ast.Call) -> Change:
         text = f"{intact(block.facts, block.whole, target, linear=safe)}.{plain}({', '.join(arguments)})"
     else:
         raise NotSelectableError(f"`{_short(call)}` has no form that leaves its tensor alone")
-    return Change(target, root, Choice(text, call, None), "copy")
+    return Change(target, root, SideValue(text, call, None), "copy")
 
 
-def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: Choice) -> Change:
+def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: SideValue) -> Change:
     """`y[0] = v`, `y[mask] = 0`, `d["key"] = v`, `self.name = v`."""
     root = _root(target)
     if root is None:
@@ -106,16 +106,16 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: C
     indices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     if not all(_fixed(block, i) for i in indices):
         raise NotSelectableError(f"`{_short(target)}` is a computed place")
-    return Change(text, root, choice, "element", before=Choice(text, target, None))
+    return Change(text, root, choice, "element", before=SideValue(text, target, None))
 
 
-def _loaded(block: Converting, target: ast.Attribute | ast.Subscript) -> Choice | None:
+def _loaded(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue | None:
     """The value that a place has before the branch, where the function reads it as a tensor."""
     wanted = ast.unparse(target)
     for node in ast.walk(block.facts.function):
         place = isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)
         if place and ast.unparse(node) == wanted and isinstance(node, ast.expr) and is_tensor(block.facts, node):
-            return Choice(wanted, node, Metas(block.facts).of(node))
+            return SideValue(wanted, node, ShapeInference(block.facts).of(node))
     return None
 
 

@@ -23,7 +23,7 @@ class NotIdleError(Exception):
     """Why a block may do something."""
 
 
-class Idle:
+class EmptyEffect:
     """Statements that do nothing where the positions in `empty` are none. Raises `NotIdleError` where they may."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Idle:
             raise NotIdleError("the body stores at positions that come from elsewhere")
 
 
-def looked_for(facts: FunctionFacts, value: ast.expr) -> ast.expr | None:
+def index_source(facts: FunctionFacts, value: ast.expr) -> ast.expr | None:
     """`mask` in `torch.where(mask)`, `mask.nonzero(...)` and `torch.nonzero(mask, ...)`."""
     match value:
         case ast.Call(args=[mask], keywords=[]) if called(facts, value, "torch.where"):

@@ -34,7 +34,7 @@ def picked(facts: FunctionFacts, node: ast.AST) -> Picked | None:
         case _:
             return None
     # `masked_select` broadcasts by the trailing dimensions: only a mask of the same rank means the same as an index
-    return found if missing(facts, found) == 0 else None
+    return found if missing_dimensions(facts, found) == 0 else None
 
 
 def is_mask(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -42,7 +42,7 @@ def is_mask(facts: FunctionFacts, node: ast.expr) -> bool:
     return isinstance(value, Tensor) and value.dtype == "bool" and not value.ndarray
 
 
-def missing(facts: FunctionFacts, found: Picked) -> int | None:
+def missing_dimensions(facts: FunctionFacts, found: Picked) -> int | None:
     """How many dimensions a mask has fewer than its tensor; None where that is not known."""
     one, two = facts.value(found.tensor), facts.value(found.mask)
     if not isinstance(one, Tensor) or not isinstance(two, Tensor):
@@ -54,7 +54,7 @@ def missing(facts: FunctionFacts, found: Picked) -> int | None:
 
 def aligned(facts: FunctionFacts, found: Picked) -> str:
     """The mask as text that broadcasts against its tensor: a mask picks by the leading dimensions."""
-    code, fewer = Code(facts.source), missing(facts, found)
+    code, fewer = Code(facts.source), missing_dimensions(facts, found)
     if fewer == 0:
         return code.argument(found.mask)
     mask, tensor = code.operand(found.mask), code.operand(found.tensor)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _KINDS = ("bool", "int", "float", "complex", None)
 
 
-class Meta(NamedTuple):
+class TensorType(NamedTuple):
     """Shape and dtype of a tensor as tokens: equal tokens, equal shapes or dtypes; None is equal to nothing."""
 
     shape: Hashable
@@ -36,14 +36,14 @@ class Likeness:
     differences: tuple[str, ...] = ()
 
 
-class Metas:
+class ShapeInference:
     """Metas of expressions, with those of names that were bound on the way."""
 
-    def __init__(self, facts: FunctionFacts, bound: Mapping[str, Meta] | None = None) -> None:
+    def __init__(self, facts: FunctionFacts, bound: Mapping[str, TensorType] | None = None) -> None:
         self.facts = facts
         self.bound = dict(bound or {})
 
-    def of(self, node: ast.expr) -> Meta | None:
+    def of(self, node: ast.expr) -> TensorType | None:
         """The meta of an expression; None where it is no tensor, or nothing is known."""
         if isinstance(node, ast.Name) and node.id in self.bound:
             return self.bound[node.id]
@@ -56,18 +56,18 @@ class Metas:
             dtype = (
                 value.dtype if value.dtype not in _KINDS or value.dtype == "bool" else built.dtype if built else None
             )
-            return Meta(shape, dtype)
+            return TensorType(shape, dtype)
         if isinstance(value, (Static, Scalar, Container)) or (isinstance(node, ast.Constant)):
             return None
         return built
 
-    def _built(self, node: ast.expr) -> Meta | None:
+    def _built(self, node: ast.expr) -> TensorType | None:
         """The meta of an expression from those of its parts."""
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and _is_path(node):
             value = self.facts.value(node)
             token = ("leaf", ast.unparse(node))
             kind = dtype_kind(value.dtype) if isinstance(value, Tensor) else None
-            return Meta(token, (kind, token) if kind else token, proven=isinstance(value, Tensor))
+            return TensorType(token, (kind, token) if kind else token, proven=isinstance(value, Tensor))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
             return self.of(node.operand)
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)):
@@ -76,19 +76,19 @@ class Metas:
             return self._call(node)
         return None
 
-    def _operator(self, node: ast.BinOp) -> Meta | None:
+    def _operator(self, node: ast.BinOp) -> TensorType | None:
         left, right = self.of(node.left), self.of(node.right)
         if left and right:
             dtype = left.dtype if left.dtype == right.dtype else None
-            return Meta(broadcast(left.shape, right.shape), dtype, left.proven and right.proven)
+            return TensorType(broadcast(left.shape, right.shape), dtype, left.proven and right.proven)
         tensor, other = (left, node.right) if left else (right, node.left)
         number = _number(self.facts, other)
         if tensor is None or number is None:
             return None
         kind = "float" if isinstance(node.op, ast.Div) else number
-        return Meta(tensor.shape, promote(tensor.dtype, kind), tensor.proven)
+        return TensorType(tensor.shape, promote(tensor.dtype, kind), tensor.proven)
 
-    def _call(self, node: ast.Call) -> Meta | None:
+    def _call(self, node: ast.Call) -> TensorType | None:
         name = qualified(self.facts, node.func)
         last = name.rpartition(".")[2] if name else node.func.attr if isinstance(node.func, ast.Attribute) else ""
         first = node.args[0] if node.args else None
@@ -104,9 +104,9 @@ class Metas:
         if inner is None:
             return None
         if last in known.LOSSES and not any(k.arg in ("reduction", "reduce", "size_average") for k in node.keywords):
-            return Meta((), inner.dtype, inner.proven)
+            return TensorType((), inner.dtype, inner.proven)
         if last in known.TESTS:
-            return Meta(inner.shape, "bool", inner.proven)
+            return TensorType(inner.shape, "bool", inner.proven)
         if last in known.ELEMENTWISE and not any(k.arg == "dtype" for k in node.keywords):
             kept = last in (
                 "clone",
@@ -121,21 +121,25 @@ class Metas:
             )
             kind = token_kind(inner.dtype)
             dtype = inner.dtype if kept or kind == "float" else ("floats", inner.dtype)
-            return Meta(inner.shape, dtype, inner.proven)
+            return TensorType(inner.shape, dtype, inner.proven)
         if last in known.CASTS:
-            return Meta(inner.shape, last, inner.proven)
+            return TensorType(inner.shape, last, inner.proven)
         return None
 
 
 def alike(
-    facts: FunctionFacts, a: ast.expr, b: ast.expr, left: Metas | None = None, right: Metas | None = None
+    facts: FunctionFacts,
+    a: ast.expr,
+    b: ast.expr,
+    left: ShapeInference | None = None,
+    right: ShapeInference | None = None,
 ) -> Likeness:
     """What `torch.where(c, a, b)` would do to shape and dtype."""
-    one, two = (left or Metas(facts)).of(a), (right or Metas(facts)).of(b)
+    one, two = (left or ShapeInference(facts)).of(a), (right or ShapeInference(facts)).of(b)
     return compare(_short(a), one, _short(b), two)
 
 
-def compare(a: str, one: Meta | None, b: str, two: Meta | None) -> Likeness:
+def compare(a: str, one: TensorType | None, b: str, two: TensorType | None) -> Likeness:
     """The same, for metas that are known already; `a` and `b` say what they are of."""
     if one is None or two is None:
         return Likeness(f"`{a if one is None else b}` is not known to be a tensor")

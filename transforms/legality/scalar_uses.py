@@ -40,11 +40,11 @@ _BOUNDS = frozenset(
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
 
-class NotTolerantError(Exception):
+class NeedsPythonNumberError(Exception):
     """A use that needs a Python number; the message is the sentence to refuse with."""
 
 
-class Uses:
+class ScalarUses:
     """Follows a number to its uses, and collects what a tensor in its place would do differently."""
 
     def __init__(self, facts: FunctionFacts, dtype: object = None) -> None:
@@ -91,9 +91,9 @@ class Uses:
                 if not isinstance(self.facts.before(parent).get(name), Tensor):
                     self.name(name)
             case ast.AugAssign():
-                raise NotTolerantError(f"`{_short(parent)}` counts in a Python number that outlives the region")
+                raise NeedsPythonNumberError(f"`{_short(parent)}` counts in a Python number that outlives the region")
             case _:
-                raise NotTolerantError(f"`{_short(parent or node)}` needs a Python number")
+                raise NeedsPythonNumberError(f"`{_short(parent or node)}` needs a Python number")
 
     def names(self, targets: list[ast.expr]) -> None:
         for target in targets:
@@ -116,7 +116,9 @@ class Uses:
 
     def _test(self, parent: ast.expr) -> None:
         if self._mixed:
-            raise NotTolerantError(f"`{_short(parent)}` would be a Python bool for some values and a tensor for others")
+            raise NeedsPythonNumberError(
+                f"`{_short(parent)}` would be a Python bool for some values and a tensor for others"
+            )
         above = self.facts.parent(parent)
         if isinstance(above, (ast.GeneratorExp, ast.ListComp)) and above.elt is parent:
             return  # an element of `any` or `all`, or the list is judged by itself
@@ -125,11 +127,11 @@ class Uses:
     def _argument(self, call: ast.Call) -> None:
         name = qualified(self.facts, call.func) or ""
         if name not in _TAKES_TENSORS | _BOUNDS:
-            raise NotTolerantError(f"`{_short(call)}` needs a Python number")
+            raise NeedsPythonNumberError(f"`{_short(call)}` needs a Python number")
         if name in ("builtins.max", "builtins.min"):
             self._mixed = True  # either side may be the result
         if name in _BOUNDS and len(call.args) + len(call.keywords) != (1 if "Tensor" in name else 2):
-            raise NotTolerantError(f"`{_short(call)}` takes two numbers or two tensors for its bounds")
+            raise NeedsPythonNumberError(f"`{_short(call)}` takes two numbers or two tensors for its bounds")
         if tensor_in(self.facts.value(call)) is None:
             self.follow(call)
 
@@ -142,7 +144,7 @@ class Uses:
             case ast.Subscript(value=value) if isinstance(self.facts.value(value), Tensor):
                 pass
             case _:
-                raise NotTolerantError(f"`{_short(target)}` is to hold a Python number")
+                raise NeedsPythonNumberError(f"`{_short(target)}` is to hold a Python number")
 
     def name(self, name: str) -> None:
         """Follows a number to the uses of a name that it is given."""
@@ -151,7 +153,7 @@ class Uses:
         self._seen.add(name)
         for node in ast.walk(self.facts.function):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
-                raise NotTolerantError(f"`{name}` is no local name")
+                raise NeedsPythonNumberError(f"`{name}` is no local name")
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
                 if isinstance(self.facts.value(node), Tensor):
                     continue

@@ -11,7 +11,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind, tensor_in
 from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.qualified_names import constant, qualified
@@ -230,7 +230,7 @@ def _no_dropout(node: ast.Call, last: str) -> bool:
 
 def _layer(facts: FunctionFacts, function: ast.expr) -> bool:
     value = facts.value(function)
-    return isinstance(value, Object) and value.cls in known.LAYERS
+    return isinstance(value, ExternalInstance) and value.cls in known.LAYERS
 
 
 def _indices(node: ast.Subscript) -> list[ast.expr]:

@@ -12,8 +12,8 @@ from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.dictionaries import widened
 from graphmend.analysis.interpreter.operations.subscripts import element_of
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
-from graphmend.analysis.lattice.evidence import Origin
-from graphmend.analysis.lattice.external import Object, Text
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalInstance, PartialString
 from graphmend.analysis.lattice.values import (
     BOOL,
     INT,
@@ -52,7 +52,7 @@ def builtin(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.A
     if handler is not None:
         return handler(w, args, keywords, node)
     if name[:1].isupper():
-        return Object(f"builtins.{name}", made_inside=True)
+        return ExternalInstance(f"builtins.{name}", made_inside=True)
     return STATIC if all(isinstance(a, Static) for a in args) else UNKNOWN
 
 
@@ -63,7 +63,7 @@ def _scalar(kind: str) -> _Builtin:
             return Static(kind)
         if tensor is not None:
             return Scalar(
-                Origin("takes a Python value out of a Tensor", node, tensor.origin),
+                Evidence("takes a Python value out of a Tensor", node, tensor.origin),
                 kind,
                 symbolic=w.session.mode.scalars,
             )
@@ -135,7 +135,7 @@ def _getattr(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Val
         if len(args) == 3 and isinstance(found, (Static, Tensor, Container)):
             return join(found, args[2]) if not isinstance(args[2], Const) else widened(found)
         return found
-    if len(args) == 2 and isinstance(args[1], Text) and isinstance(args[0], Instance):
+    if len(args) == 2 and isinstance(args[1], PartialString) and isinstance(args[0], Instance):
         names = [n for n in member_names(w.session, args[0].info) if args[1].fits(n)]
         return join_all(attribute(w, args[0], name, node) for name in names)
     return UNKNOWN

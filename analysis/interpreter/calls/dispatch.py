@@ -10,7 +10,7 @@ from graphmend.analysis.interpreter.calls.containers import container_method
 from graphmend.analysis.interpreter.calls.external import external
 from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
-from graphmend.analysis.lattice.external import Native, Object, Ref
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
 from graphmend.analysis.lattice.values import (
     NONE,
     STATIC,
@@ -56,7 +56,7 @@ def call(w: Walk, node: ast.Call) -> Value:
 
 def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """The value of `callee(*args, **keywords)`."""
-    if isinstance(callee, Ref):
+    if isinstance(callee, ExternalName):
         return external(w, callee.name, None, args, keywords, node)
     if isinstance(callee, Function):
         return w.session.enter(callee, args, keywords, w, node)
@@ -64,7 +64,7 @@ def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast
         return _method(w, callee, args, keywords, node)
     if isinstance(callee, Instance):
         return _instance(w, callee, args, keywords, node)
-    if isinstance(callee, Object):
+    if isinstance(callee, ExternalInstance):
         return external(
             w,
             f"{callee.cls}.forward" if callee.cls.startswith("torch.nn.") else f"{callee.cls}.__call__",
@@ -77,7 +77,7 @@ def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast
         return _construct(w, callee, args, keywords, node)
     if isinstance(callee, Choice):
         return join_all(apply(w, o, args, keywords, node) for o in options(callee) if o is not NONE)
-    if isinstance(callee, Native):
+    if isinstance(callee, Intrinsic):
         return callee.call(w, args, keywords, node)
     if isinstance(callee, Container) and callee.kind == "modules":
         return _sequential(w, callee, args, node)
@@ -119,7 +119,7 @@ def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node
         rest = {k: NONE if _is_none(info, k) else v for k, v in fields.items() if k not in given}
         made = record(session, info, {**fields, **rest, **given})
         if session.within_region and not _DICTS.intersection(outside_bases(session, info)):
-            special_methods.asked(w, made, ("__post_init__",), (), node)
+            special_methods.call_special_method(w, made, ("__post_init__",), (), node)
         return made
     for base in outside_bases(session, info):
         if base.startswith("enum."):
@@ -150,7 +150,7 @@ def _method(w: Walk, callee: Method, args: Arguments, keywords: Keywords, node: 
         return external(w, f"{owner}.{callee.name}", receiver, args, keywords, node)
     if isinstance(receiver, Container):
         return container_method(w, receiver, callee.name, args, keywords, node)
-    if isinstance(receiver, Object):
+    if isinstance(receiver, ExternalInstance):
         return external(w, f"{receiver.cls}.{callee.name}", receiver, args, keywords, node)
     if isinstance(receiver, Scalar):
         return receiver.derived(None)

@@ -40,7 +40,7 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
     if name in session.settings.static:
         return STATIC
     takes_function = name in higher_order.KNOWN
-    if takes_function and (answer := higher_order.answers(w, name, args, keywords, node)) is not None:
+    if takes_function and (answer := higher_order.predicate_result(w, name, args, keywords, node)) is not None:
         keywords = {**keywords, "key()": answer}
     if not w.silent and isinstance(node, ast.expr) and session.listens(name):
         w.emit(Call, node, name, receiver, args, keywords)

@@ -12,7 +12,7 @@ from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.operators import binary, compared
 from graphmend.analysis.interpreter.operations.subscripts import element_of, item
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
-from graphmend.analysis.lattice.external import Native
+from graphmend.analysis.lattice.external import Intrinsic
 from graphmend.analysis.lattice.values import (
     BOOL,
     INT,
@@ -45,7 +45,7 @@ _ASKING = {
 _KEYED = frozenset({"builtins.sorted", "builtins.max", "builtins.min", "itertools.groupby"})
 
 
-def answers(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value | None:
+def predicate_result(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value | None:
     """What the predicate or key that a function is given says of an element; None where it is given none."""
     if name in _ASKING and len(args) == 2:
         asks, over = (args[i] for i in _ASKING[name])
@@ -237,4 +237,4 @@ def _getter(name: str, args: Arguments) -> Value:
             value = attribute(w, value, part, node)
         return value if name == "attrgetter" else _apply(w, value, (), node)
 
-    return Native(f"operator.{name}", call)
+    return Intrinsic(f"operator.{name}", call)

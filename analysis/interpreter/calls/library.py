@@ -6,8 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
-from graphmend.analysis.lattice.evidence import Origin
-from graphmend.analysis.lattice.external import Native, Object, Ref
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
 from graphmend.analysis.lattice.values import STATIC, UNKNOWN, Scalar, Static, Value
 from graphmend.analysis.tensors.operations import any_of, result
 
@@ -28,15 +28,17 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
     if name in ("copy.copy", "copy.deepcopy", "typing.cast", "functools.wraps"):
         return args[-1] if args else UNKNOWN
     if w.session.torch.unknown_number(name):
-        origin = Origin("is drawn while the program runs: a symbol of the graph", node)
+        origin = Evidence("is drawn while the program runs: a symbol of the graph", node)
         return Scalar(origin, "float" if name.endswith("uniform") else "int", symbolic=True)
     if name == "logging.getLogger":
-        return Object("logging.Logger")
+        return ExternalInstance("logging.Logger")
     if name == "contextlib.nullcontext":
-        return Object(name)
+        return ExternalInstance(name)
     if name.startswith("math.") and any_of(args) is not None:
         tensor = any_of(args)
-        return Scalar(Origin("takes a Python value out of a Tensor", node, tensor.origin if tensor else None), "float")
+        return Scalar(
+            Evidence("takes a Python value out of a Tensor", node, tensor.origin if tensor else None), "float"
+        )
     if name == "operator.index" and any_of(args) is not None:
         return Scalar(None, "int")
     if name.startswith("einops."):
@@ -44,8 +46,10 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
         return result(tensor, node, "returns a Tensor") if tensor is not None else UNKNOWN
     last = name.rpartition(".")[2]
     if last[:1].isupper():
-        return Object(name, made_inside=w.session.within_region)
-    if name.partition(".")[0] in _PURE and all(isinstance(a, (Static, Ref)) for a in (*args, *keywords.values())):
+        return ExternalInstance(name, made_inside=w.session.within_region)
+    if name.partition(".")[0] in _PURE and all(
+        isinstance(a, (Static, ExternalName)) for a in (*args, *keywords.values())
+    ):
         return STATIC
     return UNKNOWN
 
@@ -56,4 +60,4 @@ def _partial(args: Arguments, keywords: Keywords) -> Value:
     def call(w: Walk, more: Arguments, late: Keywords, node: ast.AST) -> Value:
         return w.apply(function, (*first, *more), {**keywords, **late}, node)
 
-    return Native("functools.partial", call)
+    return Intrinsic("functools.partial", call)

@@ -6,8 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
-from graphmend.analysis.lattice.evidence import Origin
-from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import (
     INT,
     NONE,
@@ -52,7 +52,7 @@ def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keyw
         "torch.Tensor.item",
     ):
         kind = {"bool": "bool", "int": "int", "list": "list"}.get(returns.kind)
-        origin = Origin("takes a Python value out of a Tensor", node, first.origin if first else None)
+        origin = Evidence("takes a Python value out of a Tensor", node, first.origin if first else None)
         scalar = Scalar(origin, kind, symbolic=w.session.mode.scalars)
         return Container("list", of=scalar) if last == "tolist" else scalar
     return _returned(returns, last, self_, first, args, keywords, node)
@@ -150,4 +150,4 @@ def _torch_object(w: Walk, name: str, args: Arguments, keywords: Keywords, node:
         return operations.result(None, node, "makes a Tensor")
     if name.startswith("torch.Tensor."):
         return UNKNOWN
-    return Object(name, made_inside=w.session.within_region)
+    return ExternalInstance(name, made_inside=w.session.within_region)

@@ -7,8 +7,8 @@ import ast
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.evidence import Origin
-from graphmend.analysis.lattice.external import Object, Ref
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import (
     INT,
     NONE,
@@ -31,7 +31,7 @@ from graphmend.analysis.program.entities import Class, Function, Instance, Metho
 from graphmend.analysis.resolution.classes import find_method, is_module_class, mro, outside_bases
 from graphmend.analysis.resolution.instance_attributes import instance_attribute
 from graphmend.analysis.resolution.names import resolve
-from graphmend.analysis.resolution.tensor_usage import is_telling
+from graphmend.analysis.resolution.tensor_usage import is_tensor_only
 from graphmend.analysis.tensors.operations import result
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
     """`value.name`."""
     if isinstance(value, Tensor):
         return _tensor_attribute(w, value, name, node)
-    if isinstance(value, Ref):
+    if isinstance(value, ExternalName):
         return resolve(w.session, f"{value.name}.{name}")
     if isinstance(value, Instance):
         return _instance_member(w, value, name, node)
@@ -63,7 +63,7 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
         if value.fields is not None and name in value.fields and value.kind != "dict":
             return value.fields[name]
         return _record_member(w, value, name, node) if isinstance(value, Record) else Method(value, name)
-    if isinstance(value, Object):
+    if isinstance(value, ExternalInstance):
         return _object_member(value, name, node)
     if isinstance(value, Class):
         return _class_member(w, value, name)
@@ -76,8 +76,8 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
         )
     if isinstance(value, Scalar):
         return Method(value, name)
-    if value is UNKNOWN and is_telling(w.session, name):
-        origin = Origin(f"is used as a Tensor: .{name}", node.value if isinstance(node, ast.Attribute) else node)
+    if value is UNKNOWN and is_tensor_only(w.session, name):
+        origin = Evidence(f"is used as a Tensor: .{name}", node.value if isinstance(node, ast.Attribute) else node)
         return _tensor_attribute(w, Tensor(origin, likely=True), name, node)
     return UNKNOWN
 
@@ -136,7 +136,7 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
     if name == "config":
         return STATIC
     if is_module_class(session, info):
-        return _object_member(Object("torch.nn.Module"), name, node)
+        return _object_member(ExternalInstance("torch.nn.Module"), name, node)
     return UNKNOWN
 
 
@@ -171,7 +171,9 @@ def _class_member(w: Walk, value: Class, name: str) -> Value:
             forward = find_method(w.session, value.info, "forward")
             takes_context = find_method(w.session, value.info, "setup_context") is None
             return (
-                Function(forward, bound=Object("torch.autograd.function.FunctionCtx") if takes_context else None)
+                Function(
+                    forward, bound=ExternalInstance("torch.autograd.function.FunctionCtx") if takes_context else None
+                )
                 if forward
                 else UNKNOWN
             )
@@ -199,12 +201,12 @@ _MODULE_METHODS = frozenset(
 )
 
 
-def _object_member(value: Object, name: str, node: ast.AST) -> Value:
+def _object_member(value: ExternalInstance, name: str, node: ast.AST) -> Value:
     """An attribute of an instance of an outside class."""
     cls = value.cls
     if cls.startswith("torch.nn."):
         if name in ("weight", "bias", "in_proj_weight", "in_proj_bias", "running_mean", "running_var"):
-            origin = Origin("is a parameter of a module, so a Tensor", node)
+            origin = Evidence("is a parameter of a module, so a Tensor", node)
             return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
         if name == "training":
             return Static("bool")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.interpreter.events import Branch, BranchKind
 from graphmend.analysis.interpreter.operations.special_methods import by_builtin
 from graphmend.analysis.lattice.environment import Environment, merge
-from graphmend.analysis.lattice.evidence import Origin
-from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import (
     NONE,
     UNKNOWN,
@@ -84,7 +84,7 @@ def truth_of(value: Value) -> bool | None:
     """The truth of a value that is the same on every run; None where it is not known."""
     if isinstance(value, Const):
         return bool(value.value)
-    if isinstance(value, (Function, Class, Ref)) or (
+    if isinstance(value, (Function, Class, ExternalName)) or (
         isinstance(value, Container) and value.kind == "tuple" and value.items
     ):
         return True
@@ -167,11 +167,15 @@ _CONTAINERS = {"builtins.list": "list", "builtins.tuple": "tuple", "builtins.dic
 def _isinstance(w: Walk, test: ast.Call) -> Outcome | None:
     """`isinstance(x, T)` and `torch.is_tensor(x)` sort the options of `x`."""
     callee = w.eval(test.func)
-    if not isinstance(callee, Ref) or callee.name not in ("builtins.isinstance", "torch.is_tensor") or not test.args:
+    if (
+        not isinstance(callee, ExternalName)
+        or callee.name not in ("builtins.isinstance", "torch.is_tensor")
+        or not test.args
+    ):
         return None
     value = w.eval(test.args[0])
     if callee.name == "torch.is_tensor":
-        classes: list[Value] = [Ref("torch.Tensor")]
+        classes: list[Value] = [ExternalName("torch.Tensor")]
     else:
         kind = w.eval(test.args[1]) if len(test.args) > 1 else UNKNOWN
         classes = list(kind.items) if isinstance(kind, Container) and kind.items is not None else list(options(kind))
@@ -189,8 +193,13 @@ def _isinstance(w: Walk, test: ast.Call) -> Outcome | None:
     if path is None:
         return (None if open_question or (fits and others) else bool(fits)), {}, {}
     narrowed: Value = join_all(fits) if fits else UNKNOWN
-    if value is UNKNOWN and len(classes) == 1 and isinstance(classes[0], Ref) and classes[0].name in _TENSOR_CLASSES:
-        narrowed = Tensor(Origin("is a Tensor here: isinstance says so", test.args[0]))
+    if (
+        value is UNKNOWN
+        and len(classes) == 1
+        and isinstance(classes[0], ExternalName)
+        and classes[0].name in _TENSOR_CLASSES
+    ):
+        narrowed = Tensor(Evidence("is a Tensor here: isinstance says so", test.args[0]))
     yes: Environment = {path: narrowed} if narrowed is not value else {}
     no: Environment = {path: join_all(others)} if others and len(others) < len(options(value)) else {}
     if open_question:
@@ -217,7 +226,7 @@ def _fits_one(value: Value, cls: Value) -> bool | None:
             if isinstance(value, (Tensor, Static)) and not (isinstance(value, Static) and value.type is None)
             else None
         )
-    if not isinstance(cls, Ref):
+    if not isinstance(cls, ExternalName):
         return None
     if isinstance(value, Tensor):
         if cls.name in _TENSOR_CLASSES:

@@ -11,10 +11,10 @@ from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.lattice.values import (
     BOOL,
+    BOTTOM,
     FALSE,
     MOST_ITEMS,
     NONE,
-    NOTHING,
     STATIC,
     STR,
     TRUE,
@@ -158,7 +158,7 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
         scalar = left if isinstance(left, Scalar) else right
         assert isinstance(scalar, Scalar)
         return scalar.derived(scalar.type)
-    return NOTHING if left is NOTHING or right is NOTHING else UNKNOWN
+    return BOTTOM if left is BOTTOM or right is BOTTOM else UNKNOWN
 
 
 def _beginning(value: Container) -> dict[Any, Value] | None:
@@ -212,7 +212,7 @@ def compared(w: Walk, node: ast.expr, op: ast.cmpop, left: Value, right: Value) 
         return BOOL
     if isinstance(op, (ast.In, ast.NotIn)):
         if right.dispatches:
-            answer = special_methods.asked(w, right, ("__contains__",), (left,), node)
+            answer = special_methods.call_special_method(w, right, ("__contains__",), (left,), node)
             if answer is not None and tensor_in(answer) is not None:
                 w.emit(Branch, node, answer, "if")
             return BOOL

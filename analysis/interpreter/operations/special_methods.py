@@ -30,7 +30,9 @@ _BUILTINS = {
 }  # fmt: skip
 
 
-def asked(w: Walk, value: Value, names: tuple[str, ...], args: tuple[Value, ...], node: ast.AST) -> Value | None:
+def call_special_method(
+    w: Walk, value: Value, names: tuple[str, ...], args: tuple[Value, ...], node: ast.AST
+) -> Value | None:
     """What the first of these methods gives that the value's class has; None without one in reach."""
     own = class_of(value)
     if own is None or not w.session.within_region:  # what is only read for its value does well without
@@ -46,8 +48,8 @@ def arithmetic(w: Walk, node: ast.AST, op: ast.operator, left: Value, right: Val
     """`left op right`."""
     name = _ARITHMETIC[op.__class__]
     own = (f"__i{name}__", f"__{name}__") if isinstance(node, ast.AugAssign) else (f"__{name}__",)
-    value = asked(w, left, own, (right,), node)
-    return asked(w, right, (f"__r{name}__",), (left,), node) if value is None else value
+    value = call_special_method(w, left, own, (right,), node)
+    return call_special_method(w, right, (f"__r{name}__",), (left,), node) if value is None else value
 
 
 def compared(w: Walk, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value | None:
@@ -55,17 +57,17 @@ def compared(w: Walk, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -
     names = _COMPARES.get(op.__class__)
     if names is None:
         return None
-    value = asked(w, left, names[:1], (right,), node)
-    return asked(w, right, names[1:], (left,), node) if value is None else value
+    value = call_special_method(w, left, names[:1], (right,), node)
+    return call_special_method(w, right, names[1:], (left,), node) if value is None else value
 
 
 def signed(w: Walk, node: ast.UnaryOp, value: Value) -> Value:
     """`-value` and the like."""
-    answer = asked(w, value, (_SIGNS[node.op.__class__],), (), node)
+    answer = call_special_method(w, value, (_SIGNS[node.op.__class__],), (), node)
     return UNKNOWN if answer is None else answer
 
 
 def by_builtin(w: Walk, name: str, value: Value, node: ast.AST) -> Value | None:
     """`len(value)` and the like."""
     names = _BUILTINS.get(name)
-    return asked(w, value, names, (), node) if names is not None else None
+    return call_special_method(w, value, names, (), node) if names is not None else None

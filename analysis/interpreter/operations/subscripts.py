@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.operations.attributes import call_method
-from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import (
     INT,
     NONE,
@@ -59,7 +59,7 @@ def item(w: Walk, value: Value, index: Value, node: ast.AST) -> Value:
         return value.derived(None)
     if isinstance(value, Instance):
         return call_method(w, value, "__getitem__", (index,), {}, node)
-    if isinstance(value, Ref) and value.name in ("os.environ",):
+    if isinstance(value, ExternalName) and value.name in ("os.environ",):
         return STR
     return UNKNOWN
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.events import SetAttribute, Subscript
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of
-from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Tensor, Value, join
 from graphmend.analysis.program.entities import Instance, Record
 from graphmend.analysis.syntax.nodes import dotted
@@ -28,7 +28,7 @@ def assign(w: Walk, target: ast.expr, value: Value, augmented: bool = False) -> 
         owner = w.eval(target.value)
         w.emit(SetAttribute, target, owner, target.attr, value, augmented)
         path = dotted(target)
-        if path is not None and isinstance(owner, (Instance, Object, Tensor)):
+        if path is not None and isinstance(owner, (Instance, ExternalInstance, Tensor)):
             bind(w, path, value)
         elif isinstance(owner, Record):
             _store_field(w, target, owner, value)

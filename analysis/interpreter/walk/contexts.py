@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.events import With
 from graphmend.analysis.interpreter.operations import special_methods
-from graphmend.analysis.lattice.external import Object, Ref
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import UNKNOWN, Container, Static, Tensor, Value
 from graphmend.analysis.program.entities import Instance
 
@@ -33,7 +33,7 @@ _STOPS_GRADIENTS = frozenset(
 def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool]:
     """(what `as` binds, whether Dynamo can break inside and resume, whether gradients are off inside)."""
     value = w.eval(node)
-    name = value.cls if isinstance(value, Object) else value.name if isinstance(value, Ref) else None
+    name = value.cls if isinstance(value, ExternalInstance) else value.name if isinstance(value, ExternalName) else None
     if isinstance(value, Static) and value.type == "device":
         name = "torch.device"
     w.emit(With, node, name, value)
@@ -41,9 +41,9 @@ def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool]:
     if isinstance(value, Container) and value.kind == "generator":
         bound = value.element
     elif isinstance(value, Instance):
-        entered = special_methods.asked(w, value, ("__enter__",), (), node)
+        entered = special_methods.call_special_method(w, value, ("__enter__",), (), node)
         bound = value if entered is None else entered
-    elif isinstance(value, (Object, Tensor)):
+    elif isinstance(value, (ExternalInstance, Tensor)):
         bound = value
     stops = name in _STOPS_GRADIENTS
     if name == "torch.set_grad_enabled" and isinstance(node, ast.Call) and node.args:

@@ -14,7 +14,7 @@ from graphmend.analysis.interpreter.operations.dictionaries import spread
 from graphmend.analysis.interpreter.operations.operators import binop, boolop, compare, unary
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of, item
 from graphmend.analysis.interpreter.walk.assignment import assign, bind
-from graphmend.analysis.lattice.external import Text
+from graphmend.analysis.lattice.external import PartialString
 from graphmend.analysis.lattice.values import (
     FALSE,
     NONE,
@@ -211,7 +211,7 @@ def _joined(w: Walk, node: ast.JoinedStr) -> Value:
         known.append(str(value.value) if plain and isinstance(value, Const) else None)
     if None not in known:
         return Const("".join(filter(None, known)))
-    return Text(known[0] or "", known[-1] or "") if known[0] or known[-1] else STR
+    return PartialString(known[0] or "", known[-1] or "") if known[0] or known[-1] else STR
 
 
 def _starred(w: Walk, node: ast.Starred) -> Value:

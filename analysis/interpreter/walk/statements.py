@@ -23,7 +23,7 @@ from graphmend.analysis.interpreter.walk.expressions import EVALUATE
 from graphmend.analysis.interpreter.walk.patterns import matched
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.environment import Environment, behind_break, filled_in, merge, same
-from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Choice, Const, Container, Value, join_all
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class, Function
@@ -262,7 +262,7 @@ class Walker:
                 self.silent += not raised
                 self.env = merge(before, after)
                 if handler.name:
-                    self.env[handler.name] = Object("builtins.Exception")
+                    self.env[handler.name] = ExternalInstance("builtins.Exception")
                 if self.run(handler.body):
                     after = merge(after, self.env) if falls_through else self.env
                     falls_through = True

@@ -6,7 +6,7 @@ import sys
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event, Subscript
-from graphmend.analysis.lattice.external import Object, Ref
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.rules.rule import PYTHON, Break, Context, Rule, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 
@@ -83,19 +83,19 @@ def example_inputs():
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, Subscript):
-            changes = event.store and isinstance(event.value, Ref) and event.value.name == "os.environ"
+            changes = event.store and isinstance(event.value, ExternalName) and event.value.name == "os.environ"
             return Break("GB0007", fill={"call": "os.environ.__setitem__"}) if changes else None
         assert isinstance(event, Call)
         gb_id = refusal(event, context)
         owner = event.callee.rpartition(".")[0]
-        if gb_id is None and isinstance(event.receiver, Object):
+        if gb_id is None and isinstance(event.receiver, ExternalInstance):
             gb_id = context.torch.refusal(owner)  # what a refused class makes is as opaque as the class
-        if gb_id is None or (isinstance(event.receiver, Object) and not _known(event.receiver)):
+        if gb_id is None or (isinstance(event.receiver, ExternalInstance) and not _known(event.receiver)):
             return None
         return Break(gb_id, fill={"call": event.callee}, default_only=context.torch.default_only(event.callee))
 
 
-def _known(value: Object) -> bool:
+def _known(value: ExternalInstance) -> bool:
     """Whether it is sure that an instance is of its class: made here, or of the standard library, which has few
     look-alikes."""
     return value.made_inside or value.cls.partition(".")[0] in sys.stdlib_module_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Define, Event
-from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Value, tensor_in
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.rules.rule import PYTHON, Break, Context, Rule, evidence, may_refuse, refusal
@@ -147,8 +147,8 @@ def _copied(value: Value) -> str | None:
     """What is copied, if Dynamo refuses to copy it."""
     if tensor_in(value) is not None:
         return "a Tensor"
-    if isinstance(value, Instance) or (isinstance(value, Object) and value.cls.startswith("torch.nn.")):
-        return "a module" if isinstance(value, Object) or not value.made_inside else None
+    if isinstance(value, Instance) or (isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn.")):
+        return "a module" if isinstance(value, ExternalInstance) or not value.made_inside else None
     if (
         isinstance(value, Container)
         and value.kind in ("list", "tuple", "dict")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event, Subscript
-from graphmend.analysis.lattice.evidence import Origin
+from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.values import Container, Value, tensor_in
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
@@ -137,7 +137,7 @@ def _wants_number(event: Call, place: int | str, torch: TorchFacts) -> bool:
     return bool(ways) and not any(o.accepts(count, names, {place: True}) for o in torch.overloads(event.callee))
 
 
-def _computed(value: Value) -> tuple[Origin | None, bool] | None:
+def _computed(value: Value) -> tuple[Evidence | None, bool] | None:
     """The evidence for a tensor made inside the graph, in a value or a list of sizes."""
     if isinstance(value, Container):
         parts = value.items or ((value.of,) if value.of is not None else ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event, With
-from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
 
@@ -121,7 +121,7 @@ def example_inputs():
         if isinstance(event, Call):
             entered = event.arguments[0] if event.arguments else None
             # a stack of contexts is traced, but it can hold only such as are written in Python outside of torch
-            if not (isinstance(entered, Object) and entered.cls.partition(".")[0] in ("torch", "contextlib")):
+            if not (isinstance(entered, ExternalInstance) and entered.cls.partition(".")[0] in ("torch", "contextlib")):
                 return None
             return Break("GB0007", fill={"call": entered.cls}, effect="skips-frame")
         assert isinstance(event, With)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event, SetAttribute
-from graphmend.analysis.lattice.external import Ref
+from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import Container, Tensor, tensor_in
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
@@ -103,7 +103,7 @@ def example_inputs():
             of_tensors = isinstance(given, Container) and tensor_in(given.element) is not None
             return Break("GB4315", fill={"call": "torch.as_tensor() of Tensors"}) if of_tensors else None
         if callee == "numpy.ndarray.astype":
-            to_object = any(isinstance(a, Ref) and a.name == "builtins.object" for a in event.arguments)
+            to_object = any(isinstance(a, ExternalName) and a.name == "builtins.object" for a in event.arguments)
             return Break("GB0185", fill={"call": ".astype(object)"}) if to_object else None
         gb_id = refusal(event, context)
         if gb_id is None and callee.startswith("torch.optim."):

@@ -27,7 +27,7 @@ COMPARED = 2
 """Variants that are always kept for a comparison: `torch.where` hides sides that a branch shows."""
 
 
-class Session:
+class TargetCheck:
     """Checks one target.
 
     `current` is the recorder that counts graphs of the user's own `torch.compile` calls meanwhile.
@@ -138,7 +138,7 @@ class Session:
         torch._dynamo.reset()
         recorder = Recorder(self.project.contains)
         graphs: list[int] = []
-        Session.current = recorder
+        TargetCheck.current = recorder
         log = BreakLog()
         try:
             with recorder, log if recorder.lacks_breaks else contextlib.nullcontext():
@@ -155,7 +155,7 @@ class Session:
                     if number == 0:
                         graphs = list(recorder.graphs)  # later runs may compile again
         finally:
-            Session.current = None
+            TargetCheck.current = None
         traced = {path: found for path, found in recorder.traced.items() if self.project.contains(path)}
         self.answer.update(
             graphs=len(graphs),

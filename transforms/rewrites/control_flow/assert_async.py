@@ -30,7 +30,7 @@ from graphmend.transforms.code.fstrings import quoted
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import called
-from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
 from graphmend.transforms.legality.aliasing import observed
@@ -61,7 +61,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, str(error))
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace(facts.source, [statement], new, *kept)]
+        return [*imports.edits(), replace_statements(facts.source, [statement], new, *kept)]
 
     differences = [
         "while compiled the exception is a RuntimeError, on a GPU an asynchronous one",

@@ -38,7 +38,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import qualified
-from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
@@ -79,7 +79,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     text = _text(facts, sides, test, results, operands, imports.name("torch.cond"))
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace(facts.source, [statement], text, *(side for side in sides if side))]
+        return [
+            *imports.edits(),
+            replace_statements(facts.source, [statement], text, *(side for side in sides if side)),
+        ]
 
     return show(NAME, "choose inside the graph with torch.cond", facts, make, _REASON)
 

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, is_tensor
-from graphmend.transforms.code.text_edits import replace
+from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block
-from graphmend.transforms.if_conversion.selection import Choice, NotSelectableError, gradient_differences, select
+from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue, gradient_differences, select
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -54,7 +54,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the statement shares its line with another one")
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace(facts.source, [chosen], text + "\n")]
+        return [*imports.edits(), replace_statements(facts.source, [chosen], text + "\n")]
 
     differences = [*predicates.differences, "a case that returns an existing tensor returns a copy"]
     return offer(NAME, "compute all cases and select with torch.where", facts, make, differences)
@@ -64,7 +64,7 @@ def _selected(facts: FunctionFacts, chosen: ast.Match, predicates: Predicates) -
     block = Block(facts, predicates, "case", chosen, chosen)
     subject = predicates.code.operand(chosen.subject)
     heads: set[str] = set()
-    cases: list[tuple[str | None, Choice]] = []
+    cases: list[tuple[str | None, SideValue]] = []
     for case in chosen.cases:
         match case.body:
             case [ast.Return(value=ast.expr() as value)]:
@@ -85,7 +85,7 @@ def _selected(facts: FunctionFacts, chosen: ast.Match, predicates: Predicates) -
     result = cases[-1][1]
     for test, choice in reversed(cases[:-1]):
         assert test is not None
-        result = Choice(select(predicates, test, choice, result), choice.node, choice.meta)
+        result = SideValue(select(predicates, test, choice, result), choice.node, choice.meta)
     return f"{heads.pop()}{result.text}"
 
 

@@ -37,7 +37,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.positions import is_elif, replaceable
-from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -92,7 +92,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     )
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace(facts.source, [statement], new, *kept)]
+        return [*imports.edits(), replace_statements(facts.source, [statement], new, *kept)]
 
     differences = [
         "while compiled both sides are prepared, and the buffer is a tensor of its own",

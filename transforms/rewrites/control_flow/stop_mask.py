@@ -33,12 +33,12 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.code.positions import begins_line, replaceable
-from graphmend.transforms.code.text_edits import before, behind, replace, swap
+from graphmend.transforms.code.text_edits import insert_after, insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.selection import NotSelectableError, gradient_differences, incoming
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.in_place import intact, linear_operator
-from graphmend.transforms.legality.same_shape import Metas, compare
+from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -166,7 +166,7 @@ class _Masked:
         if not mask or not (known or read or alive(self.facts, name, self.loop)):
             return
         old = incoming(self.facts, self.loop, name)
-        likeness = compare(name, old.meta, self.code.text(value), Metas(self.facts).of(value))
+        likeness = compare(name, old.meta, self.code.text(value), ShapeInference(self.facts).of(value))
         if likeness.blocker:
             raise NotSelectableError(likeness.blocker)
         self.predicates.differences += likeness.differences
@@ -185,15 +185,15 @@ class _Masked:
 
     def edits(self) -> list[TextEdit]:
         source = self.facts.source
-        edits = [replace(source, [s], text) for s, text in self.changes] + [
-            swap(source, v, text) for v, text in self.values
+        edits = [replace_statements(source, [s], text) for s, text in self.changes] + [
+            replace_expression(source, v, text) for v, text in self.values
         ]
         if self._breaks:
             zeros, dtype = self.imports.name("torch.zeros"), self.imports.name("torch.bool")
             made = f"{zeros}((), dtype={dtype}, device={self._device})"
-            edits.append(before(source, self.loop, f"{self.stopped} = {made}\n"))
+            edits.append(insert_before(source, self.loop, f"{self.stopped} = {made}\n"))
         if self._returned is not None:  # what it returns is what the names were when it was left
             edits.append(
-                behind(source, self.loop, f"if {self.stopped}:\n    return {self.code.line(self._returned)}\n")
+                insert_after(source, self.loop, f"if {self.stopped}:\n    return {self.code.line(self._returned)}\n")
             )
         return edits

@@ -32,15 +32,15 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh, reads, stored
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import is_tensor
-from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block, may_return, returns
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.selection import (
     RETURN,
-    Choice,
     NothingError,
     NotSelectableError,
+    SideValue,
     gradient_differences,
     incoming,
     select,
@@ -100,7 +100,7 @@ def _rewritten(branch: _Branch) -> Fix | Refusal:
         return refuse(NAME, "the statement shares its line with another one")
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace(facts.source, converted.old, converted.new, *converted.kept)]
+        return [*imports.edits(), replace_statements(facts.source, converted.old, converted.new, *converted.kept)]
 
     return offer(NAME, "compute both sides and select with torch.where", facts, make, differences)
 
@@ -231,7 +231,9 @@ def _select(
     return [*lines, *_assignments(texts), *written]
 
 
-def _pairs(facts: FunctionFacts, statement: ast.If, then: Block, other: Block) -> dict[str, tuple[Choice, Choice]]:
+def _pairs(
+    facts: FunctionFacts, statement: ast.If, then: Block, other: Block
+) -> dict[str, tuple[SideValue, SideValue]]:
     """What each side gives a name that lives on; where both return, what they return."""
     names = [RETURN] if RETURN in then.values else list(dict.fromkeys([*then.values, *other.values]))
     return {
@@ -291,7 +293,7 @@ def _assignments(texts: dict[str, str]) -> list[str]:
     return [f"{name} = {text}" for name, text in texts.items()]
 
 
-def _aliasing(facts: FunctionFacts, name: str, a: Choice, b: Choice, statement: ast.If) -> list[str]:
+def _aliasing(facts: FunctionFacts, name: str, a: SideValue, b: SideValue, statement: ast.If) -> list[str]:
     """A side that hands an existing tensor on hands on a copy now."""
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):
         parts = zip(a.items, b.items, strict=True)

@@ -19,7 +19,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block
 from graphmend.transforms.if_conversion.selection import NotSelectableError, gradient_differences, select
@@ -66,6 +66,6 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         text = f"({text} if {head} else {other.text})"
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), swap(facts.source, chosen, text)]
+        return [*imports.edits(), replace_expression(facts.source, chosen, text)]
 
     return offer(NAME, "compute both sides and select with torch.where", facts, make, differences)

@@ -35,12 +35,12 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
-from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.if_conversion.selection import NotSelectableError, incoming
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
-from graphmend.transforms.legality.same_shape import Metas, compare
+from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -76,7 +76,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the loop shares its lines with other statements")
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace(facts.source, [loop], text, body)]
+        return [*imports.edits(), replace_statements(facts.source, [loop], text, body)]
 
     differences = [
         *predicates.differences,
@@ -110,7 +110,7 @@ def _carried(
     if loop.orelse:
         raise NotSelectableError("the loop has an `else`")
     evaluated: list[ast.expr] = []
-    metas = Metas(facts)
+    metas = ShapeInference(facts)
     for statement in body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):

@@ -24,7 +24,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import qualified
-from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
@@ -61,7 +61,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"`{error}` breaks the graph before the output happens")
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace(facts.source, [statement], text, *rest)]
+        return [*imports.edits(), replace_statements(facts.source, [statement], text, *rest)]
 
     title = "emit the output from inside the graph (graphmend.runtime), nothing lost"
     return offer(NAME, title, facts, make, predicates.differences)

@@ -22,7 +22,7 @@ import builtins
 import sys
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.transforms.code.expression_text import Code
@@ -31,7 +31,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.module_level import bound_once, is_made_once
 from graphmend.transforms.code.qualified_names import constant, qualified
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse, show
 
@@ -141,7 +141,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         if made is not None:
             name, hoisted = bound_once(facts, made, "logger")
             function = code.text(call.func, {made: name})
-        return [*imports.edits(), *hoisted, swap(facts.source, call, f"{emit}({function}{separator}{rest}")]
+        return [
+            *imports.edits(),
+            *hoisted,
+            replace_expression(facts.source, call, f"{emit}({function}{separator}{rest}"),
+        ]
 
     if attributed(facts, call):
         return show(NAME, _TITLE, facts, make, ATTRIBUTED)
@@ -150,7 +154,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 
 #: values that `emit` does not carry: it would break the graph as the call itself does
-_OBJECTS = (Instance, Object, Class, Function)
+_OBJECTS = (Instance, ExternalInstance, Class, Function)
 
 
 def attributed(facts: FunctionFacts, call: ast.Call) -> bool:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import qualified
-from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse, show
 from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, OUTPUT, attributed, outward
@@ -47,7 +47,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         imports = Imports(facts)
         test = imports.name("torch.compiler.is_compiling")
         new = f"if not {test}():\n    {HOLE.format(0)}\n"
-        return [*imports.edits(), replace(facts.source, [statement], new, [statement])]
+        return [*imports.edits(), replace_statements(facts.source, [statement], new, [statement])]
 
     silences = finding.code in OUTPUT
     title, difference = "skip it while compiled", "nothing happens here while compiled"

@@ -29,7 +29,7 @@ from graphmend.transforms.code.liveness import fresh, locals_of, reads
 from graphmend.transforms.code.module_level import insert_above, local_name_in, top_statement
 from graphmend.transforms.code.positions import begins_line, first_position, replaceable
 from graphmend.transforms.code.qualified_names import qualified
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -112,7 +112,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
     def make() -> list[TextEdit]:
         text = Code(facts.source).line(largest)
-        return [insert_above(facts, top, f"{bound} = {text}"), swap(facts.source, largest, bound)]
+        return [insert_above(facts, top, f"{bound} = {text}"), replace_expression(facts.source, largest, bound)]
 
     return offer(NAME, "make the value once, at import", facts, make, [_ONCE])
 

@@ -27,7 +27,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.fstrings import quoted, template
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse
 from graphmend.transforms.rewrites.output.emit import output_call
@@ -76,7 +76,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         imports, code = Imports(facts), Code(facts.source)
         operator = imports.name("torch._higher_order_ops.print")
         arguments = ", ".join([quoted(form), *map(code.argument, plain)])
-        return [*imports.edits(), swap(facts.source, call, f"{operator}({arguments})")]
+        return [*imports.edits(), replace_expression(facts.source, call, f"{operator}({arguments})")]
 
     return offer(NAME, "print from inside the graph (torch._higher_order_ops.print)", facts, make, differences)
 

@@ -25,7 +25,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import bound_anywhere
 from graphmend.transforms.code.qualified_names import qualified
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -90,7 +90,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         compiling = imports.name("torch.compiler.is_compiling")
         text = f"{stand_in} if {compiling}() else {code.text(call)}"
         bare = isinstance(parent, (ast.Assign, ast.For, ast.Return, ast.keyword))
-        return [*imports.edits(), swap(facts.source, call, text if bare else f"({text})")]
+        return [*imports.edits(), replace_expression(facts.source, call, text if bare else f"({text})")]
 
     silences = finding.code in ("GM202", "GM203", "GM204")
     return offer(NAME, "use a stand-in while compiled", facts, make, [difference], silences=silences)

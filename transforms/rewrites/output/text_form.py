@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import called, is_tensor
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -57,7 +57,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     differences = []
     if facts.gradients(facts.statement) != "off":
         differences.append("while compiled a tensor that requires gradients names another `grad_fn`")
-    changed = swap(facts.source, node, f'f"{inside}"')
+    changed = replace_expression(facts.source, node, f'f"{inside}"')
     return offer(NAME, "write the text as an f-string", facts, lambda: [changed], differences)
 
 

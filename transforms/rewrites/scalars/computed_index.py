@@ -19,16 +19,16 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.external import Object
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import constant, is_tensor
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text, tensors_in
-from graphmend.transforms.legality.scalar_uses import NotTolerantError, Uses
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return _sequence(facts, subscript, index)
     if any(not isinstance(i, ast.Slice) for i in indices if i is not computed[0]):
         return refuse(NAME, "other indices stand beside the computed one")
-    changed = swap(facts.source, computed[0], index)
+    changed = replace_expression(facts.source, computed[0], index)
     if isinstance(subscript.ctx, ast.Store):
         return offer(NAME, "store through an index tensor", facts, lambda: [changed], [_LATE])
     dim = indices.index(computed[0])
@@ -63,7 +63,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     differences = ["the result is a copy instead of a view", _LATE]
     text = f"{whole}.squeeze({dim})"
     return offer(
-        NAME, "read through an index tensor", facts, lambda: [swap(facts.source, subscript, text)], differences
+        NAME,
+        "read through an index tensor",
+        facts,
+        lambda: [replace_expression(facts.source, subscript, text)],
+        differences,
     )
 
 
@@ -116,7 +120,7 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: str) -> Fix | Re
     if (
         isinstance(parent, ast.Call)
         and parent.func is node
-        and isinstance(value, Object)
+        and isinstance(value, ExternalInstance)
         and value.cls == "torch.nn.ModuleList"
     ):
         return _module(facts, node, parent, index)
@@ -135,17 +139,17 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: str) -> Fix | Re
     else:
         return refuse(NAME, f"`{ast.unparse(node.value)}` is neither a tensor nor a list of tensors")
     if function == "torch.tensor":
-        uses = Uses(facts, "int64" if isinstance(node.value, ast.Attribute) else "float32")
+        uses = ScalarUses(facts, "int64" if isinstance(node.value, ast.Attribute) else "float32")
         try:
             uses.follow(node)
-        except NotTolerantError as error:
+        except NeedsPythonNumberError as error:
             return refuse(NAME, str(error))
         differences += uses.differences
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
         made = f"{imports.name(function)}({argument})[{index}].squeeze(0)"
-        return [*imports.edits(), swap(facts.source, node, made)]
+        return [*imports.edits(), replace_expression(facts.source, node, made)]
 
     return offer(NAME, "select from a stacked tensor", facts, make, differences)
 
@@ -154,7 +158,7 @@ def _modules(value: Value) -> bool:
     """Is a value a list of modules?"""
     if isinstance(value, Container):
         return value.kind == "modules"
-    return isinstance(value, Object) and value.cls == "torch.nn.ModuleList"
+    return isinstance(value, ExternalInstance) and value.cls == "torch.nn.ModuleList"
 
 
 def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: str) -> Fix:
@@ -167,7 +171,7 @@ def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: st
         every = f"[{code.text(call, {node: layer})} for {layer} in {code.operand(node.value)}]"
         return [
             *imports.edits(),
-            swap(facts.source, call, f"{imports.name('torch.stack')}({every})[{index}].squeeze(0)"),
+            replace_expression(facts.source, call, f"{imports.name('torch.stack')}({every})[{index}].squeeze(0)"),
         ]
 
     differences = [

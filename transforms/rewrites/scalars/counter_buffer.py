@@ -34,7 +34,7 @@ from graphmend.analysis.resolution.classes import MODULE_ROOTS
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import constant
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -84,7 +84,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
     def make() -> list[TextEdit]:
         registered = f'self.register_buffer("{name}", {zero}, persistent=False)'
-        return [*imports.edits(), TextEdit(span, registered), swap(facts.source, value, text)]
+        return [*imports.edits(), TextEdit(span, registered), replace_expression(facts.source, value, text)]
 
     differences = [
         f"`self.{name}` is a 0-d tensor instead of a Python number, which goes on counting where it is kept",

@@ -26,10 +26,10 @@ from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, qualified
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
-from graphmend.transforms.legality.scalar_uses import NotTolerantError, Uses
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         if called(facts, node, "builtins.pow") and len(node.args) == 2 and is_tensor(facts, node.args[0]):
             return _power(facts, node)
         return _number(facts, node)
-    except NotTolerantError as error:
+    except NeedsPythonNumberError as error:
         return refuse(NAME, str(error))
 
 
@@ -119,9 +119,15 @@ def _number(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
         return refuse(NAME, f"what `{ast.unparse(node)}` takes its number out of is not known to be a tensor")
     operand = found[1]
     value = facts.value(operand)
-    uses = Uses(facts, value.dtype if isinstance(value, Tensor) else None)
+    uses = ScalarUses(facts, value.dtype if isinstance(value, Tensor) else None)
     uses.follow(node)
-    return offer(NAME, _TITLE, facts, lambda: [swap(facts.source, node, text)], [*kept.differences, *uses.differences])
+    return offer(
+        NAME,
+        _TITLE,
+        facts,
+        lambda: [replace_expression(facts.source, node, text)],
+        [*kept.differences, *uses.differences],
+    )
 
 
 def _decides(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -144,7 +150,11 @@ def _retensored(facts: FunctionFacts, node: ast.Call, parent: ast.Call) -> Fix |
         return refuse(NAME, f"what `{ast.unparse(node)}` takes its number out of is not known to be a tensor")
     differences = [*kept.differences, "the new tensor has the dtype and device of the one it is copied from"]
     return offer(
-        NAME, "copy the tensor itself", facts, lambda: [swap(facts.source, parent, f"{text}.clone()")], differences
+        NAME,
+        "copy the tensor itself",
+        facts,
+        lambda: [replace_expression(facts.source, parent, f"{text}.clone()")],
+        differences,
     )
 
 
@@ -161,14 +171,14 @@ def _math(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal 
         if found is None:
             return refuse(NAME, f"`{ast.unparse(argument)}` is not known to be a tensor")
         text = found
-    uses = Uses(facts, "float32")
+    uses = ScalarUses(facts, "float32")
     uses.follow(node)
     detach = ".detach()" if _detach(facts) else ""
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
         name = imports.name(f"torch.{_RENAMED.get(function, function)}")
-        return [*imports.edits(), swap(facts.source, node, f"{name}({text}){detach}")]
+        return [*imports.edits(), replace_expression(facts.source, node, f"{name}({text}){detach}")]
 
     differences = [
         *kept.differences,
@@ -184,7 +194,9 @@ def _power(facts: FunctionFacts, node: ast.Call) -> Fix:
     """`pow(t, n)` is `t ** n`."""
     code = Code(facts.source)
     text = f"{code.operand(node.args[0])} ** {code.operand(node.args[1])}"
-    return offer(NAME, "write the power as an operator", facts, lambda: [swap(facts.source, node, f"({text})")])
+    return offer(
+        NAME, "write the power as an operator", facts, lambda: [replace_expression(facts.source, node, f"({text})")]
+    )
 
 
 def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal:
@@ -194,7 +206,7 @@ def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal:
     if not (isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Tuple)):
         return refuse(NAME, f"`{ast.unparse(parent or node)}` needs a Python list")
     value = facts.value(node.func.value)
-    uses = Uses(facts, value.dtype if isinstance(value, Tensor) else None)
+    uses = ScalarUses(facts, value.dtype if isinstance(value, Tensor) else None)
     uses.names(parent.targets[0].elts)
     differences = list(uses.differences)
     if not (isinstance(value, Tensor) and value.rank == 1):
@@ -202,7 +214,7 @@ def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal:
     floating = not (isinstance(value, Tensor) and dtype_kind(value.dtype) in ("int", "bool"))
     detach = ".detach()" if floating and _detach(facts) else ""
     text = f"{Code(facts.source).operand(node.func.value)}{detach}.unbind()"
-    return offer(NAME, _TITLE, facts, lambda: [swap(facts.source, node, text)], differences)
+    return offer(NAME, _TITLE, facts, lambda: [replace_expression(facts.source, node, text)], differences)
 
 
 def _detach(facts: FunctionFacts) -> bool:

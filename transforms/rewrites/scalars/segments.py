@@ -27,7 +27,7 @@ from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -73,7 +73,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         text = f"{x}.new_zeros(({lengths}.shape[0], *{x}.shape[1:])).index_add(0, {part}, {x})"
         if how == "mean":
             text = f"({text} / {there}.reshape(-1, *[1] * ({x}.dim() - 1)))"
-        return [*imports.edits(), swap(facts.source, comprehension, f"list({text}.unbind())")]
+        return [*imports.edits(), replace_expression(facts.source, comprehension, f"list({text}.unbind())")]
 
     differences = [
         "sums may round differently, as they are made in another order",

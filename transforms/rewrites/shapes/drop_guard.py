@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import called, is_tensor, method
-from graphmend.transforms.code.text_edits import HOLE, replace
+from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality.in_place import writable, written_on_both_sides
 from graphmend.transforms.legality.masked_elements import is_mask, picked
@@ -55,7 +55,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the statement shares its line with another one")
 
     def make() -> list[TextEdit]:
-        return [replace(facts.source, [statement], f"{HOLE.format(0)}\n", statement.body)]
+        return [replace_statements(facts.source, [statement], f"{HOLE.format(0)}\n", statement.body)]
 
     differences = [f"`{name}` is a copy even where the mask picks nothing" for name in copied]
     roots = dict.fromkeys(n for s in statement.body for n in _written(s) if n not in copied)

@@ -25,9 +25,15 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.positions import begins_line, replaceable
-from graphmend.transforms.code.text_edits import HOLE, as_one, delete, replace
+from graphmend.transforms.code.text_edits import HOLE, delete, merged_edit, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.legality.empty_effects import Idle, NotIdleError, asks_if_any, asks_if_empty, looked_for
+from graphmend.transforms.legality.empty_effects import (
+    EmptyEffect,
+    NotIdleError,
+    asks_if_any,
+    asks_if_empty,
+    index_source,
+)
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -43,7 +49,7 @@ _DIFFERENCES = (
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
-    if not isinstance(statement, ast.Assign) or looked_for(facts, statement.value) is None:
+    if not isinstance(statement, ast.Assign) or index_source(facts, statement.value) is None:
         return None
     block = facts.body_of(statement)
     behind = block[block.index(statement) + 1 :]
@@ -58,7 +64,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if leaves and not (isinstance(loop, (ast.For, ast.While)) and guard in loop.body):
         return refuse(NAME, "the question leaves more than the body of its loop")
     guarded = behind[behind.index(guard) + 1 :] if leaves else guard.body
-    idle = Idle(facts, names)
+    idle = EmptyEffect(facts, names)
     try:
         idle.take(guarded)
         idle.check_ends(loop if leaves and isinstance(loop, ast.stmt) else guard, guarded)
@@ -68,7 +74,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         if leaves:
             return [delete(facts.source, guard)]
-        return [as_one(facts.source, guard, [replace(facts.source, [guard], HOLE.format(0) + "\n", guard.body)])]
+        return [
+            merged_edit(
+                facts.source, guard, [replace_statements(facts.source, [guard], HOLE.format(0) + "\n", guard.body)]
+            )
+        ]
 
     return offer(NAME, "leave out the question whether anything was found", facts, make, _DIFFERENCES)
 

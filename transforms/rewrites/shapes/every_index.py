@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.qualified_names import called, constant, method
-from graphmend.transforms.code.text_edits import as_one, delete, swap
+from graphmend.transforms.code.text_edits import delete, merged_edit, replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.legality.empty_effects import Idle, NotIdleError, looked_for
+from graphmend.transforms.legality.empty_effects import EmptyEffect, NotIdleError, index_source
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         source = facts.source
         inside = [
-            *(swap(source, call, f"{body.index}[0]") for call in uses),
+            *(replace_expression(source, call, f"{body.index}[0]") for call in uses),
             *(delete(source, s) for s in body.skips),
         ]
-        return [swap(source, value, indices), as_one(source, loop, inside)]
+        return [replace_expression(source, value, indices), merged_edit(source, loop, inside)]
 
     return offer(NAME, "loop over every index", facts, make, _DIFFERENCES)
 
@@ -150,7 +150,7 @@ class _Body:
         self.index = loop.target.id
         self._names = {self.index}
         self._found = False
-        idle = Idle(facts, bind=self._bind)
+        idle = EmptyEffect(facts, bind=self._bind)
         idle.take(loop.body)
         if not self._found:
             raise NotIdleError(f"the body does not look for positions in `{mask}`")
@@ -185,7 +185,7 @@ class _Body:
 
     def _looks(self, value: ast.expr) -> bool:
         """`torch.where(mask[index])` and its like."""
-        place = looked_for(self._facts, value)
+        place = index_source(self._facts, value)
         if isinstance(place, ast.Call) and isinstance(place.func, ast.Attribute) and place.func.attr == "squeeze":
             place = place.func.value
         match place:

@@ -29,10 +29,10 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, qualified
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality.masked_elements import nonzero_of
-from graphmend.transforms.legality.scalar_uses import NotTolerantError, Uses
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import offer, refuse, show
 
@@ -55,13 +55,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         imports = Imports(facts)
         try:
             found = form(facts, Code(facts.source), imports)
-        except NotTolerantError as error:
+        except NeedsPythonNumberError as error:
             return refuse(NAME, str(error))
         if found is not None:
             node, text, differences = found
 
             def make(node: ast.expr = node, text: str = text, imports: Imports = imports) -> list[TextEdit]:
-                return [*imports.edits(), swap(facts.source, node, text)]
+                return [*imports.edits(), replace_expression(facts.source, node, text)]
 
             return offer(NAME, _TITLE, facts, make, differences)
     return _pattern(facts)
@@ -190,8 +190,8 @@ def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | Non
     if tensor is None or not is_tensor(facts, tensor) or not isinstance(whole, ast.expr):
         return None
     if not repeatable(facts, tensor):
-        raise NotTolerantError(f"`{ast.unparse(tensor)}` would be evaluated more than once")
-    uses = Uses(facts, "int64")
+        raise NeedsPythonNumberError(f"`{ast.unparse(tensor)}` would be evaluated more than once")
+    uses = ScalarUses(facts, "int64")
     uses.follow(whole)
     text = code.operand(tensor)
     ordered = f"{text}.flatten().sort().values"
@@ -217,7 +217,7 @@ def _pattern(facts: FunctionFacts) -> Fix | None:
     for keyword, (functions, why) in _SIZES.items():
         if name in functions and isinstance(call, ast.Call) and all(k.arg != keyword for k in call.keywords):
             text = f"{Code(facts.source).text(call)[:-1].rstrip().rstrip(',')}, {keyword}=...)"
-            changed = swap(facts.source, call, text)
+            changed = replace_expression(facts.source, call, text)
             reason = f"write the size in place of `...`; {why}"
             return show(NAME, f"say how large the result is with `{keyword}`", facts, lambda c=changed: [c], reason)  # type: ignore[misc]
     return None

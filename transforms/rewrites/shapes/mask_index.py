@@ -25,7 +25,7 @@ from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import constant, is_tensor
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.legality.aliasing import changed_in_place
 from graphmend.transforms.legality.masked_elements import Nonzero, is_mask, nonzero_of
@@ -52,7 +52,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the places are used for more than an index")
     code = Code(facts.source)
     text = code.argument(found.mask) if is_mask(facts, found.mask) else f"({code.operand(found.mask)} != 0)"
-    changed = swap(facts.source, whole, text)
+    changed = replace_expression(facts.source, whole, text)
     differences = [
         f"`{ast.unparse(tensor)}` is taken to be as long as the mask; where it is longer, an index by the mask raises"
         for tensor in indexed

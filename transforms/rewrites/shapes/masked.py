@@ -25,10 +25,10 @@ from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, method
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.legality.masked_elements import is_mask, missing, picked
-from graphmend.transforms.legality.scalar_uses import NotTolerantError, Uses
+from graphmend.transforms.legality.masked_elements import is_mask, missing_dimensions, picked
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -44,7 +44,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         for form in (_counted, _partitioned):
             if (answer := form(facts)) is not None:
                 return answer
-    except NotTolerantError as error:
+    except NeedsPythonNumberError as error:
         return refuse(NAME, str(error))
     return None
 
@@ -57,12 +57,12 @@ def _counted(facts: FunctionFacts) -> Fix | Refusal | None:
         counted = _count(facts, node)
         if counted is None:
             continue
-        uses = Uses(facts, "int64")
+        uses = ScalarUses(facts, "int64")
         assert isinstance(node, ast.expr)
         uses.follow(node)
         text = Code(facts.source).operand(counted)
         made = f"{text}.sum()" if is_mask(facts, counted) else f"{text}.count_nonzero()"
-        changed = swap(facts.source, node, made)
+        changed = replace_expression(facts.source, node, made)
         differences = ["the count is a 0-d tensor instead of a Python number", *uses.differences]
         return offer(NAME, "count with a sum", facts, lambda changed=changed: [changed], differences)  # type: ignore[misc]
     return None
@@ -87,7 +87,7 @@ def _count(facts: FunctionFacts, node: ast.AST) -> ast.expr | None:
         assert isinstance(call.func, ast.Attribute)
         return call.func.value if not call.args and not call.keywords else None
     if found := picked(facts, inner):
-        return found.mask if missing(facts, found) == 0 else None
+        return found.mask if missing_dimensions(facts, found) == 0 else None
     return None
 
 
@@ -121,7 +121,7 @@ def _partitioned(facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         imports, code = Imports(facts), Code(facts.source)
         order = f"{imports.name('torch.argsort')}(~{code.operand(first[1])}, stable=True)"
-        return [*imports.edits(), swap(facts.source, call, f"{code.operand(first[0])}[{order}]")]
+        return [*imports.edits(), replace_expression(facts.source, call, f"{code.operand(first[0])}[{order}]")]
 
     return offer(NAME, "partition with a stable argsort", facts, make, opposite)
 

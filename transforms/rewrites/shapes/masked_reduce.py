@@ -28,11 +28,11 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
-from graphmend.transforms.code.text_edits import replace, swap
+from graphmend.transforms.code.text_edits import replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality import torch_operations as known
 from graphmend.transforms.legality.aliasing import changed_in_place
-from graphmend.transforms.legality.masked_elements import Picked, aligned, missing, picked
+from graphmend.transforms.legality.masked_elements import Picked, aligned, missing_dimensions, picked
 from graphmend.transforms.legality.speculation import leak, repeatable, speculate
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -90,7 +90,7 @@ def _offer(
         return refuse(NAME, "the statement shares its line with another one")
 
     def make() -> list[TextEdit]:
-        edits = [swap(facts.source, r.whole, text) for r, text in zip(reductions, new, strict=True)]
+        edits = [replace_expression(facts.source, r.whole, text) for r, text in zip(reductions, new, strict=True)]
         return [*imports.edits(), *edits, *(_deletion(facts, statement) for statement in dropped)]
 
     return offer(NAME, _TITLE, facts, make, [d for one in elements for d in one.differences])
@@ -98,7 +98,7 @@ def _offer(
 
 def _deletion(facts: FunctionFacts, statement: ast.stmt) -> TextEdit:
     """Takes a statement out with its line; a comment behind it stays."""
-    edit = replace(facts.source, [statement], "pass\n")
+    edit = replace_statements(facts.source, [statement], "pass\n")
     if edit.text != "pass" or len(facts.body_of(statement)) == 1:
         return edit
     line = facts.source.lines.line(edit.span.end_line - 1)
@@ -178,7 +178,7 @@ class _Elements:
     def _mean(self, total: str, tensor: ast.expr) -> str:
         mask, code = self.found.mask, Code(self.facts.source)
         count = f"{code.operand(mask)}.sum()"
-        if missing(self.facts, self.found) != 0:
+        if missing_dimensions(self.facts, self.found) != 0:
             count = f"{_operand(aligned(self.facts, self.found))}.expand_as({code.argument(tensor)}).sum()"
         return f"({total} / {count})"
 

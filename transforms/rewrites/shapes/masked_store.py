@@ -24,7 +24,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
-from graphmend.transforms.code.text_edits import replace
+from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.selection import gradient_differences
 from graphmend.transforms.legality import torch_operations as known
@@ -88,7 +88,7 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
             read = intact(facts, statement, target_text, linear=plain)
             text = f"{read} {_SIGNS[type(operator)]} {code.operand(value, replaced)}"
         where = f"{imports.name('torch.where')}({mask_text}, {text}, {target_text})"
-        return [*imports.edits(), replace(facts.source, [statement], f"{target_text}.copy_({where})\n")]
+        return [*imports.edits(), replace_statements(facts.source, [statement], f"{target_text}.copy_({where})\n")]
 
     differences += [d for d in speculation.differences if "[" not in d]
     differences += gradient_differences(facts, statement, [[value]])
@@ -143,6 +143,6 @@ def _stored_one_by_one(facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         code = Code(facts.source)
         test = code.argument(mask) if known.dtype == "bool" else f"{code.operand(mask)} != 0"
-        return [replace(facts.source, [statement], f"{code.operand(tensor)}[{test}] = {code.text(value)}\n")]
+        return [replace_statements(facts.source, [statement], f"{code.operand(tensor)}[{test}] = {code.text(value)}\n")]
 
     return offer(NAME, "store under the mask", facts, make, ["the loop's variable is not bound any more"])

@@ -24,7 +24,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import reads, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, qualified
-from graphmend.transforms.code.text_edits import HOLE, replace, swap
+from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -82,14 +82,16 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         code = Code(facts.source)
         if not open_calls:
-            return [replace(facts.source, [statement], f"{HOLE.format(0)}\n", statement.body)]
+            return [replace_statements(facts.source, [statement], f"{HOLE.format(0)}\n", statement.body)]
         device = code.argument(context.args[0])
         edits = []
         for call in open_calls:
             text = code.text(call)
             inside = text[:-1].rstrip().rstrip(",")
             edits.append(
-                swap(facts.source, call, f"{inside}{', ' if call.args or call.keywords else ''}device={device})")
+                replace_expression(
+                    facts.source, call, f"{inside}{', ' if call.args or call.keywords else ''}device={device})"
+                )
             )
         return edits
 

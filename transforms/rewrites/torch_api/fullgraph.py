@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.compile_site import site_of
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.rewrites.answers import show
 
@@ -49,5 +49,5 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     else:
         inside = text[:-1].rstrip().rstrip(",")
         new = f"{inside}{', ' if call.args or call.keywords else ''}fullgraph=True)"
-    changed = swap(facts.source, call, new)
+    changed = replace_expression(facts.source, call, new)
     return show(NAME, "compile with fullgraph=True, which captures this", facts, lambda: [changed], _REASON)

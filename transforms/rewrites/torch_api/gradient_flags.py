@@ -29,7 +29,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import parameters, reads, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, method
-from graphmend.transforms.code.text_edits import HOLE, replace, swap
+from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality.same_shape import alike
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -61,7 +61,11 @@ def _flag(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
 
     def make() -> list[TextEdit]:
         code = Code(facts.source)
-        return [replace(facts.source, [statement], f"{code.text(tensor)}.requires_grad_({code.argument(value)})\n")]
+        return [
+            replace_statements(
+                facts.source, [statement], f"{code.text(tensor)}.requires_grad_({code.argument(value)})\n"
+            )
+        ]
 
     return offer(NAME, "call requires_grad_", facts, make)
 
@@ -85,7 +89,7 @@ def _not_compiled(facts: FunctionFacts, statement: ast.stmt) -> Fix:
         imports = Imports(facts)
         test = imports.name("torch.compiler.is_compiling")
         new = f"if not {test}():\n    {HOLE.format(0)}\n"
-        return [*imports.edits(), replace(facts.source, [statement], new, [statement])]
+        return [*imports.edits(), replace_statements(facts.source, [statement], new, [statement])]
 
     difference = "while compiled the tensor asks for no gradient: its `grad` stays None, and so may those of its inputs"
     return offer(NAME, "ask for gradients in plain Python only", facts, make, [difference])
@@ -98,7 +102,9 @@ def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
 
     def make() -> list[TextEdit]:
         code = Code(facts.source)
-        return [replace(facts.source, [statement], f"{code.text(tensor)}.data.copy_({code.argument(value)})\n")]
+        return [
+            replace_statements(facts.source, [statement], f"{code.text(tensor)}.data.copy_({code.argument(value)})\n")
+        ]
 
     differences = ["other tensors that share the storage see the new data", *likeness.differences]
     return offer(NAME, "copy into the data", facts, make, differences)
@@ -118,4 +124,6 @@ def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "what is detached is not known to be a tensor")
     text = Code(facts.source).text(inner)
     difference = "results computed from the detached tensor do not require gradients"
-    return offer(NAME, "leave requires_grad_ out", facts, lambda: [swap(facts.source, call, text)], [difference])
+    return offer(
+        NAME, "leave requires_grad_ out", facts, lambda: [replace_expression(facts.source, call, text)], [difference]
+    )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import called
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix
 from graphmend.transforms.rewrites.answers import offer
 
@@ -38,4 +38,4 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | None:
         return None
     last = call.args[-1]
     text = f"{_NAME}={Code(facts.source).text(last)}"
-    return offer(NAME, f"give `{_NAME}` by its name", facts, lambda: [swap(facts.source, last, text)])
+    return offer(NAME, f"give `{_NAME}` by its name", facts, lambda: [replace_expression(facts.source, last, text)])

@@ -23,9 +23,9 @@ from graphmend.analysis.lattice.values import Container
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
-from graphmend.transforms.code.text_edits import swap
+from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.legality.scalar_uses import NotTolerantError, Uses
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         node, text, differences = found
 
         def make(node: ast.expr = node, text: str = text, imports: Imports = imports) -> list[TextEdit]:
-            return [*imports.edits(), swap(facts.source, node, text)]
+            return [*imports.edits(), replace_expression(facts.source, node, text)]
 
         return offer(NAME, "call a torch function that Dynamo captures", facts, make, differences)
     return None
@@ -173,10 +173,10 @@ def _position(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str
                 return None
         case _:
             return None
-    uses = Uses(facts, "int64")
+    uses = ScalarUses(facts, "int64")
     try:
         uses.follow(call)
-    except NotTolerantError as error:
+    except NeedsPythonNumberError as error:
         return str(error)
     stacked = f"{imports.name('torch.stack')}({code.argument(container)})"
     differences = ["an element that is not there gives 0 instead of an exception", *uses.differences]
@@ -259,10 +259,10 @@ def _sample(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     ):
         return "what is drawn from is no list of numbers"
     assert isinstance(node.func, ast.Attribute)
-    uses = Uses(facts, "int64")
+    uses = ScalarUses(facts, "int64")
     try:
         uses.follow(whole)
-    except NotTolerantError as error:
+    except NeedsPythonNumberError as error:
         return str(error)
     tensor, drawn = imports.name("torch.tensor"), imports.name("torch.randint")
     text = f"{tensor}({code.argument(values)})[{drawn}({len(values.elts)}, (1,))].squeeze(0)"
