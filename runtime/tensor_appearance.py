@@ -30,20 +30,20 @@ def appearance_of(tensor: torch.Tensor) -> Appearance:
     )
 
 
-def restore_appearance(tensor: torch.Tensor, appearance_of: Appearance) -> Any:
+def restore_appearance(tensor: torch.Tensor, appearance: Appearance) -> Any:
     """A tensor with the values of `tensor` and the given look."""
-    if appearance_of.number:
+    if appearance.number:
         return tensor.item()
     tensor = tensor.detach()
-    if appearance_of.parameter:
-        return torch.nn.Parameter(tensor, appearance_of.requires_grad)
-    if not appearance_of.requires_grad:
+    if appearance.parameter:
+        return torch.nn.Parameter(tensor, appearance.requires_grad)
+    if not appearance.requires_grad:
         return tensor
     tensor.requires_grad_()
-    if appearance_of.grad_fn is None:
+    if appearance.grad_fn is None:
         return tensor
     with torch.enable_grad():
-        return _history(appearance_of.grad_fn).apply(tensor)
+        return _history(appearance.grad_fn).apply(tensor)
 
 
 @functools.cache

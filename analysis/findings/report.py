@@ -45,8 +45,8 @@ def owner_of(info: FunctionInfo) -> Owner:
     return info.module if isinstance(info.node, ast.Lambda) else info
 
 
-def path_of_owner(owner_of: Owner) -> str:
-    return (owner_of.source if isinstance(owner_of, ModuleInfo) else owner_of.module.source).path
+def path_of_owner(owner: Owner) -> str:
+    return (owner.source if isinstance(owner, ModuleInfo) else owner.module.source).path
 
 
 def report(roots: Iterable[tuple[FunctionSummary, Region]]) -> dict[str, list[LocatedFinding]]:

@@ -109,7 +109,7 @@ class IncrementalAnalysis:
         if session is not None and session.module is not None:
             del self._sections, self._consequences
             session.close()
-            session.module.fold()
+            session.module.release_trees()
 
     def _from_scratch(self, source: Source) -> Update:
         """Parse and walk everything. Of a text that does not parse nothing is known."""
@@ -129,7 +129,7 @@ class IncrementalAnalysis:
         self._sections = Sections(module, source)
         self._consequences = Invalidation(session, module, self._sections, self._standing)
         self._consequences.start(roots(session, module))
-        self.project.fold()
+        self.project.release_trees()
         return self._update()
 
     def _again(self) -> Update:
@@ -178,7 +178,7 @@ class IncrementalAnalysis:
             section.text = before[sections.begin(index) : sections.end(index)]
         own = before[sections.begin(index) : edit.begin], before[edit.end : sections.end(index)]
         text = own[0] + self._text[edit.begin : edit.begin + edit.length] + own[1]
-        strays = sections.strays(section, text)
+        strays = sections.has_stray_indent(section, text)
         parsed = parse(text, sections.following(index) if section.info is None else "") if not strays else None
         self._grow(section, edit, before, parses=parsed is not None)
         behind = sections.behind_function(section, text) if strays else ""
@@ -188,7 +188,7 @@ class IncrementalAnalysis:
             return self._does_not_parse(section)
         section.broken = False
         self._broken.discard(section)
-        if self._lost or section.merged or not section.whole:
+        if self._lost or section.merged or not section.parses_alone:
             return self._again() if not self._broken else self._lose()
         if not (self._gap(section, text, parsed) if section.info is None else self._unit(section, text, parsed)):
             return self._again()
@@ -202,7 +202,7 @@ class IncrementalAnalysis:
         self._sections.give(function.index, -len(behind), -count_lines(behind))
         rest, text = self._own(section), self._own(function)
         left, parsed = parse(rest, self._sections.following(section.index)), parse(text)
-        if left is None or self._sections.strays(section, rest):
+        if left is None or self._sections.has_stray_indent(section, rest):
             return self._does_not_parse(section)
         section.broken = False
         self._broken.discard(section)
@@ -217,7 +217,7 @@ class IncrementalAnalysis:
         return self._update()
 
     def _does_not_parse(self, section: Section) -> Update:
-        strays = self._sections.strays(section, self._own(section))
+        strays = self._sections.has_stray_indent(section, self._own(section))
         touches = any(self._touch(section, other) for other in self._broken)
         if touches or (not strays and self._sections.may_parse(section, self._text)):
             source = Source(self._text, self.path)
@@ -278,7 +278,7 @@ class IncrementalAnalysis:
         moved = [(a, self._moved(r, edited, lines)) for a, r in session.roots]
         if any(new is not old for (_, new), (_, old) in zip(moved, session.roots, strict=True)):
             session.roots = moved
-            self._standing.start(moved)
+            self._standing.rebuild(moved)
 
     def _moved(self, region: Region, edited: Section, lines: int) -> Region:
         line = self._sections.line(edited.index)
@@ -301,7 +301,7 @@ class IncrementalAnalysis:
         if index + 1 == len(self._sections.all) or not own.endswith(("\n", "\r")):
             return False
         gap = self._sections.all[index + 1]
-        if gap.info is not None or gap.broken or not gap.whole:
+        if gap.info is not None or gap.broken or not gap.parses_alone:
             return False
         if gap.text is None:
             gap.text = self._own(gap)
@@ -319,11 +319,11 @@ class IncrementalAnalysis:
         assert session.module is not None
         assert info is not None
         assert old is not None
-        before = section.told if isinstance(section.told, Fingerprint) else fingerprint(info.node)
+        before = section.fingerprint if isinstance(section.fingerprint, Fingerprint) else fingerprint(info.node)
         now = fingerprint(node)
         if before.head != now.head or has_global_effect(old, [info.node]) or has_global_effect(text, [node]):
             return False
-        if info.transparent is not None or (info.name == "example_inputs" and info.owner is None):
+        if info.is_passthrough is not None or (info.name == "example_inputs" and info.owner is None):
             return False
         assert self._flags is not None
         flagged = self._flags.edited(old, text)
@@ -338,9 +338,9 @@ class IncrementalAnalysis:
         if info.owner is not None and (gives or given_by(info)):
             self._gives(info.owner, gives | given_by(info), change)
         if not self._consequences.redeclare(info) or before.signature != now.signature:
-            change.resigned.add(info)
-        section.told, section.text = now, text
-        return self._consequences.follow(change, self._text)
+            change.signature_changed.add(info)
+        section.fingerprint, section.text = now, text
+        return self._consequences.apply(change, self._text)
 
     def _gives(self, owner: ClassInfo, names: set[str], change: Change) -> None:
         """A method may give these attributes other values."""
@@ -371,7 +371,7 @@ class IncrementalAnalysis:
         if (removed or added) and not self._states(section, outside, removed + added, change):
             return False
         section.text = text
-        return self._consequences.follow(change, self._text)
+        return self._consequences.apply(change, self._text)
 
     def _outside(self, section: Section, parsed: Parsed) -> list[Outside] | None:
         """The statements of what stands in no function; None where classes came or went."""

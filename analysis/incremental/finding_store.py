@@ -38,7 +38,7 @@ class FindingStore:
         self._found: dict[Owner, list[LocatedFinding]] = {}
         self._before: dict[FunctionSummary, tuple[list[tuple[FunctionSummary, bool]], set[Owner]]] = {}
 
-    def start(self, roots: Roots) -> None:
+    def rebuild(self, roots: Roots) -> None:
         """Everything may have changed."""
         self._before.clear()
         self._found.clear()
@@ -54,16 +54,16 @@ class FindingStore:
         """Whether calls pass something else than a tensor for one of these parameters."""
         return any(map(self._calls.may_contradict, parameters))
 
-    def walks_again(self, activation: FunctionSummary) -> None:
+    def before_reanalysis(self, activation: FunctionSummary) -> None:
         """An activation is about to be walked again."""
         if activation not in self._before:
             self._before[activation] = list(activation.calls.items()), _spoken_of(activation)
 
-    def walked(self, infos: Iterable[FunctionInfo], roots: Roots) -> None:
+    def after_reanalysis(self, infos: Iterable[FunctionInfo], roots: Roots) -> None:
         """All that an edit of these functions changes was walked again."""
         for activation, (calls, homes) in self._before.items():
             if list(activation.calls.items()) != calls or _spoken_of(activation) != homes:
-                self.start(roots)
+                self.rebuild(roots)
                 return
             for where in homes:
                 self._found.pop(where, None)

@@ -40,7 +40,7 @@ class Change:
 
     functions: set[FunctionInfo] = field(default_factory=set)
     """Those whose walks count no longer."""
-    resigned: set[FunctionInfo] = field(default_factory=set)
+    signature_changed: set[FunctionInfo] = field(default_factory=set)
     """Those whose parameters are others."""
     walks: set[FunctionSummary] = field(default_factory=set)
     """Single walks that count no longer."""
@@ -80,26 +80,26 @@ class Invalidation:
             self._roots.update((activation, root) for activation, _ in session.roots[known:])
         self._kept, self._generalised = len(session.activations), session.generalised
         session.follows = True
-        self._standing.start(session.roots)
+        self._standing.rebuild(session.roots)
 
-    def follow(self, change: Change, text: str) -> bool:
+    def apply(self, change: Change, text: str) -> bool:
         """Walk again what a change in `text` reaches."""
-        if not self._spread(change, text):
+        if not self._propagate(change, text):
             return False
-        for info in change.resigned:
-            if not self._resign(info, change, text):
+        for info in change.signature_changed:
+            if not self._invalidate_signature(info, change, text):
                 return False
-        if change.resigned:
+        if change.signature_changed:
             self._indexed = -1
         if not self._walk_again(change):
             return False
-        if change.resigned:
-            self._standing.start(self._session.roots)
+        if change.signature_changed:
+            self._standing.rebuild(self._session.roots)
         return True
 
     # -- what reads what changed
 
-    def _spread(self, change: Change, text: str) -> bool:
+    def _propagate(self, change: Change, text: str) -> bool:
         seen: set[str] = set()
         for _ in range(_ROUNDS):
             attributes = self._differing_attributes(change)
@@ -150,7 +150,7 @@ class Invalidation:
     def _read(self, attributes: set[Attribute], change: Change) -> bool:
         """Take in what hangs on attributes."""
         reading = self._session.reading
-        if not reading.unplaced.isdisjoint(attributes):
+        if not reading.unscoped_reads.isdisjoint(attributes):
             return False
         change.walks.update(a for a in self._activations() if not a.reads.isdisjoint(attributes))
         for info, read in reading.read_in.items():
@@ -194,7 +194,7 @@ class Invalidation:
         if section.info is None:
             return all(self._stated(owner, s, names, change) for owner, s in section.outside)
         info = section.info
-        if info.transparent is not None or (info.name == "example_inputs" and info.owner is None):
+        if info.is_passthrough is not None or (info.name == "example_inputs" and info.owner is None):
             return False
         if names & {word for decorator in info.decorators for word in words(decorator)}:
             return False
@@ -202,7 +202,7 @@ class Invalidation:
         if info.owner is not None:
             change.attributes |= {(info.owner, name) for name in given_by(info)}
         if not self.redeclare(info) or names & set(_signature_words(info)):
-            change.resigned.add(info)
+            change.signature_changed.add(info)
         return True
 
     def _stated(self, owner: ClassInfo | None, statement: ast.stmt, names: set[str], change: Change) -> bool:
@@ -253,10 +253,10 @@ class Invalidation:
 
     # -- what calls what changed
 
-    def _resign(self, info: FunctionInfo, change: Change, text: str) -> bool:
+    def _invalidate_signature(self, info: FunctionInfo, change: Change, text: str) -> bool:
         """Drop the walks of a function whose parameters are others, and find those who call it."""
         session = self._session
-        if info in session.consulted or info.is_abstract or info.transparent is not None:
+        if info in session.results_memoised or info.is_abstract or info.is_passthrough is not None:
             return False
         if info.decorators and (_is_wrapped(session, info) or info.decorated_with(*DISABLED, *OPAQUE)):
             return False
@@ -287,19 +287,19 @@ class Invalidation:
             walked.update(todo)
             changed = {a for a in todo if self._gives_another(a)} - self._roots.keys()  # nobody enters those
             if not changed:
-                self._standing.walked(change.functions, session.roots)
+                self._standing.after_reanalysis(change.functions, session.roots)
                 self._prune()
-                if self._standing.may_contradict(session.mixed):
+                if self._standing.may_contradict(session.mixed_declarations):
                     return False
                 return session.generalised == self._generalised and not any(map(_is_recursive, walked))
-            if any(a.info in session.consulted for a in changed):
+            if any(a.info in session.results_memoised for a in changed):
                 return False  # an attribute's value may hang on it
             todo = dict.fromkeys([a for a in self._activations() if not changed.isdisjoint(a.calls)])
         return False
 
     def _gives_another(self, activation: FunctionSummary) -> bool:
         """Walk an activation again: whether those who entered it get another value."""
-        self._standing.walks_again(activation)
+        self._standing.before_reanalysis(activation)
         before = _seen_by_callers(activation)
         self._session.walk(activation)
         return _seen_by_callers(activation) != before

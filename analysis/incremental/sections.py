@@ -35,7 +35,18 @@ Outside = tuple[ClassInfo | None, ast.stmt]
 class Section:
     """One stretch of whole lines."""
 
-    __slots__ = ("broken", "gone", "indent", "index", "info", "merged", "outside", "text", "told", "whole")
+    __slots__ = (
+        "broken",
+        "fingerprint",
+        "indent",
+        "index",
+        "info",
+        "merged",
+        "merged_functions",
+        "outside",
+        "parses_alone",
+        "text",
+    )
 
     def __init__(self, index: int, info: FunctionInfo | None, indent: str) -> None:
         self.index = index
@@ -47,21 +58,21 @@ class Section:
         """What it was when it parsed last; None for what it was when the whole text was parsed."""
         self.outside: list[Outside] = []
         """The statements of what stands in no function."""
-        self.told: object = None
+        self.fingerprint: object = None
         """What others saw of the function then."""
         self.broken = False
         """Whether it does not parse."""
-        self.whole = True
+        self.parses_alone = True
         """Whether it can be parsed by itself; what stands among the functions of an `if` can't."""
         self.merged = False
         """Whether it was several sections, so that nothing is known of how they stand in it."""
-        self.gone: list[FunctionInfo] = []
+        self.merged_functions: list[FunctionInfo] = []
         """The functions that stood in those."""
 
     @property
     def infos(self) -> list[FunctionInfo]:
         """The functions that it holds."""
-        return [*self.gone, *([self.info] if self.info is not None else [])]
+        return [*self.merged_functions, *([self.info] if self.info is not None else [])]
 
 
 class Parsed(NamedTuple):
@@ -143,7 +154,7 @@ class Sections:
             )
             if not isinstance(statement, _DEFINITIONS):
                 for section in self.all[first : last + 1] if first != last else ():
-                    section.whole = False
+                    section.parses_alone = False
             if self.all[first].info is None:
                 self.all[first].outside.append((owner, statement))
             if owner is None and isinstance(statement, ast.ClassDef):
@@ -211,7 +222,7 @@ class Sections:
         if lines:
             self._lines.shift(index + 1, lines)
 
-    def strays(self, section: Section, text: str) -> bool:
+    def has_stray_indent(self, section: Section, text: str) -> bool:
         """Whether what stands in no function begins with an indentation that nothing around it has, or the function
         before it."""
         indent = first_indent(text)
@@ -220,12 +231,12 @@ class Sections:
             or "\f" in indent
             or (section.index > 0 and indent == self.all[section.index - 1].indent)
         )
-        return section.info is None and section.whole and not section.merged and not fits
+        return section.info is None and section.parses_alone and not section.merged and not fits
 
     def behind_function(self, section: Section, text: str) -> str:
         """The lines at the begin of a section that belong to the function before it, by their indentation."""
         before = self.all[section.index - 1] if section.index else None
-        if before is None or before.info is None or before.merged or not before.whole:
+        if before is None or before.info is None or before.merged or not before.parses_alone:
             return ""
         end = 0
         for line in _LINES.findall(text):
@@ -243,9 +254,9 @@ class Sections:
         """Several sections become one, which nothing is known of until the whole text is parsed."""
         merged = self.all[first]
         for other in self.all[first : last + 1]:
-            merged.whole &= other.whole
+            merged.parses_alone &= other.parses_alone
             if other is not merged:
-                merged.gone += other.infos
+                merged.merged_functions += other.infos
         merged.merged = merged.broken = True
         self._begins.splice(first + 1, last + 1, [])
         self._lines.splice(first + 1, last + 1, [])
@@ -263,7 +274,7 @@ class Sections:
         """
         index = section.index
         own = text[self.begin(index) : self.end(index)]
-        if not section.whole or own.rstrip().endswith("\\") or "\f" in own:
+        if not section.parses_alone or own.rstrip().endswith("\\") or "\f" in own:
             return True
         if (section.info is not None or section.merged) and first_indent(own) not in (None, section.indent):
             return True

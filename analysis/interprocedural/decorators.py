@@ -52,7 +52,7 @@ def _silent_call(session: Analysis, function: Function, args: tuple[Value, ...],
 
 def _looks_transparent(decorator: FunctionInfo) -> bool:
     """Whether a decorator's text has nothing that a rule could speak of: then what it wraps stands for itself."""
-    if decorator.transparent is None:
+    if decorator.is_passthrough is None:
         text = decorator.source.segment(decorator.source.span(decorator.node))
-        decorator.transparent = _TELLING.search(text) is None
-    return decorator.transparent
+        decorator.is_passthrough = _TELLING.search(text) is None
+    return decorator.is_passthrough

@@ -21,10 +21,10 @@ class Analysis(Host, Protocol):
     def outside_region(self) -> AbstractContextManager[None]:
         """What follows is not traced."""
 
-    def aside(self) -> AbstractContextManager[None]:
+    def separate_walk(self) -> AbstractContextManager[None]:
         """What follows is no part of the walk that is under way."""
 
-    def apart(self) -> AbstractContextManager[None]:
+    def isolated(self) -> AbstractContextManager[None]:
         """Run what follows with an empty call stack, no variant counts and a private summary table, so that its result
         does not depend on the caller."""
 

@@ -35,9 +35,9 @@ class Reading:
         self._readers: dict[FunctionInfo, dict[Hashable, Walker]] = {}
         self.read_in: dict[FunctionInfo, set[Attribute]] = {}
         """The attributes on which hangs what was read in a function."""
-        self.unplaced: set[Attribute] = set()
+        self.unscoped_reads: set[Attribute] = set()
         """Those on which something else hangs."""
-        self.noted = self.unplaced
+        self.read_set = self.unscoped_reads
         """Where an attribute is noted that what is read now hangs on."""
 
     def forget(self, info: FunctionInfo) -> None:
@@ -48,15 +48,15 @@ class Reading:
         """Let go of everything that was read."""
         self._readers.clear()
         self.read_in.clear()
-        self.unplaced.clear()
+        self.unscoped_reads.clear()
 
     def attribute(self, info: ClassInfo, name: str) -> Value | None:
         """What an attribute is worth, for one who keeps nothing of it."""
-        outer, self.noted = self.noted, set()
+        outer, self.read_set = self.read_set, set()
         try:
             return instance_attribute(self._session, info, name)
         finally:
-            self.noted = outer
+            self.read_set = outer
 
     def evaluate(self, module: ModuleInfo, node: ast.expr) -> Value:
         """The value of an expression at a module's top level."""
@@ -71,21 +71,21 @@ class Reading:
 
     def read(self, w: Walker, node: ast.expr) -> Value:
         """The value of an expression in a reader; what it calls is no part of the walk that asked."""
-        outer, self.noted = self.noted, self._notes(w.info)
-        with self._session.outside_region(), self._session.aside():
+        outer, self.read_set = self.read_set, self._notes(w.info)
+        with self._session.outside_region(), self._session.separate_walk():
             try:
                 return w.eval(node)
             except RecursionError:
                 return UNKNOWN
             finally:
-                self.noted = outer
+                self.read_set = outer
 
     def evaluate_for(self, method: FunctionInfo, receiver: Value, node: ast.expr) -> Value:
         """The value of an expression in a method that is called on `receiver`; locals are looked up when asked for."""
         return self.read(self.reader(method, receiver), node)
 
     def _notes(self, info: FunctionInfo) -> set[Attribute]:
-        return self.unplaced if info.node is MODULE_SCOPE else self.read_in.setdefault(info, set())
+        return self.unscoped_reads if info.node is MODULE_SCOPE else self.read_in.setdefault(info, set())
 
     def evaluate_in(self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.expr) -> Value:
         """The value of an expression that stands in a function, whose locals are looked up when asked for; or at the

@@ -34,18 +34,18 @@ class Recursion:
         """What an activation gives. `walk` walks its body once."""
         value = walk()
         for _ in range(_ROUNDS - 1):
-            if activation.relies_on is not None:
+            if activation.provisional_on is not None:
                 self._provisional.append(key)
                 return value
-            if activation.assumed is None:
+            if activation.assumed_result is None:
                 return value
             self.forget()
-            if value.key == activation.assumed.key:
+            if value.key == activation.assumed_result.key:
                 return value if value is not BOTTOM else UNKNOWN
             if not may_hold_tensor(value):  # nothing that a rule speaks of: not worth another walk
                 return Static(value.type) if isinstance(value, Static) and value is not NONE else UNKNOWN
             activation.clear()
-            activation.assumed = value
+            activation.assumed_result = value
             value = walk()
         self.forget()
         return UNKNOWN
@@ -53,21 +53,21 @@ class Recursion:
     def given(self, activation: FunctionSummary, stack: list[FunctionSummary], traced: bool) -> Value:
         """What a call of an activation that was entered before gives. `stack`: the activations under way; those that
         the call comes through rely on what is assumed of the called one. Code that is not `traced` is not worth it."""
-        assumes = activation if activation.value is None else activation.relies_on
+        assumes = activation if activation.value is None else activation.provisional_on
         if assumes is not None:
             if not traced or assumes not in stack:
                 return UNKNOWN  # asked by a reader, mostly, who keeps what he reads
             _rely(assumes, stack)
         if activation.value is not None:
             return activation.value
-        if activation.assumed is None:
-            activation.assumed = BOTTOM
-        return activation.assumed
+        if activation.assumed_result is None:
+            activation.assumed_result = BOTTOM
+        return activation.assumed_result
 
 
 def _rely(head: FunctionSummary, stack: list[FunctionSummary]) -> None:
     """Note of all that were entered from `head` that they rely on it, unless they rely on an outer one."""
     depth = stack.index(head)
     for one in stack[depth + 1 :]:
-        if one.relies_on is None or stack.index(one.relies_on) > depth:
-            one.relies_on = head
+        if one.provisional_on is None or stack.index(one.provisional_on) > depth:
+            one.provisional_on = head

@@ -76,14 +76,14 @@ class AnalysisSession:
         """Of classes: the bases that are out of reach."""
         self.recording: Recorder | None = None
         self.judging = Judging(rules, settings, self.torch, self._is_module)
-        self.consulted: set[FunctionInfo] = set()
+        self.results_memoised: set[FunctionInfo] = set()
         """Functions whose results went into attributes and globals, which are evaluated once."""
         self.variants: Counter[FunctionInfo] = Counter()
         self.generalised = 0
         """How often constants did not count because a function had too many variants."""
         self.follows = False
         """Whether edits are followed: then what was walked may have been entered first by what is gone."""
-        self.mixed: set[Parameter] = set()
+        self.mixed_declarations: set[Parameter] = set()
         """Parameters whose declaration some call of a function rests on, but not the one that it was walked for."""
         self._stack: list[FunctionSummary] = []
         self._recursion = Recursion(self.activations)
@@ -123,7 +123,7 @@ class AnalysisSession:
             self.within_region = within
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def separate_walk(self) -> Iterator[None]:
         """What follows is no part of the walk that is under way."""
         outer = self._stack, self._closures
         self._stack, self._closures = [], Counter()
@@ -135,7 +135,7 @@ class AnalysisSession:
             self._stack, self._closures = outer
 
     @contextmanager
-    def apart(self) -> Iterator[None]:
+    def isolated(self) -> Iterator[None]:
         """What follows begins anew, as if nothing had led to it."""
         outer = self.depth, self._stack, self._active, self.variants, self.activations, self._recursion
         self.depth, self._stack, self._active, self.variants, self.activations = 0, [], [], Counter(), {}
@@ -147,25 +147,25 @@ class AnalysisSession:
             self.depth, self._stack, self._active, self.variants, self.activations, self._recursion = outer
             self._apart = False
 
-    def asked_for(self, info: ClassInfo, name: str) -> None:
+    def note_attribute_read(self, info: ClassInfo, name: str) -> None:
         """What is walked or read now hangs on an attribute."""
-        (self._stack[-1].reads if self._stack else self.reading.noted).add((info, name))
+        (self._stack[-1].reads if self._stack else self.reading.read_set).add((info, name))
         if info.is_inner:  # it goes with the walk that defines it; what it inherits is asked for but once
-            self.reading.unplaced.update((cls, name) for cls in mro(info, self)[1:])
+            self.reading.unscoped_reads.update((cls, name) for cls in mro(info, self)[1:])
 
     def close(self) -> None:
         """Let go of all walks."""
         self.reading.close()
         for kept in (self.activations, self.roots, self._inner, self.known_parameters, self._decorated, self.variants):
             kept.clear()
-        for known in (self.module_classes, self.outside, self.consulted, self.mixed):
+        for known in (self.module_classes, self.outside, self.results_memoised, self.mixed_declarations):
             known.clear()
 
     # -- rules
 
     def listens(self, callee: str) -> bool:
         """Whether a rule cares for calls of `callee`."""
-        return bool(self.judging.of_call(callee))
+        return bool(self.judging.rules_for(callee))
 
     def judge(self, w: Walk, kind: type[Event], node: ast.expr | ast.stmt, details: tuple[Any, ...]) -> None:
         """Ask the rules that subscribe to an event, and keep what they find."""
@@ -191,7 +191,7 @@ class AnalysisSession:
         if activation.lost_before(verdict):
             return
         if verdict.loses_frame and not only_some_rounds(situation):
-            activation.asked.setdefault(breaks.origin, node)
+            activation.frame_lost_at.setdefault(breaks.origin, node)
         if breaks.effect != "recompiles":
             activation.broke(w.always)
         place = (w.info.module.source.path, node.lineno, node.col_offset, rule.code)
@@ -302,7 +302,7 @@ class AnalysisSession:
         if info.is_abstract:
             return annotated(self, info.module, getattr(info.node, "returns", None), info.name, info.qualname)
         if not self._stack:
-            self.consulted.add(info)
+            self.results_memoised.add(info)
         if info.decorators and (mode := decorated_mode(self.mode, info.module, info.decorators)) != self.mode:
             with self.within(mode):
                 return self._entered(function, args, keywords, w)
@@ -351,7 +351,7 @@ class AnalysisSession:
         if known and self.follows:
             for name, value in env.items():
                 if value is not activation.env[name]:
-                    self.mixed |= declared_sources(value) ^ declared_sources(activation.env[name])
+                    self.mixed_declarations |= declared_sources(value) ^ declared_sources(activation.env[name])
         if not known:
             self._stack.append(activation)
             closures = self._closures

@@ -29,7 +29,7 @@ def shared_result(session: Analysis, info: FunctionInfo, env: Environment, walk:
     key = (info, session.torch, session.within_region, session.mode, tuple((k, v.key) for k, v in env.items()))
     known = results.get(key)
     if known is None:
-        with session.apart():
+        with session.isolated():
             value = walk()
         if not _is_from_outside(value, here):
             return value

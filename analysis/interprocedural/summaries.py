@@ -22,16 +22,16 @@ class FunctionSummary:
 
     __slots__ = (
         "always_breaks",
-        "asked",
-        "assumed",
+        "assumed_result",
         "breaks",
         "calls",
         "closure",
         "env",
+        "frame_lost_at",
         "info",
         "mode",
+        "provisional_on",
         "reads",
-        "relies_on",
         "silent",
         "value",
         "verdicts",
@@ -55,12 +55,12 @@ class FunctionSummary:
         self.mode = mode
         self.value: Value | None = None
         """The result; None while the walk is under way."""
-        self.assumed: Value | None = None
+        self.assumed_result: Value | None = None
         """What a call of itself gives it while the walk is under way; None where it made no such call."""
-        self.relies_on: FunctionSummary | None = None
+        self.provisional_on: FunctionSummary | None = None
         """The outermost walk under way that this one relies on: on what that one was assumed to give."""
         self.verdicts: dict[tuple[str, int, int, str], Verdict] = {}
-        self.asked: dict[Evidence | None, ast.AST] = {}
+        self.frame_lost_at: dict[Evidence | None, ast.AST] = {}
         """Values that cost the frame wherever it is entered, and where they did so first."""
         self.breaks = False
         """Whether the graph breaks in this walk or in one that it entered."""
@@ -75,7 +75,7 @@ class FunctionSummary:
         """Forget what a walk gave, for the next one."""
         self.verdicts.clear()
         self.calls.clear()
-        self.asked.clear()
+        self.frame_lost_at.clear()
         self.reads.clear()
         self.breaks = self.always_breaks = False
 
@@ -93,7 +93,7 @@ class FunctionSummary:
     def lost_before(self, verdict: Verdict) -> bool:
         """Whether Dynamo has given the frame up already for the same value: it never gets to this place."""
         origin = verdict.breaks.origin
-        return origin is not None and self.asked.get(origin, verdict.node) is not verdict.node
+        return origin is not None and self.frame_lost_at.get(origin, verdict.node) is not verdict.node
 
     def entered(self, activation: FunctionSummary, conditional: bool) -> None:
         self.calls[activation] = self.calls.get(activation, False) or not conditional

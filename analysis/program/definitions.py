@@ -49,7 +49,7 @@ class FunctionInfo:
         self.name = getattr(node, "name", "<lambda>")
         prefix = owner.qualname if owner is not None else outer.qualname if outer is not None else ""
         self.qualname: str = f"{prefix}.{self.name}" if prefix else self.name
-        self.transparent: bool | None = None
+        self.is_passthrough: bool | None = None
         """Whether it changes nothing about what it decorates, once it was asked as a decorator."""
         self.uses: dict[str, str] | None = None
         """Names that the body uses as only a tensor can be used, once that was asked."""
@@ -58,11 +58,11 @@ class FunctionInfo:
     def node(self) -> FunctionNode:
         if isinstance(self._node, ReleasedTree):
             self._folded = self._node
-            self._node = self._folded.unfolded(self.module.source.text)
-            self.module.unfolded.append(self)
+            self._node = self._folded.reparsed(self.module.source.text)
+            self.module.reparsed.append(self)
         return self._node
 
-    def fold(self) -> None:
+    def release_trees(self) -> None:
         """Let go of the syntax tree until it is asked for."""
         if self._folded is not None:
             self._node, self._folded = self._folded, None
@@ -88,7 +88,7 @@ class FunctionInfo:
         self._node, self._folded = node, None
         self._source = source
         self._shift = 0
-        self.uses = self.transparent = None
+        self.uses = self.is_passthrough = None
         for name in ("parameters", "defaults", "is_abstract", "assigns", "registers"):
             self.__dict__.pop(name, None)
 
@@ -252,14 +252,14 @@ class ClassInfo:
             if statement.value is not None:
                 self.names[statement.target.id] = statement.value
 
-    def fold(self) -> None:
+    def release_trees(self) -> None:
         """Let go of the methods' syntax trees; what they assign is read before."""
         self.assigned, self.registered  # noqa: B018
         self.node.body.clear()
         for method in self.methods.values():
-            method.fold()
+            method.release_trees()
         for cls in self.classes.values():
-            cls.fold()
+            cls.release_trees()
 
     def close(self) -> None:
         """Let go of all definitions."""
@@ -296,8 +296,8 @@ class ModuleInfo:
         self.annotations: dict[str, ast.expr] = {}
         self.stars: list[str] = []
         self.value_cache: dict[str, Value] = {}
-        self.folded = False
-        self.unfolded: list[FunctionInfo] = []
+        self.are_trees_released = False
+        self.reparsed: list[FunctionInfo] = []
         """Functions whose syntax trees were asked for since they were let go of."""
         self.switched: dict[str, bool] = {}
         """Whether the text gives an attribute another value than False, where that was asked."""
@@ -307,20 +307,20 @@ class ModuleInfo:
         for statement in statements_of(source.tree.body):
             self._define(statement)
 
-    def fold(self) -> None:
+    def release_trees(self) -> None:
         """Let go of all functions' syntax trees until they are asked for: of most imported modules a few are needed."""
-        self.folded = True
+        self.are_trees_released = True
         for cls in self.classes.values():
-            cls.fold()
+            cls.release_trees()
         for function in self.functions.values():
-            function.fold()
-        self.source.fold()
+            function.release_trees()
+        self.source.release_trees()
 
-    def fold_again(self) -> None:
+    def release_trees_again(self) -> None:
         """Let go of the syntax trees that were asked for in the meantime."""
-        for function in self.unfolded:
-            function.fold()
-        self.unfolded.clear()
+        for function in self.reparsed:
+            function.release_trees()
+        self.reparsed.clear()
 
     def close(self) -> None:
         """Let go of all definitions: they and the module know each other, and only the collector of cycles would find
@@ -329,7 +329,7 @@ class ModuleInfo:
             cls.close()
         for kept in (self.functions, self.classes, self.globals, self.annotations, self.value_cache):
             kept.clear()
-        self.source.fold()
+        self.source.release_trees()
 
     def all_functions(self) -> Iterator[FunctionInfo]:
         """The functions of the top level, and the methods of its classes."""

@@ -63,7 +63,7 @@ class Project:
             path, text = found
             module = self._modules[name] = self.read(Source(text, path), name)
             if module is not None and self._lean:
-                module.fold()
+                module.release_trees()
         return self._modules[name]
 
     def alone(self, source: Source) -> ModuleInfo | None:
@@ -78,7 +78,7 @@ class Project:
         if name is None:
             name = self.loader.module_name(source.path) or ""
             known = self._modules.get(name) if name else None
-            if known is not None and not known.folded and known.source.is_same(source):
+            if known is not None and not known.are_trees_released and known.source.is_same(source):
                 return known
         if source.tree is None:
             return None
@@ -98,11 +98,11 @@ class Project:
             if self._modules.get(module.name) is not module:
                 module.close()
 
-    def fold(self) -> None:
+    def release_trees(self) -> None:
         """Let go of what was asked for of the imported modules' syntax trees, where little memory is wanted."""
         for module in self._modules.values() if self._lean else ():
             if module is not None:
-                module.fold_again()
+                module.release_trees_again()
 
     def forget(self, *paths: str) -> None:
         """Drop what was read from files that have changed, or that nobody needs any more."""

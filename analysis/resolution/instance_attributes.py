@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def instance_attribute(session: ProgramView, info: ClassInfo, name: str) -> Value | None:
     """What `self.name` is, as far as the classes in reach say; None where they do not mention it."""
-    session.asked_for(info, name)
+    session.note_attribute_read(info, name)
     if name in info.attribute_cache:
         return info.attribute_cache[name]
     info.attribute_cache[name] = UNKNOWN  # a definition in a circle

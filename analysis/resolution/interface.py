@@ -55,7 +55,7 @@ class ProgramView(Protocol):
     @property
     def reading(self) -> Evaluator: ...
 
-    def asked_for(self, info: ClassInfo, name: str) -> None:
+    def note_attribute_read(self, info: ClassInfo, name: str) -> None:
         """Note that what is evaluated now depends on an attribute."""
 
     def decorated(self, info: FunctionInfo, bound: Value | None = None) -> Value:

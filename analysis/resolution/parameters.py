@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def parameters(
-    session: ProgramView, info: FunctionInfo, receiver: Value | None, example_arguments: tuple[Value, ...] | None = None
+    session: ProgramView, info: FunctionInfo, receiver: Value | None, examples: tuple[Value, ...] | None = None
 ) -> Environment:
     """What the parameters of a function are, as far as its own text says."""
     env: Environment = {}
@@ -43,20 +43,20 @@ def parameters(
     if receiver is not None and positional:
         env[positional.pop(0).arg] = receiver
     for i, parameter in enumerate(positional):
-        if example_arguments is not None and i < len(example_arguments) and example_arguments[i] is not UNKNOWN:
-            env[parameter.arg] = example_arguments[i]
+        if examples is not None and i < len(examples) and examples[i] is not UNKNOWN:
+            env[parameter.arg] = examples[i]
         else:
             env[parameter.arg] = declared(session, info, parameter)
     for parameter in arguments.kwonlyargs:
         env[parameter.arg] = declared(session, info, parameter)
     if arguments.vararg is not None:
         of = annotated(session, info.module, arguments.vararg.annotation, arguments.vararg.arg, where)
-        extra = example_arguments[len(positional) :] if example_arguments is not None else ()
+        extra = examples[len(positional) :] if examples is not None else ()
         env[arguments.vararg.arg] = Container("tuple", extra) if extra else Container("tuple", of=of)
     if arguments.kwarg is not None:
         # an example that passes no keywords shows that there are none; otherwise anything may be among them
         of = annotated(session, info.module, arguments.kwarg.annotation, arguments.kwarg.arg, where)
-        env[arguments.kwarg.arg] = Container("dict", None, None if example_arguments is not None else of, {})
+        env[arguments.kwarg.arg] = Container("dict", None, None if examples is not None else of, {})
     return env
 
 

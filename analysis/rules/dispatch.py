@@ -42,7 +42,7 @@ class Judging:
     def mode(self, mode: Mode) -> None:
         self._context = self._context._replace(mode=mode)
 
-    def of_call(self, callee: str) -> Rules:
+    def rules_for(self, callee: str) -> Rules:
         """The rules that care for calls of `callee`."""
         found = self._by_callee.get(callee)
         if found is None:
@@ -59,7 +59,7 @@ class Judging:
 
     def verdict(self, event: Event) -> tuple[Rule, Break] | None:
         """The first word that a rule has to say about an event."""
-        rules = self.of_call(event.callee) if isinstance(event, Call) else self._of_kind(event.__class__)
+        rules = self.rules_for(event.callee) if isinstance(event, Call) else self._of_kind(event.__class__)
         for rule in rules:
             said = rule.judge(event, self._context)
             if said is not None:

@@ -47,7 +47,7 @@ class ReleasedTree:
         self.end = lines.offset((node.end_lineno or node.lineno) - 1, 1 << 30)
         self.decorators = node.decorator_list
 
-    def unfolded(self, text: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
+    def reparsed(self, text: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
         """The tree as it was, from the text of the whole module."""
         own = text[self.begin : self.end].removeprefix("\ufeff")
         node = parse(own)

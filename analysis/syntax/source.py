@@ -133,7 +133,7 @@ class Source:
         """Whether both are the same version of one file."""
         return self.path == other.path and self.text == other.text
 
-    def fold(self) -> None:
+    def release_trees(self) -> None:
         """Let go of all but the text until it is asked for: a syntax tree takes twenty times the memory of its text."""
         for name in ("tree", "lines"):
             self.__dict__.pop(name, None)

@@ -150,7 +150,7 @@ def _bound(session: Host, method: FunctionInfo, receiver: Value, info: ClassInfo
 def _given(session: Host, value: Instance, name: str) -> Value | None:
     """An attribute that nothing but `__init__` sets, to one of its arguments."""
     assert value.given is not None
-    session.asked_for(value.info, name)
+    session.note_attribute_read(value.info, name)
     assigned = [a for cls in mro(value.info, session) for a in cls.assigned.get(name, ())]
     if len(assigned) != 1:
         return None

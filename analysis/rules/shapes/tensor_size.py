@@ -13,7 +13,7 @@ from graphmend.analysis.torch_facts import TorchFacts
 #: what hands its numbers to operators without a look, though it is written in Python
 _FUNCTIONAL = frozenset({
     "torch.nn.functional.pad", "torch.nn.functional.interpolate", "torch.nn.functional.one_hot",
-    "torch.nn.functional.unfold", "torch.nn.functional.fold",
+    "torch.nn.functional.unfold", "torch.nn.functional.release_trees",
 })  # fmt: skip
 #: their bounds take numbers of any kind, which the signatures of others say of what may be a tensor too
 _RANGES = frozenset({"torch.arange", "torch.range"})
