@@ -91,7 +91,7 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
         return Result(source)
     session = AnalysisSession(module, project, settings)
     _walk(session)
-    everything = report(session.roots)
+    everything = report(session.summaries.roots)
     places = {(path, one.finding.key): (one.node, one.info) for path, found in everything.items() for one in found}
     by_path = {path: tuple(one.finding for one in found) for path, found in everything.items()}
     own = by_path.pop(source.path, ())

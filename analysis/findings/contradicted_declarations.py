@@ -20,8 +20,8 @@ from graphmend.analysis.lattice.values import NONE, UNKNOWN, Container, Scalar, 
 class KnownCalls:
     """What the walks that tracing gets to pass to each function."""
 
-    def __init__(self, activations: Iterable[FunctionSummary]) -> None:
-        self._all = tuple(activations)
+    def __init__(self, summaries: Iterable[FunctionSummary]) -> None:
+        self._all = tuple(summaries)
 
     def contradict(self, verdict: Verdict) -> bool:
         """Whether a verdict rests on the declaration of a parameter that all known calls contradict."""
@@ -41,9 +41,9 @@ class KnownCalls:
     @cached_property
     def _of_function(self) -> dict[tuple[str, str], list[FunctionSummary]]:
         found: dict[tuple[str, str], list[FunctionSummary]] = {}
-        for activation in self._all:
-            info = activation.info
-            found.setdefault((info.module.name, info.qualname), []).append(activation)
+        for summary in self._all:
+            info = summary.info
+            found.setdefault((info.module.name, info.qualname), []).append(summary)
         return found
 
 

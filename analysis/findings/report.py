@@ -53,9 +53,9 @@ def report(roots: Iterable[tuple[FunctionSummary, Region]]) -> dict[str, list[Lo
     """All findings, by path, in the order of each text."""
     said: dict[Owner, list[ReachedVerdict]] = {}
     live = reached(roots)
-    calls = KnownCalls(one.activation for one in live)
-    for activation, region, always in live:
-        for verdict in activation.verdicts.values():
+    calls = KnownCalls(one.summary for one in live)
+    for summary, region, always in live:
+        for verdict in summary.verdicts.values():
             if not calls.contradict(verdict):
                 said.setdefault(owner_of(verdict.info), []).append(ReachedVerdict(verdict, region, always))
     by_path: dict[str, list[LocatedFinding]] = {}

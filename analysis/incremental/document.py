@@ -275,9 +275,9 @@ class IncrementalAnalysis:
         for where, info, line in list(self._standing.outside(known)):
             info.moved(sections.moved(line) - info.shift)
             self._standing.moved([where])
-        moved = [(a, self._moved(r, edited, lines)) for a, r in session.roots]
-        if any(new is not old for (_, new), (_, old) in zip(moved, session.roots, strict=True)):
-            session.roots = moved
+        moved = [(a, self._moved(r, edited, lines)) for a, r in session.summaries.roots]
+        if any(new is not old for (_, new), (_, old) in zip(moved, session.summaries.roots, strict=True)):
+            session.summaries.roots = moved
             self._standing.rebuild(moved)
 
     def _moved(self, region: Region, edited: Section, lines: int) -> Region:

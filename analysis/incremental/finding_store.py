@@ -44,9 +44,9 @@ class FindingStore:
         self._found.clear()
         self._speakers.clear()
         live = reached(roots)
-        self._calls = KnownCalls(one.activation for one in live)
+        self._calls = KnownCalls(one.summary for one in live)
         for one in live:
-            for where in _spoken_of(one.activation):
+            for where in _spoken_of(one.summary):
                 if path_of_owner(where) == self._path:
                     self._speakers.setdefault(where, []).append(one)
 
@@ -54,15 +54,15 @@ class FindingStore:
         """Whether calls pass something else than a tensor for one of these parameters."""
         return any(map(self._calls.may_contradict, parameters))
 
-    def before_reanalysis(self, activation: FunctionSummary) -> None:
-        """An activation is about to be walked again."""
-        if activation not in self._before:
-            self._before[activation] = list(activation.calls.items()), _spoken_of(activation)
+    def before_reanalysis(self, summary: FunctionSummary) -> None:
+        """An summary is about to be walked again."""
+        if summary not in self._before:
+            self._before[summary] = list(summary.calls.items()), _spoken_of(summary)
 
     def after_reanalysis(self, infos: Iterable[FunctionInfo], roots: Roots) -> None:
         """All that an edit of these functions changes was walked again."""
-        for activation, (calls, homes) in self._before.items():
-            if list(activation.calls.items()) != calls or _spoken_of(activation) != homes:
+        for summary, (calls, homes) in self._before.items():
+            if list(summary.calls.items()) != calls or _spoken_of(summary) != homes:
                 self.rebuild(roots)
                 return
             for where in homes:
@@ -98,11 +98,11 @@ class FindingStore:
         return tuple(one.finding for one in sorted(everything, key=by_place))
 
     def _said(self, where: Owner) -> Iterator[ReachedVerdict]:
-        for activation, region, always in self._speakers[where]:
-            for verdict in activation.verdicts.values():
+        for summary, region, always in self._speakers[where]:
+            for verdict in summary.verdicts.values():
                 if owner_of(verdict.info) is where and not self._calls.contradict(verdict):
                     yield ReachedVerdict(verdict, region, always)
 
 
-def _spoken_of(activation: FunctionSummary) -> set[Owner]:
-    return {owner_of(verdict.info) for verdict in activation.verdicts.values()}
+def _spoken_of(summary: FunctionSummary) -> set[Owner]:
+    return {owner_of(verdict.info) for verdict in summary.verdicts.values()}

@@ -75,12 +75,12 @@ class Invalidation:
         """Walk everything."""
         session = self._session
         for root in roots:
-            known = len(session.roots)
+            known = len(session.summaries.roots)
             session.walk_root(root)
-            self._roots.update((activation, root) for activation, _ in session.roots[known:])
-        self._kept, self._generalised = len(session.activations), session.generalised
+            self._roots.update((summary, root) for summary, _ in session.summaries.roots[known:])
+        self._kept, self._generalised = len(session.summaries), session.summaries.generalised
         session.follows = True
-        self._standing.rebuild(session.roots)
+        self._standing.rebuild(session.summaries.roots)
 
     def apply(self, change: Change, text: str) -> bool:
         """Walk again what a change in `text` reaches."""
@@ -94,7 +94,7 @@ class Invalidation:
         if not self._walk_again(change):
             return False
         if change.signature_changed:
-            self._standing.rebuild(self._session.roots)
+            self._standing.rebuild(self._session.summaries.roots)
         return True
 
     # -- what reads what changed
@@ -152,7 +152,7 @@ class Invalidation:
         reading = self._session.reading
         if not reading.unscoped_reads.isdisjoint(attributes):
             return False
-        change.walks.update(a for a in self._activations() if not a.reads.isdisjoint(attributes))
+        change.walks.update(a for a in self._all_summaries() if not a.reads.isdisjoint(attributes))
         for info, read in reading.read_in.items():
             if not read.isdisjoint(attributes):
                 reading.forget(info)
@@ -256,20 +256,18 @@ class Invalidation:
     def _invalidate_signature(self, info: FunctionInfo, change: Change, text: str) -> bool:
         """Drop the walks of a function whose parameters are others, and find those who call it."""
         session = self._session
-        if info in session.results_memoised or info.is_abstract or info.is_passthrough is not None:
+        if info in session.summaries.results_memoised or info.is_abstract or info.is_passthrough is not None:
             return False
         if info.decorators and (_is_wrapped(session, info) or info.decorated_with(*DISABLED, *OPAQUE)):
             return False
-        for activation, root in self._roots.items():
-            if activation.info is info:
+        for summary, root in self._roots.items():
+            if summary.info is info:
                 if root.given is not None:
                     return False
-                activation.env = dict(parameters(session, info, root.function.bound))
-        for key in [key for key, activation in session.activations.items() if activation.info is info]:
-            del session.activations[key]
-        session.variants.pop(info, None)
+                summary.env = dict(parameters(session, info, root.function.bound))
+        session.summaries.drop(info)
         change.functions.add(info)
-        change.walks.update(a for a in self._activations() if any(called.info is info for called in a.calls))
+        change.walks.update(a for a in self._all_summaries() if any(called.info is info for called in a.calls))
         if info.name not in _IMPLICIT and not info.name.startswith("__"):
             for section in self._mentioning([info.name], text):
                 if section.info is None or section.merged:
@@ -280,49 +278,48 @@ class Invalidation:
     def _walk_again(self, change: Change) -> bool:
         """Walk again what counts no longer, then the callers of that whose result changed."""
         session = self._session
-        todo = dict.fromkeys([a for info in change.functions for a in self._activations_of(info)])
+        todo = dict.fromkeys([a for info in change.functions for a in self._summaries_of(info)])
         todo.update(dict.fromkeys(change.walks))
         walked: set[FunctionSummary] = set()
         for _ in range(_ROUNDS):
             walked.update(todo)
             changed = {a for a in todo if self._gives_another(a)} - self._roots.keys()  # nobody enters those
             if not changed:
-                self._standing.after_reanalysis(change.functions, session.roots)
+                self._standing.after_reanalysis(change.functions, session.summaries.roots)
                 self._prune()
-                if self._standing.may_contradict(session.mixed_declarations):
+                if self._standing.may_contradict(session.summaries.mixed_declarations):
                     return False
-                return session.generalised == self._generalised and not any(map(_is_recursive, walked))
-            if any(a.info in session.results_memoised for a in changed):
+                return session.summaries.generalised == self._generalised and not any(map(_is_recursive, walked))
+            if any(a.info in session.summaries.results_memoised for a in changed):
                 return False  # an attribute's value may hang on it
-            todo = dict.fromkeys([a for a in self._activations() if not changed.isdisjoint(a.calls)])
+            todo = dict.fromkeys(session.summaries.callers_of(changed))
         return False
 
-    def _gives_another(self, activation: FunctionSummary) -> bool:
-        """Walk an activation again: whether those who entered it get another value."""
-        self._standing.before_reanalysis(activation)
-        before = _seen_by_callers(activation)
-        self._session.walk(activation)
-        return _seen_by_callers(activation) != before
+    def _gives_another(self, summary: FunctionSummary) -> bool:
+        """Walk an summary again: whether those who entered it get another value."""
+        self._standing.before_reanalysis(summary)
+        before = _seen_by_callers(summary)
+        self._session.walk(summary)
+        return _seen_by_callers(summary) != before
 
     def _prune(self) -> None:
-        """Let go of activations that no root reaches any more, once there are many of them."""
+        """Let go of summaries that no root reaches any more, once there are many of them."""
         session = self._session
-        if len(session.activations) > 2 * self._kept + 100:
-            live = {one.activation for one in reached(session.roots)}
-            session.activations = {k: a for k, a in session.activations.items() if a in live}
-            self._kept = len(session.activations)
+        if len(session.summaries) > 2 * self._kept + 100:
+            session.summaries.keep_only(one.summary for one in reached(session.summaries.roots))
+            self._kept = len(session.summaries)
 
-    def _activations(self) -> list[FunctionSummary]:
-        return [*self._session.activations.values(), *self._roots]
+    def _all_summaries(self) -> list[FunctionSummary]:
+        return [*self._session.summaries, *self._roots]
 
-    def _activations_of(self, info: FunctionInfo) -> list[FunctionSummary]:
-        """All walks of a function. But where parameters change, activations are only added, and taken away many at
+    def _summaries_of(self, info: FunctionInfo) -> list[FunctionSummary]:
+        """All walks of a function. But where parameters change, summaries are only added, and taken away many at
         once; so their number tells whether the index still holds."""
-        if self._indexed != len(self._session.activations):
-            self._indexed = len(self._session.activations)
+        if self._indexed != len(self._session.summaries):
+            self._indexed = len(self._session.summaries)
             self._of_function = {}
-            for activation in self._activations():
-                self._of_function.setdefault(activation.info, []).append(activation)
+            for summary in self._all_summaries():
+                self._of_function.setdefault(summary.info, []).append(summary)
         return self._of_function.get(info, [])
 
 
@@ -331,12 +328,12 @@ def _is_wrapped(session: AnalysisSession, info: FunctionInfo) -> bool:
     return not isinstance(stands_for, Function) or stands_for.info is not info
 
 
-def _is_recursive(activation: FunctionSummary) -> bool:
+def _is_recursive(summary: FunctionSummary) -> bool:
     """Whether a walk comes to its own function again: what that gives depends on where the walks began."""
-    seen, stack = {activation}, [activation]
+    seen, stack = {summary}, [summary]
     while stack:
         for called in stack.pop().calls:
-            if called.info is activation.info:
+            if called.info is summary.info:
                 return True
             if called not in seen:
                 seen.add(called)
@@ -380,9 +377,9 @@ def _key(value: Value | None) -> Hashable:
     return None if value is None else (value.key, declared_sources(value))
 
 
-def _seen_by_callers(activation: FunctionSummary) -> tuple[Hashable, bool, bool]:
+def _seen_by_callers(summary: FunctionSummary) -> tuple[Hashable, bool, bool]:
     """What a walk gives to the walks that entered it."""
-    return (_key(activation.value), activation.breaks, activation.always_breaks)
+    return (_key(summary.value), summary.breaks, summary.always_breaks)
 
 
 def _declared(session: AnalysisSession, info: FunctionInfo) -> dict[tuple[FunctionInfo, str], Value]:

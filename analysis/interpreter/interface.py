@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphmend.analysis.resolution.interface import ProgramView
+from graphmend.analysis.resolution.interface import Depth, ProgramView
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.events import Event, Situation
@@ -24,11 +24,18 @@ if TYPE_CHECKING:
     from graphmend.analysis.syntax.nodes import FunctionNode
 
 
+class Frames(Depth, Protocol):
+    """Which walks are under way."""
+
+    traced: bool
+    """Whether what is walked lies in a region that is compiled."""
+
+
 class Host(ProgramView, Protocol):
     """What a walk needs from the analysis that it is a part of."""
 
-    within_region: bool
-    """Whether what is walked is traced."""
+    @property
+    def stack(self) -> Frames: ...
 
     @property
     def region(self) -> Region:

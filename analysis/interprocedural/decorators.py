@@ -37,7 +37,7 @@ def wrapped(session: Analysis, info: FunctionInfo) -> Function | None:
             continue
         maker = session.reading.evaluate(info.module, node)
         if isinstance(maker, Function):
-            with session.outside_region():
+            with session.stack.region(traced=False):
                 made = _silent_call(session, maker, (value,), info.module)
             value = made if isinstance(made, Function) else value
     assert isinstance(value, Function)
@@ -45,7 +45,7 @@ def wrapped(session: Analysis, info: FunctionInfo) -> Function | None:
 
 
 def _silent_call(session: Analysis, function: Function, args: tuple[Value, ...], module: ModuleInfo) -> Value:
-    w = Walker(session, FunctionInfo(MODULE_SCOPE, module), {}, None, session.depth)
+    w = Walker(session, FunctionInfo(MODULE_SCOPE, module), {}, None, session.stack.depth)
     w.silent = 1
     return session.enter(function, args, {}, w, MODULE_SCOPE)
 

@@ -10,6 +10,7 @@ from graphmend.analysis.interpreter.interface import Host, Walk
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.walk.statements import Walker
+    from graphmend.analysis.interprocedural.call_stack import CallStack
     from graphmend.analysis.lattice.environment import Environment
     from graphmend.analysis.lattice.values import Value
     from graphmend.analysis.program.definitions import FunctionInfo
@@ -18,11 +19,8 @@ if TYPE_CHECKING:
 class Analysis(Host, Protocol):
     """The analysis of one file's functions."""
 
-    def outside_region(self) -> AbstractContextManager[None]:
-        """What follows is not traced."""
-
-    def separate_walk(self) -> AbstractContextManager[None]:
-        """What follows is no part of the walk that is under way."""
+    @property
+    def stack(self) -> CallStack: ...
 
     def isolated(self) -> AbstractContextManager[None]:
         """Run what follows with an empty call stack, no variant counts and a private summary table, so that its result

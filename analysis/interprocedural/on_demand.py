@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.walk.statements import Walker
+from graphmend.analysis.interprocedural.call_stack import DEEPEST
 from graphmend.analysis.interprocedural.decorators import MODULE_SCOPE
 from graphmend.analysis.lattice.values import NONE, UNKNOWN, Const, Value
 from graphmend.analysis.program.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo
@@ -22,9 +23,6 @@ from graphmend.analysis.syntax.nodes import loop_variables, statements_of
 
 if TYPE_CHECKING:
     from graphmend.analysis.interprocedural.interface import Analysis
-
-#: readings within readings and calls that are followed
-_DEEPEST = 14
 
 
 class Reading:
@@ -63,16 +61,16 @@ class Reading:
         if isinstance(node, ast.Constant) and not isinstance(node.value, str):
             return Const(node.value) if node.value is not None else NONE
         session = self._session
-        if session.depth > _DEEPEST:
+        if session.stack.depth > DEEPEST:
             return UNKNOWN
-        w = Walker(session, FunctionInfo(MODULE_SCOPE, module), {}, None, session.depth)
+        w = Walker(session, FunctionInfo(MODULE_SCOPE, module), {}, None, session.stack.depth)
         w.silent = 1
         return self.read(w, node)
 
     def read(self, w: Walker, node: ast.expr) -> Value:
         """The value of an expression in a reader; what it calls is no part of the walk that asked."""
         outer, self.read_set = self.read_set, self._notes(w.info)
-        with self._session.outside_region(), self._session.separate_walk():
+        with self._session.stack.region(traced=False), self._session.stack.separate():
             try:
                 return w.eval(node)
             except RecursionError:
@@ -107,7 +105,7 @@ class Reading:
             return known
         assert not isinstance(info.node, ast.Lambda)
         session = self._session
-        w = readers[key] = Walker(session, info, parameters(session, info, receiver), None, session.depth)
+        w = readers[key] = Walker(session, info, parameters(session, info, receiver), None, session.stack.depth)
         w.silent = 1
         w.statement = info.node
         for statement in statements_of(info.node.body):
@@ -132,7 +130,7 @@ class Reading:
         maker = module.functions.get("example_inputs")
         if maker is None or function.info.owner is not None:
             return None
-        with self._session.outside_region():
+        with self._session.stack.region(traced=False):
             made = self._session.walk_body(maker, parameters(self._session, maker, None), None, 1, None)
         return example_arguments(self._session, function.info, made)
 

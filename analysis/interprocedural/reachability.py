@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 class Reached(NamedTuple):
-    """An activation that tracing gets to, and how."""
+    """An summary that tracing gets to, and how."""
 
-    activation: FunctionSummary
+    summary: FunctionSummary
     region: Region
     always: bool
     """Whether on every run."""
 
 
 def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
-    """The activations that tracing gets to from the roots.
+    """The summaries that tracing gets to from the roots.
 
     One that two roots reach belongs to the first; that a later one reaches it on every run is told by a second entry.
     A function that a compile site leads to is known by the calls there: as a root that is only assumed it adds nothing.
@@ -38,15 +38,15 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
             continue
         stack = [(root, True)]
         while stack:
-            activation, always = stack.pop()
-            before = seen.get(activation)
+            summary, always = stack.pop()
+            before = seen.get(summary)
             if before is not None and (before or not always):
                 continue
-            seen[activation] = always
-            found.append(Reached(activation, region, always))
+            seen[summary] = always
+            found.append(Reached(summary, region, always))
             if region.kind == "compiled":
-                compiled.add(activation.info)
-            for called, on_every_run in activation.calls.items():
+                compiled.add(summary.info)
+            for called, on_every_run in summary.calls.items():
                 stack.append((called, always and on_every_run))
     return found
 

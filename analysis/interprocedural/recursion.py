@@ -7,9 +7,11 @@ one are kept only until that one is walked again or has settled; of functions th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 
 from graphmend.analysis.interprocedural.summaries import FunctionSummary
+from graphmend.analysis.interprocedural.summary_table import SummaryTable
 from graphmend.analysis.lattice.dependence import may_hold_tensor
 from graphmend.analysis.lattice.values import BOTTOM, NONE, UNKNOWN, Static, Value
 
@@ -20,49 +22,58 @@ _ROUNDS = 4
 class Recursion:
     """The walks of a session that rely on assumptions."""
 
-    def __init__(self, activations: dict[Hashable, FunctionSummary]) -> None:
-        self._activations = activations
+    def __init__(self, summaries: SummaryTable) -> None:
+        self._summaries = summaries
         self._provisional: list[Hashable] = []
+
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """What follows begins without assumptions."""
+        outer, self._provisional = self._provisional, []
+        try:
+            yield
+        finally:
+            self._provisional = outer
 
     def forget(self) -> None:
         """Drop the walks that rely on an assumption."""
         for key in self._provisional:
-            self._activations.pop(key, None)
+            self._summaries.discard(key)
         self._provisional.clear()
 
-    def settled(self, activation: FunctionSummary, key: Hashable, walk: Callable[[], Value]) -> Value:
-        """What an activation gives. `walk` walks its body once."""
+    def settled(self, summary: FunctionSummary, key: Hashable, walk: Callable[[], Value]) -> Value:
+        """What an summary gives. `walk` walks its body once."""
         value = walk()
         for _ in range(_ROUNDS - 1):
-            if activation.provisional_on is not None:
+            if summary.provisional_on is not None:
                 self._provisional.append(key)
                 return value
-            if activation.assumed_result is None:
+            if summary.assumed_result is None:
                 return value
             self.forget()
-            if value.key == activation.assumed_result.key:
+            if value.key == summary.assumed_result.key:
                 return value if value is not BOTTOM else UNKNOWN
             if not may_hold_tensor(value):  # nothing that a rule speaks of: not worth another walk
                 return Static(value.type) if isinstance(value, Static) and value is not NONE else UNKNOWN
-            activation.clear()
-            activation.assumed_result = value
+            summary.clear()
+            summary.assumed_result = value
             value = walk()
         self.forget()
         return UNKNOWN
 
-    def given(self, activation: FunctionSummary, stack: list[FunctionSummary], traced: bool) -> Value:
-        """What a call of an activation that was entered before gives. `stack`: the activations under way; those that
+    def given(self, summary: FunctionSummary, stack: list[FunctionSummary], traced: bool) -> Value:
+        """What a call of an summary that was entered before gives. `stack`: the summaries under way; those that
         the call comes through rely on what is assumed of the called one. Code that is not `traced` is not worth it."""
-        assumes = activation if activation.value is None else activation.provisional_on
+        assumes = summary if summary.value is None else summary.provisional_on
         if assumes is not None:
             if not traced or assumes not in stack:
                 return UNKNOWN  # asked by a reader, mostly, who keeps what he reads
             _rely(assumes, stack)
-        if activation.value is not None:
-            return activation.value
-        if activation.assumed_result is None:
-            activation.assumed_result = BOTTOM
-        return activation.assumed_result
+        if summary.value is not None:
+            return summary.value
+        if summary.assumed_result is None:
+            summary.assumed_result = BOTTOM
+        return summary.assumed_result
 
 
 def _rely(head: FunctionSummary, stack: list[FunctionSummary]) -> None:

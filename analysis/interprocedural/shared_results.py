@@ -26,7 +26,7 @@ def shared_result(session: Analysis, info: FunctionInfo, env: Environment, walk:
     if info.module is here or not all(_is_from_outside(value, here) for value in env.values()):
         return None
     results = session.project.results
-    key = (info, session.torch, session.within_region, session.mode, tuple((k, v.key) for k, v in env.items()))
+    key = (info, session.torch, session.stack.traced, session.mode, tuple((k, v.key) for k, v in env.items()))
     known = results.get(key)
     if known is None:
         with session.isolated():

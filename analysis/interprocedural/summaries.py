@@ -67,7 +67,7 @@ class FunctionSummary:
         self.always_breaks = False
         """Whether it does so on every run."""
         self.calls: dict[FunctionSummary, bool] = {}
-        """The activations that this one entered, and whether it did so on every run."""
+        """The summaries that this one entered, and whether it did so on every run."""
         self.reads: set[Attribute] = set()
         """The attributes that it asked for."""
 
@@ -95,8 +95,8 @@ class FunctionSummary:
         origin = verdict.breaks.origin
         return origin is not None and self.frame_lost_at.get(origin, verdict.node) is not verdict.node
 
-    def entered(self, activation: FunctionSummary, conditional: bool) -> None:
-        self.calls[activation] = self.calls.get(activation, False) or not conditional
+    def entered(self, summary: FunctionSummary, conditional: bool) -> None:
+        self.calls[summary] = self.calls.get(summary, False) or not conditional
 
 
 def _doubt(verdict: Verdict) -> int:

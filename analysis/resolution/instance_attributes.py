@@ -28,6 +28,9 @@ from graphmend.analysis.syntax.traversal import walk
 if TYPE_CHECKING:
     from graphmend.analysis.resolution.interface import ProgramView
 
+#: calls and readings within each other behind which an attribute's assignments are not read
+_DEEPEST = 8
+
 
 def instance_attribute(session: ProgramView, info: ClassInfo, name: str) -> Value | None:
     """What `self.name` is, as far as the classes in reach say; None where they do not mention it."""
@@ -134,6 +137,6 @@ def _registered(session: ProgramView, cls: ClassInfo, name: str) -> Value:
 
 def _assigned(session: ProgramView, info: ClassInfo, method: FunctionInfo, expression: ast.expr) -> Value:
     """The value of an expression in a method, read without walking it: locals are looked up when asked for."""
-    if session.depth > 8:
+    if session.stack.depth > _DEEPEST:
         return UNKNOWN
     return session.reading.evaluate_for(method, Instance(info), expression)

@@ -35,6 +35,13 @@ class Evaluator(Protocol):
         """The function that a `def` makes, bound to an instance where it is a method."""
 
 
+class Depth(Protocol):
+    """Where the evaluation stands."""
+
+    depth: int
+    """How many calls deep it is."""
+
+
 class ProgramView(Protocol):
     """The program as one analysis sees it: the module at hand, the project around it, and what is known of both."""
 
@@ -43,14 +50,15 @@ class ProgramView(Protocol):
     project: Project
     settings: Settings
     torch: TorchFacts
-    depth: int
-    """How many calls deep the evaluation is."""
     module_classes: dict[ClassInfo, bool]
     """Whether classes derive from `torch.nn.Module`, as far as asked."""
     outside: dict[ClassInfo, list[str]]
     """Of classes: the qualified names of the bases that are out of reach."""
     known_parameters: dict[tuple[FunctionInfo, str], Value]
     """What declarations of parameters say, as far as asked."""
+
+    @property
+    def stack(self) -> Depth: ...
 
     @property
     def reading(self) -> Evaluator: ...

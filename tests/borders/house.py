@@ -110,7 +110,6 @@ LONGER: dict[str, str] = {
     "analysis/interpreter/walk/statements.py": "one method for each kind of statement",
     "analysis/program/definitions.py": "functions, classes and modules define each other",
     "analysis/incremental/document.py": "one state through all kinds of edits",
-    "analysis/interprocedural/session.py": "what the walks of one analysis share",
 }
 
 

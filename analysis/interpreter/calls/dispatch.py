@@ -118,7 +118,7 @@ def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node
         given = dict(zip(fields, args, strict=False)) | {k: v for k, v in keywords.items() if k in fields}
         rest = {k: NONE if _is_none(info, k) else v for k, v in fields.items() if k not in given}
         made = record(session, info, {**fields, **rest, **given})
-        if session.within_region and not _DICTS.intersection(outside_bases(session, info)):
+        if session.stack.traced and not _DICTS.intersection(outside_bases(session, info)):
             special_methods.call_special_method(w, made, ("__post_init__",), (), node)
         return made
     for base in outside_bases(session, info):
@@ -126,7 +126,7 @@ def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node
             return STATIC
         if base in ("builtins.list", "builtins.dict", "builtins.tuple", "builtins.set"):
             return Container(base[9:], of=UNKNOWN)
-    if session.within_region and not is_module_class(session, info):
+    if session.stack.traced and not is_module_class(session, info):
         init = find_method(session, info, "__init__")
         instance = Instance(info, made_inside=True)
         if init is None:
@@ -134,7 +134,7 @@ def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node
         session.enter(Function(init, bound=instance), args, keywords, w, node)
         given = bind(session, Function(init, bound=instance), args, keywords)
         return Instance(info, True, {name: v for name, v in given.items() if tensor_in(v) is not None})
-    return Instance(info, made_inside=session.within_region)
+    return Instance(info, made_inside=session.stack.traced)
 
 
 def _is_none(info: ClassInfo, name: str) -> bool:

@@ -46,7 +46,7 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
         return result(tensor, node, "returns a Tensor") if tensor is not None else UNKNOWN
     last = name.rpartition(".")[2]
     if last[:1].isupper():
-        return ExternalInstance(name, made_inside=w.session.within_region)
+        return ExternalInstance(name, made_inside=w.session.stack.traced)
     if name.partition(".")[0] in _PURE and all(
         isinstance(a, (Static, ExternalName)) for a in (*args, *keywords.values())
     ):

@@ -150,4 +150,4 @@ def _torch_object(w: Walk, name: str, args: Arguments, keywords: Keywords, node:
         return operations.result(None, node, "makes a Tensor")
     if name.startswith("torch.Tensor."):
         return UNKNOWN
-    return ExternalInstance(name, made_inside=w.session.within_region)
+    return ExternalInstance(name, made_inside=w.session.stack.traced)

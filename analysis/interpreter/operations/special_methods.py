@@ -35,7 +35,7 @@ def call_special_method(
 ) -> Value | None:
     """What the first of these methods gives that the value's class has; None without one in reach."""
     own = class_of(value)
-    if own is None or not w.session.within_region:  # what is only read for its value does well without
+    if own is None or not w.session.stack.traced:  # what is only read for its value does well without
         return None
     for name in names:
         method = find_method(w.session, own, name)

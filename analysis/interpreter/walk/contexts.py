@@ -25,7 +25,7 @@ RESUMABLE = frozenset({
 })  # fmt: skip
 
 
-_STOPS_GRADIENTS = frozenset(
+GRADIENTS_OFF = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"}
 )
 
@@ -45,7 +45,7 @@ def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool]:
         bound = value if entered is None else entered
     elif isinstance(value, (ExternalInstance, Tensor)):
         bound = value
-    stops = name in _STOPS_GRADIENTS
+    stops = name in GRADIENTS_OFF
     if name == "torch.set_grad_enabled" and isinstance(node, ast.Call) and node.args:
         argument = node.args[0]
         stops = isinstance(argument, ast.Constant) and argument.value is False

@@ -1,0 +1,44 @@
+"""The program as one analysis sees it: the module at hand, the project, the settings, and what was looked up."""
+
+from __future__ import annotations
+
+from graphmend.analysis.lattice.values import Value
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
+from graphmend.analysis.program.project import Project
+from graphmend.analysis.settings import Settings
+from graphmend.analysis.syntax.nodes import FunctionNode
+from graphmend.analysis.torch_facts import load
+
+
+class ProgramContext:
+    """What does not depend on which function is walked."""
+
+    def __init__(self, module: ModuleInfo | None, project: Project, settings: Settings) -> None:
+        self.module = module
+        self.project = project
+        self.settings = settings
+        self.torch = load(settings.torch_version)
+        self.module_classes: dict[ClassInfo, bool] = {}
+        """Whether classes derive from `torch.nn.Module`, as far as asked."""
+        self.outside: dict[ClassInfo, list[str]] = {}
+        """Of classes: the qualified names of the bases that are out of reach."""
+        self.known_parameters: dict[tuple[FunctionInfo, str], Value] = {}
+        """What declarations of parameters say, as far as asked."""
+        self._inner: dict[FunctionNode, FunctionInfo] = {}
+
+    def inner_function(self, node: FunctionNode, outer: FunctionInfo) -> FunctionInfo:
+        """The definition of a function inside another one."""
+        found = self._inner.get(node)
+        if found is None:
+            found = self._inner[node] = FunctionInfo(node, outer.module, outer=outer)
+        return found
+
+    def forget_parameters(self, info: FunctionInfo) -> None:
+        """Drop what was read from a function's header, which has changed."""
+        for name in (p.arg for p in (*info.parameters, *info.node.args.kwonlyargs)):
+            self.known_parameters.pop((info, name), None)
+
+    def close(self) -> None:
+        """Let go of what was looked up."""
+        for kept in (self.module_classes, self.outside, self.known_parameters, self._inner):
+            kept.clear()
