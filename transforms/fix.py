@@ -10,6 +10,45 @@ from graphmend.analysis.syntax.span import Span
 
 Applicability = Literal["safe", "unsafe", "display"]
 
+#: in which way a mended program may differ from the original; `DIFFERENCES` says what each means
+DifferenceKind = Literal[
+    "rounding",
+    "dtype",
+    "shape",
+    "strides",
+    "aliasing",
+    "type",
+    "exception",
+    "gradients",
+    "zero-gradients",
+    "evaluation",
+    "random",
+    "output",
+    "output-order",
+    "state",
+    "specialised",
+    "private",
+]
+
+DIFFERENCES: dict[DifferenceKind, str] = {
+    "rounding": "numbers are computed in another order or precision, so that their last digits may differ",
+    "dtype": "a tensor may have another dtype",
+    "shape": "a tensor may have another shape",
+    "strides": "a tensor may have another memory layout",
+    "aliasing": "a tensor that was another one, or shared its memory, is a copy, or the other way round",
+    "type": "a value is a tensor where it was a Python number, or the other way round",
+    "exception": "an exception may come, not come, be another one, or come at another time",
+    "gradients": "gradients, or whether a result has any, may differ",
+    "zero-gradients": "a gradient that was None is zero",
+    "evaluation": "code runs that did not run, or does not run any more; nothing but time tells",
+    "random": "other random numbers are drawn, or of another generator",
+    "output": "what is printed, logged or warned of may differ",
+    "output-order": "what is printed, logged or warned of may come in another order",
+    "state": "an attribute, a name or another object that lives on may have another value",
+    "specialised": "what is compiled holds for the values seen while compiling alone",
+    "private": "it relies on what torch does not publish",
+}
+
 
 class TextEdit(NamedTuple):
     """Replace the text of `span` (code-point columns) with `text`."""
@@ -18,11 +57,18 @@ class TextEdit(NamedTuple):
     text: str
 
 
+class Difference(NamedTuple):
+    """One way in which a mended program may differ, as a kind that programs can decide by and a sentence for people."""
+
+    kind: DifferenceKind
+    says: str
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """One way to mend a finding.
 
-    `safe`: same values, gradients, side effects and exceptions. `unsafe`: differs in the way that `reason` names.
+    `safe`: same values, gradients, side effects and exceptions. `unsafe`: differs in the ways that `differences` name.
     `display`: shown, never applied. `edits` does the work (libcst is imported then) and returns edits that do not
     overlap, in order of the text; it raises `Unmendable` where the edited definition would not parse.
     """
@@ -34,6 +80,8 @@ class Fix:
     edits: Callable[[], tuple[TextEdit, ...]]
     silences: bool = False
     """Output of the program is lost while compiled."""
+    differences: tuple[Difference, ...] = ()
+    """How the mended program may differ; none for a safe fix."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,20 +209,22 @@ class MendRound:
 
 
 def _first(finding: Finding, facts: FunctionFacts | None, unsafe: bool, prefer_runtime: bool) -> tuple[Fix | None, str]:
-    """The first mend that may be applied, or why there is none."""
-    reason, shown = "no rewrite is known for this break", False
+    """The first mend that may be applied, or why there is none: the last one that may not be, else a refusal, else that
+    one is only shown."""
+    withheld: str | None = None
+    shown = False
     for answer in mend(finding, facts):
         if isinstance(answer, Refusal):
-            return None, answer.reason if reason.startswith("no rewrite") else reason
+            return None, withheld or answer.reason
         if answer.applicability == "display":
             shown = True
         elif answer.applicability == "unsafe" and not unsafe:
-            reason = f"unsafe: {answer.reason}"
+            withheld = f"unsafe: {answer.reason}"
         elif answer.silences and (prefer_runtime or finding.code == "GM201"):
-            reason = "would lose output"
+            withheld = "would lose output"
         else:
             return answer, ""
-    return None, "only shown" if shown and reason.startswith("no rewrite") else reason
+    return None, withheld or ("only shown" if shown else "no rewrite is known for this break")
 
 
 def _apart(a: TextEdit, b: TextEdit) -> bool:

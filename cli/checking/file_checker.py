@@ -145,7 +145,8 @@ class Checker:
                 edits = fix.edits()
             except Unmendable:
                 edits = ()
-        return Offer(fix.applicability, fix.title, fix.reason, edits)
+        kinds = tuple(dict.fromkeys(difference.kind for difference in fix.differences))
+        return Offer(fix.applicability, fix.title, fix.reason, edits, kinds)
 
     def _mend(
         self, source: Source, project: Project, settings: Settings, configuration: Configuration, report: FileReport

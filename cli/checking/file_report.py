@@ -24,6 +24,8 @@ class Offer(NamedTuple):
     message: str
     reason: str
     edits: tuple[TextEdit, ...] = ()
+    differences: tuple[str, ...] = ()
+    """The kinds of ways in which a mended program may differ, without repetition."""
 
 
 @dataclass(frozen=True)

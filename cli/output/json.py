@@ -34,7 +34,15 @@ def as_json(item: ReportedFinding) -> dict[str, Any]:
         "advice": finding.advice,
         "gb_id": finding.gb_id,
         "url": item.url,
-        "fixes": [{"applicability": o.applicability, "message": o.message, "reason": o.reason} for o in item.offers],
+        "fixes": [
+            {
+                "applicability": offer.applicability,
+                "message": offer.message,
+                "reason": offer.reason,
+                "differences": list(offer.differences),
+            }
+            for offer in item.offers
+        ],
         "refusal": item.refusal,
         "related": [
             {

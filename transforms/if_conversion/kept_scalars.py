@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
+from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class Kept:
     """Replacements that keep tensors in an expression."""
 
     replace: dict[ast.expr, str] = field(default_factory=dict)
-    differences: list[str] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
     boolean: bool = False
     """Is the whole expression a bool tensor then?"""
 
@@ -40,7 +41,9 @@ def kept(facts: FunctionFacts, node: ast.expr, detach: bool = False) -> Kept | N
             return None
     result.boolean = isinstance(node, ast.Compare) or _is_bool(facts, node)
     if isinstance(node, ast.Compare) and not all(_exact(facts, c, result) for c in [node.left, *node.comparators]):
-        result.differences.append("numbers are compared in the tensor's precision instead of Python's")
+        result.differences.append(
+            Difference("rounding", "numbers are compared in the tensor's precision instead of Python's")
+        )
     return result
 
 
@@ -105,7 +108,7 @@ def tensor_text(facts: FunctionFacts, node: ast.expr, result: Kept, *, detach: b
     if kind == "int" and of != "int":
         text = f"{text}.long()"
         if of != "bool":
-            result.differences.append("`int` of NaN or infinity no longer raises")
+            result.differences.append(Difference("exception", "`int` of NaN or infinity no longer raises"))
     elif kind == "bool" and of != "bool":
         text = f"({text} != 0)"
     elif kind == "float" and of in ("int", "bool"):

@@ -15,6 +15,7 @@ from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, qualified
+from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import kept
 from graphmend.transforms.legality.speculation import speculate
 
@@ -34,7 +35,7 @@ class Predicates:
 
     facts: FunctionFacts
     imports: Imports
-    differences: list[str] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -90,7 +91,7 @@ class Predicates:
             kept_ = kept(self.facts, node)
             if kept_ is None:
                 if (tensor := tensor_in(value)) is not None and _on_some_paths(value):
-                    self.differences.append("where the test is a Python value it becomes a tensor")
+                    self.differences.append(Difference("type", "where the test is a Python value it becomes a tensor"))
                     text = f"{self.imports.name('torch.as_tensor')}({self.code.argument(node, replace)})"
                     return text if tensor.dtype == "bool" and tensor.rank == 0 else f"({text} != 0).reshape(())"
                 if tensor is not None:
@@ -177,7 +178,10 @@ class Predicates:
             left, right = (facts.value(s) for s in sides)
             if not (isinstance(left, Tensor) and isinstance(right, Tensor) and left.shape == right.shape is not None):
                 self.differences.append(
-                    "`torch.equal` is False for tensors of different shapes; the comparison may raise for them"
+                    Difference(
+                        "exception",
+                        "`torch.equal` is False for tensors of different shapes; the comparison may raise for them",
+                    )
                 )
             return f"({code.operand(sides[0], replace)} == {code.operand(sides[1], replace)}).all()"
         if name == "torch.is_nonzero" and len(node.args) == 1 and is_tensor(facts, node.args[0]):
@@ -205,7 +209,7 @@ class Predicates:
         ):
             raise NotATensorError(f"what `{which}` runs over has no tensor form")
         self._both([items.elt])
-        self.differences.append(f"`{which}` of nothing raises, and every element is evaluated")
+        self.differences.append(Difference("exception", f"`{which}` of nothing raises, and every element is evaluated"))
         clauses = " ".join(
             f"for {self.code.text(g.target)} in {self.code.text(g.iter, replace)}" for g in items.generators
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, number_type
+from graphmend.transforms.fix import Difference
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -85,10 +86,11 @@ def writable(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
     return not any(_is(n, name) for s in between for n in ast.walk(s)) and not _captured(facts, name)
 
 
-def written_on_both_sides(name: str) -> str:
-    return (
+def written_on_both_sides(name: str) -> Difference:
+    return Difference(
+        "exception",
         f"`{name}` is written to on both sides, which raises for a leaf that asks for gradients, and where backward "
-        "needs the old value"
+        "needs the old value",
     )
 
 

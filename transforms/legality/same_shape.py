@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, dtype_kind
 from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality import torch_operations as known
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Likeness:
     """What is known about two expressions; a blocker refuses, differences are named."""
 
     blocker: str | None = None
-    differences: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
 
 class ShapeInference:
@@ -143,7 +144,7 @@ def compare(a: str, one: TensorType | None, b: str, two: TensorType | None) -> L
     """The same, for metas that are known already; `a` and `b` say what they are of."""
     if one is None or two is None:
         return Likeness(f"`{a if one is None else b}` is not known to be a tensor")
-    differences: list[str] = []
+    differences: list[Difference] = []
     if one.shape != two.shape or one.shape is None:
         larger = _larger(a, one.shape, b, two.shape)
         if larger is None:
@@ -153,8 +154,12 @@ def compare(a: str, one: TensorType | None, b: str, two: TensorType | None) -> L
         kinds = [token_kind(one.dtype), token_kind(two.dtype)]
         if None not in kinds and kinds[0] != kinds[1]:
             return Likeness(f"the dtypes of `{a}` and `{b}` differ")
-        differences.append(f"if the dtypes of `{a}` and `{b}` differ, the result has the promoted one")
-    differences += [f"`{text}` is taken for a tensor" for text, meta in ((a, one), (b, two)) if not meta.proven]
+        differences.append(
+            Difference("dtype", f"if the dtypes of `{a}` and `{b}` differ, the result has the promoted one")
+        )
+    differences += [
+        Difference("type", f"`{text}` is taken for a tensor") for text, meta in ((a, one), (b, two)) if not meta.proven
+    ]
     return Likeness(None, tuple(differences))
 
 
@@ -172,7 +177,7 @@ def _parts(shape: Hashable) -> frozenset[Hashable]:
     return frozenset() if shape == () else frozenset({shape})
 
 
-def _larger(a: str, one: Hashable, b: str, two: Hashable) -> str | None:
+def _larger(a: str, one: Hashable, b: str, two: Hashable) -> Difference | None:
     """What differs where one value has the other's shape, broadcast with more."""
     if one is None or two is None or one == () or two == ():
         return None
@@ -180,7 +185,7 @@ def _larger(a: str, one: Hashable, b: str, two: Hashable) -> str | None:
         a, b = b, a
     elif not _parts(two) < _parts(one):
         return None
-    return f"if the shape of `{a}` is larger than that of `{b}`, the result always has it"
+    return Difference("shape", f"if the shape of `{a}` is larger than that of `{b}`, the result always has it")
 
 
 def token_kind(dtype: Hashable) -> str | None:

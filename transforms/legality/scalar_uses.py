@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind, tensor_in
 from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.fix import Difference
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -50,7 +51,7 @@ class ScalarUses:
     def __init__(self, facts: FunctionFacts, dtype: object = None) -> None:
         self.facts = facts
         self.kind = dtype_kind(dtype) if isinstance(dtype, str) else None
-        self.differences: list[str] = []
+        self.differences: list[Difference] = []
         self._seen: set[str] = set()
         self._mixed = False
 
@@ -108,10 +109,14 @@ class ScalarUses:
             lower = kind is not None and self.kind is not None and order.index(self.kind) <= order.index(kind)
             if not (lower and value.rank) and not (value.dtype == "float32" and self.kind == "float"):
                 self.differences.append(
-                    "a 0-d tensor may promote the result to its own dtype, which a Python number does not"
+                    Difference(
+                        "dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not"
+                    )
                 )
             return
-        self.differences.append("numbers are computed in the tensor's precision instead of Python's")
+        self.differences.append(
+            Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
+        )
         self.follow(parent)
 
     def _test(self, parent: ast.expr) -> None:
@@ -140,7 +145,9 @@ class ScalarUses:
             case ast.Name(id=name):
                 self.name(name)
             case ast.Attribute():
-                self.differences.append(f"`{_short(target)}` holds a 0-d tensor instead of a Python number")
+                self.differences.append(
+                    Difference("type", f"`{_short(target)}` holds a 0-d tensor instead of a Python number")
+                )
             case ast.Subscript(value=value) if isinstance(self.facts.value(value), Tensor):
                 pass
             case _:
@@ -159,7 +166,9 @@ class ScalarUses:
                     continue
                 self.follow(node)
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
-                self.differences.append("numbers are computed in the tensor's precision instead of Python's")
+                self.differences.append(
+                    Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
+                )
 
     def _raised(self, node: ast.AST) -> bool:
         """Does a text only serve as the message of an exception?"""

@@ -15,6 +15,7 @@ from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind, tensor_in
 from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality import torch_operations as known
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 #: how a gradient of zero may come back from an expression: as zero for every input, for finite inputs, or not
 Leak = Literal["never", "at infinity", "anywhere"]
 
-_ZEROS = "parameters that only the side not taken uses get zeros for gradients instead of None"
+_ZEROS = Difference(
+    "zero-gradients", "parameters that only the side not taken uses get zeros for gradients instead of None"
+)
 _BUILTINS = frozenset(
     [
         "len",
@@ -51,7 +54,7 @@ class Speculation:
     """What evaluating code in vain may do."""
 
     blockers: list[str] = field(default_factory=list)
-    differences: list[str] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
 
     def add(self, other: Speculation) -> None:
         self.blockers += other.blockers
@@ -90,7 +93,10 @@ def _judge(facts: FunctionFacts, node: ast.AST, found: Speculation) -> None:
         whole = all(isinstance(i, ast.Slice) or constant(i) in (None, ...) for i in _indices(node))
         if not (isinstance(facts.value(node.value), Tensor) and whole and not _computed(node)):
             found.differences.append(
-                f"`{_short(node)}` is evaluated on both sides and may raise where its side was not taken"
+                Difference(
+                    "exception",
+                    f"`{_short(node)}` is evaluated on both sides and may raise where its side was not taken",
+                )
             )
 
 
@@ -118,7 +124,9 @@ def _judge_call(facts: FunctionFacts, node: ast.Call, found: Speculation) -> Non
         found.blockers.append(f"`{_short(node)}` works in place")
     elif not _total(facts, node, last):
         found.differences.append(
-            f"`{_short(node)}` is evaluated on both sides and may raise where its side was not taken"
+            Difference(
+                "exception", f"`{_short(node)}` is evaluated on both sides and may raise where its side was not taken"
+            )
         )
 
 
@@ -145,11 +153,16 @@ def _judge_operator(facts: FunctionFacts, node: ast.BinOp, found: Speculation) -
         return
     if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and any(_kind(facts, t) != "float" for t in tensors):
         found.differences.append(
-            f"`{_short(node)}` divides by zero where its side was not taken, if that is what the branch avoids"
+            Difference(
+                "exception",
+                f"`{_short(node)}` divides by zero where its side was not taken, if that is what the branch avoids",
+            )
         )
     elif isinstance(node.op, ast.MatMult) or not _fit(facts, [node.left, node.right]):
         found.differences.append(
-            f"`{_short(node)}` is evaluated on both sides and may raise where its side was not taken"
+            Difference(
+                "exception", f"`{_short(node)}` is evaluated on both sides and may raise where its side was not taken"
+            )
         )
 
 

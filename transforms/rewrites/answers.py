@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.text_edits import checked
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -19,14 +19,16 @@ def offer(
     title: str,
     facts: FunctionFacts,
     make: Make,
-    differences: Iterable[str] = (),
+    differences: Iterable[Difference] = (),
     *,
     silences: bool = False,
 ) -> Fix:
     """A fix that is safe where nothing differs, and unsafe in the ways that `differences` name otherwise."""
-    differs = list(dict.fromkeys(differences))
-    reason = "; ".join(differs) if differs else "values, gradients, side effects and exceptions stay the same"
-    return Fix(rewrite, title, "unsafe" if differs else "safe", reason, lambda: checked(facts, make), silences)
+    differs = tuple(dict.fromkeys(differences))
+    same = "values, gradients, side effects and exceptions stay the same"
+    reason = "; ".join(difference.says for difference in differs) or same
+    applicability: Applicability = "unsafe" if differs else "safe"
+    return Fix(rewrite, title, applicability, reason, lambda: checked(facts, make), silences, differs)
 
 
 def show(rewrite: str, title: str, facts: FunctionFacts, make: Make, reason: str) -> Fix:

@@ -31,7 +31,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
 from graphmend.transforms.legality.aliasing import observed
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -64,7 +64,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_statements(facts.source, [statement], new, *kept)]
 
     differences = [
-        "while compiled the exception is a RuntimeError, on a GPU an asynchronous one",
+        Difference("exception", "while compiled the exception is a RuntimeError, on a GPU an asynchronous one"),
         *predicates.differences,
     ]
     return offer(NAME, "assert inside the graph while compiled (torch._assert_async)", facts, make, differences)

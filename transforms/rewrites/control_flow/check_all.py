@@ -28,7 +28,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.aliasing import observed
 from graphmend.transforms.rewrites.answers import offer, refuse
 from graphmend.transforms.rewrites.control_flow.assert_async import message
@@ -68,5 +68,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         return [*imports.edits(), replace_statements(facts.source, [statement], new, [statement])]
 
-    differences = ["while compiled the exception is a RuntimeError, on a GPU an asynchronous one"]
+    differences = [
+        Difference("exception", "while compiled the exception is a RuntimeError, on a GPU an asynchronous one")
+    ]
     return offer(NAME, "assert inside the graph while compiled (torch._assert_async)", facts, make, differences)

@@ -27,7 +27,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue, gradient_differences, select
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates
@@ -56,7 +56,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         return [*imports.edits(), replace_statements(facts.source, [chosen], text + "\n")]
 
-    differences = [*predicates.differences, "a case that returns an existing tensor returns a copy"]
+    differences = [
+        *predicates.differences,
+        Difference("aliasing", "a case that returns an existing tensor returns a copy"),
+    ]
     return offer(NAME, "compute all cases and select with torch.where", facts, make, differences)
 
 

@@ -38,7 +38,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -95,8 +95,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_statements(facts.source, [statement], new, *kept)]
 
     differences = [
-        "while compiled both sides are prepared, and the buffer is a tensor of its own",
-        "the two tensors are taken to have one shape",
+        Difference("evaluation", "while compiled both sides are prepared, and the buffer is a tensor of its own"),
+        Difference("exception", "the two tensors are taken to have one shape"),
         *predicates.differences,
     ]
     return offer(NAME, "select the buffer with torch.where while compiled", facts, make, differences)

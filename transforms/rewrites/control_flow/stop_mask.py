@@ -34,7 +34,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.text_edits import insert_after, insert_before, replace_expression, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.selection import NotSelectableError, gradient_differences, incoming
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.in_place import intact, linear_operator
@@ -121,9 +121,13 @@ class _Masked:
             *found.differences,
             *gradient_differences(facts, loop, [evaluated]),
         ]
-        self.differences.append("all iterations run, the skipped ones in vain")
+        self.differences.append(Difference("evaluation", "all iterations run, the skipped ones in vain"))
         if facts.gradients(loop) != "off":
-            self.differences.append("inputs that only skipped iterations use get zeros for gradients instead of None")
+            self.differences.append(
+                Difference(
+                    "zero-gradients", "inputs that only skipped iterations use get zeros for gradients instead of None"
+                )
+            )
 
     def _take(self, statement: ast.stmt, mask: str, evaluated: list[ast.expr]) -> str:
         """One statement of the body; returns the mask that holds behind it."""

@@ -33,7 +33,7 @@ from graphmend.transforms.code.liveness import fresh, reads, stored
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block, may_return, returns
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.selection import (
@@ -105,7 +105,7 @@ def _rewritten(branch: _Branch) -> Fix | Refusal:
     return offer(NAME, "compute both sides and select with torch.where", facts, make, differences)
 
 
-def _converted(facts: FunctionFacts, statement: ast.If, imports: Imports) -> tuple[Converted, list[str]]:
+def _converted(facts: FunctionFacts, statement: ast.If, imports: Imports) -> tuple[Converted, list[Difference]]:
     """What takes the place of the statement, and the differences."""
     behind = _behind(facts, statement)
     partly = may_return(statement) and not (returns(statement.body) and returns(statement.orelse))
@@ -270,7 +270,7 @@ def _change(
             raise NotSelectableError(f"`{target}` is not known to be a tensor before the branch")
         predicates.differences += _aliasing(facts, target, a, b, statement)
         if not (one and two):
-            predicates.differences.append(f"`{target}` is stored to on both sides")
+            predicates.differences.append(Difference("state", f"`{target}` is stored to on both sides"))
         return f"{target} = {select(predicates, condition.text, a, b)}"
     a_text, b_text = (c.choice.text if c else target for c in (one, two))
     chosen = f"{predicates.imports.name('torch.where')}({condition.text}, {a_text}, {b_text})"
@@ -293,7 +293,7 @@ def _assignments(texts: dict[str, str]) -> list[str]:
     return [f"{name} = {text}" for name, text in texts.items()]
 
 
-def _aliasing(facts: FunctionFacts, name: str, a: SideValue, b: SideValue, statement: ast.If) -> list[str]:
+def _aliasing(facts: FunctionFacts, name: str, a: SideValue, b: SideValue, statement: ast.If) -> list[Difference]:
     """A side that hands an existing tensor on hands on a copy now."""
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):
         parts = zip(a.items, b.items, strict=True)
@@ -302,13 +302,13 @@ def _aliasing(facts: FunctionFacts, name: str, a: SideValue, b: SideValue, state
         return []
     found = []
     if name == RETURN:
-        found.append("the result is a copy where a side returns an existing tensor")
+        found.append(Difference("aliasing", "the result is a copy where a side returns an existing tensor"))
     elif changed_in_place(facts, name):
         raise NotSelectableError(f"`{name}` is changed in place, and would be a copy of the tensor that it is now")
     elif escapes(facts, name):
-        found.append(f"`{name}` is bound to a copy where a side keeps an existing tensor")
+        found.append(Difference("aliasing", f"`{name}` is bound to a copy where a side keeps an existing tensor"))
     if facts.gradients(statement) == "off":
-        found.append("under no_grad the tensor that is kept loses its gradient history")
+        found.append(Difference("gradients", "under no_grad the tensor that is kept loses its gradient history"))
     return found
 
 

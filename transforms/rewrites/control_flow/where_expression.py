@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block
 from graphmend.transforms.if_conversion.selection import NotSelectableError, gradient_differences, select
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
@@ -58,9 +58,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         *gradient_differences(facts, facts.statement, [[chosen.body], [chosen.orelse]], protected),
     ]
     if any(isinstance(side, (ast.Name, ast.Attribute, ast.Subscript)) for side in (chosen.body, chosen.orelse)):
-        differences.append("the result is a copy where a side is an existing tensor")
+        differences.append(Difference("aliasing", "the result is a copy where a side is an existing tensor"))
         if facts.gradients(facts.statement) == "off":
-            differences.append("under no_grad the tensor that is kept loses its gradient history")
+            differences.append(
+                Difference("gradients", "under no_grad the tensor that is kept loses its gradient history")
+            )
     if static:
         head = " and ".join(predicates.code.operand(s) for s in static)
         text = f"({text} if {head} else {other.text})"

@@ -36,7 +36,7 @@ from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.if_conversion.selection import NotSelectableError, incoming
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
@@ -80,7 +80,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
     differences = [
         *predicates.differences,
-        "plain Python goes through torch's loop operator too, which is slower there",
+        Difference("evaluation", "plain Python goes through torch's loop operator too, which is slower there"),
     ]
     return offer(NAME, "loop inside the graph with torch.while_loop", facts, make, differences)
 
@@ -177,7 +177,9 @@ def _count(facts: FunctionFacts, loop: ast.For, predicates: Predicates, carried:
     value = facts.value(count)
     exact = isinstance(value, Tensor) and dtype_kind(value.dtype) == "int" and value.rank == 0
     if isinstance(value, Tensor) and not exact:
-        predicates.differences.append("a number of iterations that is no whole number raises no more")
+        predicates.differences.append(
+            Difference("exception", "a number of iterations that is no whole number raises no more")
+        )
     predicates.differences += kept.differences
     step, count_name = fresh(facts, "step"), fresh(facts, "count")
     lines = [f"{count_name} = {text}"]

@@ -32,7 +32,7 @@ from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.module_level import bound_once, is_made_once
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse, show
 
 if TYPE_CHECKING:
@@ -104,14 +104,17 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     if isinstance(call.func, ast.Attribute) and call.func.attr in _NOT_OUTPUT:
         return None
-    differences: list[str] = []
+    differences: list[Difference] = []
     if finding.code not in OUTPUT:
         if not outward(facts, call):
             return None
         if unknown := next((a for a in call.args if not _carried(facts, a)), None):
             return refuse(NAME, f"`{ast.unparse(unknown)}` is nothing that can be handed out of the graph")
         differences.append(
-            "it happens when the graph runs: code of the region that reads what it changes sees the old state"
+            Difference(
+                "output-order",
+                "it happens when the graph runs: code of the region that reads what it changes sees the old state",
+            )
         )
     elif kept := next((a for a in call.args if isinstance(facts.value(a), _OBJECTS)), None):
         return refuse(NAME, f"`{ast.unparse(kept)}` is an object, which cannot be handed out of the graph")

@@ -24,7 +24,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse, show
 from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, OUTPUT, attributed, outward
 
@@ -50,9 +50,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_statements(facts.source, [statement], new, [statement])]
 
     silences = finding.code in OUTPUT
-    title, difference = "skip it while compiled", "nothing happens here while compiled"
+    title, difference = "skip it while compiled", Difference("state", "nothing happens here while compiled")
     if silences:
-        title, difference = "skip it while compiled (silences it there)", "nothing is written while compiled"
+        title, difference = (
+            "skip it while compiled (silences it there)",
+            Difference("output", "nothing is written while compiled"),
+        )
     if finding.code == "GM206":
         return show(NAME, title, facts, make, "the debugger does not stop here while compiled")
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and attributed(facts, statement.value):

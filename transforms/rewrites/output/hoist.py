@@ -30,7 +30,7 @@ from graphmend.transforms.code.module_level import insert_above, local_name_in, 
 from graphmend.transforms.code.positions import begins_line, first_position, replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ _BUILTINS = frozenset(
         "hasattr",
     ]
 )
-_ONCE = "it is made once, when the module is imported"
+_ONCE = Difference("state", "it is made once, when the module is imported")
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:

@@ -28,7 +28,7 @@ from graphmend.transforms.code.fstrings import quoted, template
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse
 from graphmend.transforms.rewrites.output.emit import output_call
 
@@ -49,7 +49,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "torch's print operator knows no `end`, `file` or `flush`")
     pieces: list[str] = []
     values: list[ast.expr] = []
-    differences = ["torch._higher_order_ops.print is private to torch"]
+    differences = [Difference("private", "torch._higher_order_ops.print is private to torch")]
     for argument in call.args:
         inside: list[ast.expr] = []
         if isinstance(argument, ast.JoinedStr):
@@ -60,7 +60,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             text, inside = "{}", [argument]
             value = facts.value(argument)
             if not (isinstance(value, Tensor) and value.rank):
-                differences.append("a 0-d tensor prints as a number, without `tensor(...)`")
+                differences.append(Difference("output", "a 0-d tensor prints as a number, without `tensor(...)`"))
         pieces.append(text)
         values += inside
     plain = [_without_item(facts, v) for v in values]
@@ -70,7 +70,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if not form:
         return refuse(NAME, "torch's print operator loses an empty text")
     if facts.gradients(facts.statement) != "off" and values:
-        differences.append("a tensor that requires gradients prints without its `grad_fn` while compiled")
+        differences.append(
+            Difference("output", "a tensor that requires gradients prints without its `grad_fn` while compiled")
+        )
 
     def make() -> list[TextEdit]:
         imports, code = Imports(facts), Code(facts.source)

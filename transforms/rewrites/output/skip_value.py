@@ -26,7 +26,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import bound_anywhere
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, DifferenceKind, Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -93,4 +93,5 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_expression(facts.source, call, text if bare else f"({text})")]
 
     silences = finding.code in ("GM202", "GM203", "GM204")
-    return offer(NAME, "use a stand-in while compiled", facts, make, [difference], silences=silences)
+    kind: DifferenceKind = "output" if silences else "state"
+    return offer(NAME, "use a stand-in while compiled", facts, make, [Difference(kind, difference)], silences=silences)

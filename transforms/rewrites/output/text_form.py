@@ -24,7 +24,7 @@ from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import called, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "an f-string writes a 0-d tensor as its number, and the tensor may be one")
     differences = []
     if facts.gradients(facts.statement) != "off":
-        differences.append("while compiled a tensor that requires gradients names another `grad_fn`")
+        differences.append(
+            Difference("output", "while compiled a tensor that requires gradients names another `grad_fn`")
+        )
     changed = replace_expression(facts.source, node, f'f"{inside}"')
     return offer(NAME, "write the text as an f-string", facts, lambda: [changed], differences)
 

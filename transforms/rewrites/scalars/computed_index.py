@@ -26,7 +26,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text, tensors_in
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "computed_index"
-_LATE = "an index out of range raises later on a GPU"
+_LATE = Difference("exception", "an index out of range raises later on a GPU")
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
@@ -60,7 +60,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return offer(NAME, "store through an index tensor", facts, lambda: [changed], [_LATE])
     dim = indices.index(computed[0])
     whole = Code(facts.source).text(subscript, {computed[0]: index})
-    differences = ["the result is a copy instead of a view", _LATE]
+    differences = [Difference("aliasing", "the result is a copy instead of a view"), _LATE]
     text = f"{whole}.squeeze({dim})"
     return offer(
         NAME,
@@ -128,11 +128,14 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: str) -> Fix | Re
     if isinstance(parent, ast.Call) and parent.func is node and _modules(value):
         return _module(facts, node, parent, index)
     if isinstance(value, Container) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor):
-        differences, function = ["the tensors must have equal shapes; the result is a copy", _LATE], "torch.stack"
+        differences, function = (
+            [Difference("exception", "the tensors must have equal shapes; the result is a copy"), _LATE],
+            "torch.stack",
+        )
         argument = text
     elif numbers := _table(facts, node.value):
         differences, function, argument = (
-            ["an index out of range raises later, or another exception", _LATE],
+            [Difference("exception", "an index out of range raises later, or another exception"), _LATE],
             "torch.tensor",
             numbers,
         )
@@ -175,8 +178,8 @@ def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: st
         ]
 
     differences = [
-        "all modules of the list are called; their results must have equal shapes",
-        "parameters of the modules not chosen get zeros for gradients instead of None",
+        Difference("evaluation", "all modules of the list are called; their results must have equal shapes"),
+        Difference("zero-gradients", "parameters of the modules not chosen get zeros for gradients instead of None"),
         _LATE,
     ]
     return offer(NAME, "call all modules and select a result", facts, make, differences)

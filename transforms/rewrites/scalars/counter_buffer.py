@@ -35,7 +35,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -87,7 +87,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), TextEdit(span, registered), replace_expression(facts.source, value, text)]
 
     differences = [
-        f"`self.{name}` is a 0-d tensor instead of a Python number, which goes on counting where it is kept",
+        Difference(
+            "type", f"`self.{name}` is a 0-d tensor instead of a Python number, which goes on counting where it is kept"
+        ),
         *kept.differences,
     ]
     return offer(NAME, "count in a buffer of the module", facts, make, differences)

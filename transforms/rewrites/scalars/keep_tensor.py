@@ -27,7 +27,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, qualified
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -148,7 +148,10 @@ def _retensored(facts: FunctionFacts, node: ast.Call, parent: ast.Call) -> Fix |
     text = tensor_text(facts, node, kept, detach=True)
     if text is None:
         return refuse(NAME, f"what `{ast.unparse(node)}` takes its number out of is not known to be a tensor")
-    differences = [*kept.differences, "the new tensor has the dtype and device of the one it is copied from"]
+    differences = [
+        *kept.differences,
+        Difference("dtype", "the new tensor has the dtype and device of the one it is copied from"),
+    ]
     return offer(
         NAME,
         "copy the tensor itself",
@@ -183,10 +186,12 @@ def _math(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal 
     differences = [
         *kept.differences,
         *uses.differences,
-        "numbers are computed in the tensor's precision instead of Python's",
+        Difference("rounding", "numbers are computed in the tensor's precision instead of Python's"),
     ]
     if function not in ("fabs", "isnan", "isinf", "isfinite", "atan", "tanh", "sin", "cos"):
-        differences.append(f"`math.{function}` raises outside its domain, torch gives NaN or infinity")
+        differences.append(
+            Difference("exception", f"`math.{function}` raises outside its domain, torch gives NaN or infinity")
+        )
     return offer(NAME, f"compute `{function}` with torch", facts, make, differences)
 
 
@@ -210,7 +215,7 @@ def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal:
     uses.names(parent.targets[0].elts)
     differences = list(uses.differences)
     if not (isinstance(value, Tensor) and value.rank == 1):
-        differences.append("the tensor is taken to have one dimension")
+        differences.append(Difference("shape", "the tensor is taken to have one dimension"))
     floating = not (isinstance(value, Tensor) and dtype_kind(value.dtype) in ("int", "bool"))
     detach = ".detach()" if floating and _detach(facts) else ""
     text = f"{Code(facts.source).operand(node.func.value)}{detach}.unbind()"

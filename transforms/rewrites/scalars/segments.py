@@ -28,7 +28,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -76,8 +76,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_expression(facts.source, comprehension, f"list({text}.unbind())")]
 
     differences = [
-        "sums may round differently, as they are made in another order",
-        "lengths that do not add up raise another exception",
+        Difference("rounding", "sums may round differently, as they are made in another order"),
+        Difference("exception", "lengths that do not add up raise another exception"),
     ]
     return offer(NAME, "add each row to its part", facts, make, differences)
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import called, is_tensor, method
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.in_place import writable, written_on_both_sides
 from graphmend.transforms.legality.masked_elements import is_mask, picked
 from graphmend.transforms.legality.speculation import repeatable, speculate
@@ -57,7 +57,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         return [replace_statements(facts.source, [statement], f"{HOLE.format(0)}\n", statement.body)]
 
-    differences = [f"`{name}` is a copy even where the mask picks nothing" for name in copied]
+    differences = [Difference("aliasing", f"`{name}` is a copy even where the mask picks nothing") for name in copied]
     roots = dict.fromkeys(n for s in statement.body for n in _written(s) if n not in copied)
     differences += [written_on_both_sides(n) for n in roots if not writable(facts, statement, n)]
     return offer(NAME, "store without asking first", facts, make, differences)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.text_edits import HOLE, delete, merged_edit, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.empty_effects import (
     EmptyEffect,
     NotIdleError,
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 NAME = "empty_guard"
 _DIFFERENCES = (
-    "what the question guards is called on nothing where nothing was found",
-    "parameters that it uses get zeros for gradients there instead of None",
+    Difference("evaluation", "what the question guards is called on nothing where nothing was found"),
+    Difference("zero-gradients", "parameters that it uses get zeros for gradients there instead of None"),
 )
 
 

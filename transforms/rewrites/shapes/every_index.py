@@ -30,7 +30,7 @@ from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.qualified_names import called, constant, method
 from graphmend.transforms.code.text_edits import delete, merged_edit, replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.empty_effects import EmptyEffect, NotIdleError, index_source
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
 
 NAME = "every_index"
 _DIFFERENCES = (
-    "the body runs for every index, where the mask has nothing on nothing",
-    "parameters of an index that the mask has nothing for get zeros for gradients instead of None",
-    "the mask is taken to have no negative elements",
+    Difference("evaluation", "the body runs for every index, where the mask has nothing on nothing"),
+    Difference(
+        "zero-gradients", "parameters of an index that the mask has nothing for get zeros for gradients instead of None"
+    ),
+    Difference("exception", "the mask is taken to have no negative elements"),
 )
 
 

@@ -30,7 +30,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, qualified
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.masked_elements import nonzero_of
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
@@ -47,7 +47,7 @@ _TITLE = "say how large the result is"
 _CONVERSIONS = ("float", "double", "half", "bfloat16", "to", "type", "type_as")
 
 #: node to replace, new text, what differs
-_Form = tuple[ast.expr, str, list[str]]
+_Form = tuple[ast.expr, str, list[Difference]]
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
@@ -86,7 +86,7 @@ def _first(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
         return None
     rest = "" if column is None else f", {column}"
     text = f"{imports.name('torch.nonzero_static')}({code.argument(found.mask)}, size=1)[0{rest}]"
-    return whole, text, ["where everything is zero the index is -1 instead of an exception"]
+    return whole, text, [Difference("exception", "where everything is zero the index is -1 instead of an exception")]
 
 
 def _classes(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
@@ -110,7 +110,7 @@ def _classes(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None
     if not isinstance(value, Tensor) or value.rank not in (1, 2) or not repeatable(facts, matrix):
         return None
     text = f"{code.text(call)[:-1].rstrip().rstrip(',')}, num_classes={code.operand(matrix)}.shape[0])"
-    return call, text, ["fewer classes than the matrix has rows raise no more"]
+    return call, text, [Difference("exception", "fewer classes than the matrix has rows raise no more")]
 
 
 _PRODUCTS = ("torch.matmul", "torch.mm")
@@ -165,7 +165,8 @@ def _bins(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
     made = f"{zeros}({size}, dtype={dtype}, device={numbers}.device)"
     ones = f"{imports.name('torch.ones_like')}({numbers}, dtype={dtype})"
     text = f"{made}.scatter_add(0, {numbers}.long(), {ones})"
-    return call, text, [f"a number of {size} or more raises instead of making the result longer"]
+    says = f"a number of {size} or more raises instead of making the result longer"
+    return call, text, [Difference("exception", says)]
 
 
 def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
@@ -199,7 +200,7 @@ def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | Non
     return (
         whole,
         f"({changes} + min({text}.numel(), 1))",
-        ["the count is a 0-d tensor instead of a Python number", *uses.differences],
+        [Difference("type", "the count is a 0-d tensor instead of a Python number"), *uses.differences],
     )
 
 

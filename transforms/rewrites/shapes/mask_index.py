@@ -26,7 +26,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.legality.aliasing import changed_in_place
 from graphmend.transforms.legality.masked_elements import Nonzero, is_mask, nonzero_of
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -54,7 +54,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     text = code.argument(found.mask) if is_mask(facts, found.mask) else f"({code.operand(found.mask)} != 0)"
     changed = replace_expression(facts.source, whole, text)
     differences = [
-        f"`{ast.unparse(tensor)}` is taken to be as long as the mask; where it is longer, an index by the mask raises"
+        Difference(
+            "exception",
+            f"`{ast.unparse(tensor)}` is taken to be as long as the mask; a longer one raises",
+        )
         for tensor in indexed
         if not _same_shape(facts, tensor, found.mask)
     ]

@@ -26,7 +26,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, method
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.masked_elements import is_mask, missing_dimensions, picked
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
@@ -63,7 +63,7 @@ def _counted(facts: FunctionFacts) -> Fix | Refusal | None:
         text = Code(facts.source).operand(counted)
         made = f"{text}.sum()" if is_mask(facts, counted) else f"{text}.count_nonzero()"
         changed = replace_expression(facts.source, node, made)
-        differences = ["the count is a 0-d tensor instead of a Python number", *uses.differences]
+        differences = [Difference("type", "the count is a 0-d tensor instead of a Python number"), *uses.differences]
         return offer(NAME, "count with a sum", facts, lambda changed=changed: [changed], differences)  # type: ignore[misc]
     return None
 
@@ -130,7 +130,7 @@ def _other_dim(keyword: ast.keyword) -> bool:
     return keyword.arg not in ("dim", "axis") or constant(keyword.value) != 0
 
 
-def _opposite(one: ast.expr, two: ast.expr) -> list[str] | None:
+def _opposite(one: ast.expr, two: ast.expr) -> list[Difference] | None:
     """Differences where two masks are opposites but for NaN; None where they are not known to be."""
     if isinstance(two, ast.UnaryOp) and isinstance(two.op, ast.Invert) and ast.unparse(two.operand) == ast.unparse(one):
         return []
@@ -146,6 +146,8 @@ def _opposite(one: ast.expr, two: ast.expr) -> list[str] | None:
         case ast.Compare(left=a, ops=[p], comparators=[b]), ast.Compare(left=c, ops=[q], comparators=[d]):
             if (type(p), type(q)) in pairs and ast.unparse(a) == ast.unparse(c) and ast.unparse(b) == ast.unparse(d):
                 return (
-                    [] if isinstance(p, (ast.Eq, ast.NotEq)) else ["NaN, which neither mask picks, stays in the result"]
+                    []
+                    if isinstance(p, (ast.Eq, ast.NotEq))
+                    else [Difference("shape", "NaN, which neither mask picks, stays in the result")]
                 )
     return None

@@ -29,7 +29,7 @@ from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality import torch_operations as known
 from graphmend.transforms.legality.aliasing import changed_in_place
 from graphmend.transforms.legality.masked_elements import Picked, aligned, missing_dimensions, picked
@@ -114,7 +114,7 @@ class _Elements:
 
     def __init__(self, facts: FunctionFacts, found: Picked, nodes: set[ast.expr]) -> None:
         self.facts, self.found, self.nodes = facts, found, nodes
-        self.differences: list[str] = []
+        self.differences: list[Difference] = []
 
     def reduced(self, reduction: _Reduction, imports: Imports) -> str:
         """The reduction's new text."""
@@ -161,7 +161,9 @@ class _Elements:
             joined = f"{operand} & {mask}" if how == "any" else f"{operand} | ~{_operand(mask)}"
             return f"({joined}).{how}({dim})"
         if how in ("sum", "mean"):
-            self.differences.append("sums may round differently, as they are made in another order")
+            self.differences.append(
+                Difference("rounding", "sums may round differently, as they are made in another order")
+            )
             total = f"{where}({mask}, {text}, 0).sum({dim})"
             if how == "sum":
                 return total
@@ -171,7 +173,9 @@ class _Elements:
         if how == "prod":
             return f"{where}({mask}, {text}, 1).prod()"
         if how == "norm":
-            self.differences.append("sums may round differently, as they are made in another order")
+            self.differences.append(
+                Difference("rounding", "sums may round differently, as they are made in another order")
+            )
             return f"{where}({mask}, {text}, 0).norm()"
         return self._extremum(how, imports, mask, text, operand)
 
@@ -189,7 +193,9 @@ class _Elements:
         kind = dtype_kind(value.dtype) if isinstance(value, Tensor) else None
         bound = f"{imports.name('torch.iinfo')}({operand}.dtype).{limit}"
         other = infinity if kind == "float" else f"{infinity} if {operand}.is_floating_point() else {bound}"
-        self.differences.append(f"`{how}` of nothing gives the {'smallest' if least else 'largest'} value")
+        self.differences.append(
+            Difference("exception", f"`{how}` of nothing gives the {'smallest' if least else 'largest'} value")
+        )
         return f"{imports.name('torch.where')}({mask}, {text}, {other}).{how}()"
 
 

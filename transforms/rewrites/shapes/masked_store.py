@@ -25,7 +25,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.selection import gradient_differences
 from graphmend.transforms.legality import torch_operations as known
 from graphmend.transforms.legality.in_place import apart, intact, linear, linear_operator
@@ -59,7 +59,7 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
     if found is None:
         return None
     tensor, mask = found
-    differences: list[str] = []
+    differences: list[Difference] = []
     replaced: dict[ast.expr, str] = {}
     code = Code(facts.source)
     if not repeatable(facts, tensor, mask):
@@ -145,4 +145,6 @@ def _stored_one_by_one(facts: FunctionFacts) -> Fix | Refusal | None:
         test = code.argument(mask) if known.dtype == "bool" else f"{code.operand(mask)} != 0"
         return [replace_statements(facts.source, [statement], f"{code.operand(tensor)}[{test}] = {code.text(value)}\n")]
 
-    return offer(NAME, "store under the mask", facts, make, ["the loop's variable is not bound any more"])
+    return offer(
+        NAME, "store under the mask", facts, make, [Difference("state", "the loop's variable is not bound any more")]
+    )

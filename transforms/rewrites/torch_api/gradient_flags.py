@@ -30,7 +30,7 @@ from graphmend.transforms.code.liveness import parameters, reads, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, method
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.same_shape import alike
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -91,7 +91,10 @@ def _not_compiled(facts: FunctionFacts, statement: ast.stmt) -> Fix:
         new = f"if not {test}():\n    {HOLE.format(0)}\n"
         return [*imports.edits(), replace_statements(facts.source, [statement], new, [statement])]
 
-    difference = "while compiled the tensor asks for no gradient: its `grad` stays None, and so may those of its inputs"
+    difference = Difference(
+        "gradients",
+        "while compiled the tensor asks for no gradient: its `grad` stays None, and so may those of its inputs",
+    )
     return offer(NAME, "ask for gradients in plain Python only", facts, make, [difference])
 
 
@@ -106,7 +109,10 @@ def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
             replace_statements(facts.source, [statement], f"{code.text(tensor)}.data.copy_({code.argument(value)})\n")
         ]
 
-    differences = ["other tensors that share the storage see the new data", *likeness.differences]
+    differences = [
+        Difference("aliasing", "other tensors that share the storage see the new data"),
+        *likeness.differences,
+    ]
     return offer(NAME, "copy into the data", facts, make, differences)
 
 
@@ -123,7 +129,7 @@ def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
     if not isinstance(facts.value(inner), Tensor):
         return refuse(NAME, "what is detached is not known to be a tensor")
     text = Code(facts.source).text(inner)
-    difference = "results computed from the detached tensor do not require gradients"
+    difference = Difference("gradients", "results computed from the detached tensor do not require gradients")
     return offer(
         NAME, "leave requires_grad_ out", facts, lambda: [replace_expression(facts.source, call, text)], [difference]
     )

@@ -24,7 +24,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NAME = "torch_form"
 
 #: node to replace, new text, what differs
-_Form = tuple[ast.expr, str, list[str]]
+_Form = tuple[ast.expr, str, list[Difference]]
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
@@ -84,7 +84,7 @@ def _least_squares(facts: FunctionFacts, code: Code, imports: Imports) -> _Form 
     return (
         parent,
         f"({text})",
-        [f"the solution for `{b}` comes from the pseudo-inverse, which rounds differently and costs more"],
+        [Difference("rounding", f"the solution for `{b}` comes from the pseudo-inverse, which costs more")],
     )
 
 
@@ -98,7 +98,7 @@ def _random(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     base = call.func.value
     like = imports.name("torch.randint_like")
     arguments = ", ".join(code.argument(a) for a in call.args)
-    differences = ["other random numbers are drawn from the same generator"]
+    differences = [Difference("random", "other random numbers are drawn from the same generator")]
     if isinstance(base, ast.Name):
         return call, f"{base.id}.copy_({like}({base.id}, {arguments}))", differences
     if fresh_copy := method(facts, base, "clone"):
@@ -129,7 +129,7 @@ def _applied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
         return "what `apply_` changes has no name"
     replace: dict[ast.expr, str] = {n: tensor.id for n in ast.walk(body) if isinstance(n, ast.Name) and n.id == name}
     text = code.argument(body, replace)
-    differences = ["the arithmetic happens in the tensor's precision instead of Python's"]
+    differences = [Difference("rounding", "the arithmetic happens in the tensor's precision instead of Python's")]
     return call, f"{code.text(base)}.copy_({text})", differences
 
 
@@ -147,7 +147,7 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     if keywords:
         return "only a plain sort has another form"
     stacked = f"{imports.name('torch.stack')}({code.argument(call.args[0])})"
-    differences = ["the tensors must have equal shapes; NaN sorts last"]
+    differences = [Difference("exception", "the tensors must have equal shapes; NaN sorts last")]
     if key is None:
         return call, f"{stacked}.sort().values", differences
     if not isinstance(key, ast.Lambda) or len(key.args.args) != 1:
@@ -179,7 +179,10 @@ def _position(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str
     except NeedsPythonNumberError as error:
         return str(error)
     stacked = f"{imports.name('torch.stack')}({code.argument(container)})"
-    differences = ["an element that is not there gives 0 instead of an exception", *uses.differences]
+    differences = [
+        Difference("exception", "an element that is not there gives 0 instead of an exception"),
+        *uses.differences,
+    ]
     return call, f"({stacked} == {code.operand(item)}).int().argmax()", differences
 
 
@@ -192,7 +195,8 @@ def _copied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
         return "what is copied is not known to be a tensor"
     deep = called(facts, call, "copy.deepcopy") is not None
     text = f"{code.operand(call.args[0])}.detach()" + (".clone()" if deep else "")
-    return call, text, ["the copy does not ask for gradients itself, and a copy of a computed tensor raises no more"]
+    says = "the copy does not ask for gradients itself, and a copy of a computed tensor raises no more"
+    return call, text, [Difference("gradients", says), Difference("exception", says)]
 
 
 def _uniform(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
@@ -217,13 +221,13 @@ def _uniform(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
         return (
             inside,
             f"{imports.name('torch.rand')}(())",
-            ["the number comes from torch's generator instead of Python's"],
+            [Difference("random", "the number comes from torch's generator instead of Python's")],
         )
     if called(facts, inside, "random.random") and isinstance(inside.func, ast.Attribute):
         return (
             inside,
             f"{code.text(inside.func.value)}.uniform(0.0, 1.0)",
-            ["while compiled other random numbers are drawn"],
+            [Difference("random", "while compiled other random numbers are drawn")],
         )
     return None
 
@@ -266,7 +270,11 @@ def _sample(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
         return str(error)
     tensor, drawn = imports.name("torch.tensor"), imports.name("torch.randint")
     text = f"{tensor}({code.argument(values)})[{drawn}({len(values.elts)}, (1,))].squeeze(0)"
-    return whole, text, ["the number comes from torch's generator instead of Python's", *uses.differences]
+    return (
+        whole,
+        text,
+        [Difference("random", "the number comes from torch's generator instead of Python's"), *uses.differences],
+    )
 
 
 def _along_axis(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
@@ -284,7 +292,7 @@ def _along_axis(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | s
             array,
         ] if name == row and attr in ("sum", "mean", "max", "min", "prod", "std", "var", "any", "all"):
             text = f"{code.operand(array)}.{attr}(axis={code.argument(axis)})"
-            return call, text, ["sums may round differently, as they are made in another order"]
+            return call, text, [Difference("rounding", "sums may round differently, as they are made in another order")]
     return "only a reduction by a method of the array has another form"
 
 
