@@ -255,7 +255,8 @@ class _Elements:
             return f"{where}({mask}, {text}, 1).prod()"
         if how == "norm":
             return f"{where}({mask}, {text}, 0).norm()"
-        return self._extremum(how, imports, mask, text, operand, dtype_kind(dtype))
+        quotient = isinstance(reduction.body, ast.BinOp) and isinstance(reduction.body.op, ast.Div)
+        return self._extremum(how, imports, mask, text, operand, "float" if quotient else dtype_kind(dtype))
 
     def _count(self) -> str:
         """How many elements are picked, as text."""
