@@ -322,7 +322,11 @@ def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mappin
     how = _REDUCTIONS[name]
     kind = dtype_kind(first.dtype)
     dtype: Hashable
-    if how in ("bool", "int64"):
+    if how == "bool":
+        # of uint8 it is uint8
+        never = kind in ("bool", "float", "complex") or _is_signed(first.dtype) or first.ndarray
+        dtype = "bool" if never else None
+    elif how == "int64":
         dtype = how
     elif "dtype" in keywords:
         dtype = dtype_of(keywords["dtype"])
@@ -351,6 +355,10 @@ def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mappin
     if first.rank is not None and one_axis:
         rank = first.rank if kept else first.rank - 1
     return result(first, node, "returns a Tensor", rank=rank, dtype=dtype, shape=() if rank == 0 else None)
+
+
+def _is_signed(dtype: Hashable) -> bool:
+    return isinstance(dtype, str) and dtype in ("int8", "int16", "int32", "int64")
 
 
 def _where(operands: tuple[Value, ...], node: ast.AST) -> Tensor:
