@@ -40,9 +40,7 @@ _ORDER = {kind: order for order, kind in enumerate(_KINDS)}
 _PRECISION = Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
 _COMPARED = Difference("rounding", "numbers are compared in the tensor's precision instead of Python's")
 _WRAPS = Difference("rounding", "whole numbers of more than 64 bits, which Python has, wrap around")
-_PROMOTES = Difference(
-    "dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not"
-)
+_PROMOTES = Difference("dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not")
 _HALF = Difference("rounding", "on a GPU, a tensor of half precision may round otherwise than with a number")
 _INVERSE = Difference("rounding", "a division may round in its last digit where a number is turned into its inverse")
 _POWER = Difference("rounding", "a power may round in its last digit")
@@ -131,15 +129,15 @@ class ScalarUses:
                 self._follow(parent, dtype)
             case ast.Assign(targets=targets):
                 self._hand(node, targets)
-                for target in targets:
-                    self._target(target, dtype)
+                for one in targets:
+                    self._target(one, dtype)
             case ast.AnnAssign(target=target):
                 self._hand(node, [target])
                 self._target(target, dtype)
-            case ast.Tuple(elts=elts) if (targets := self._unpacked(parent)) is not None:
-                target = targets[next(i for i, e in enumerate(elts) if e is node)]
-                self._hand(node, [target])
-                self._target(target, dtype)
+            case ast.Tuple(elts=elts) if (unpacked := self._unpacked(parent)) is not None:
+                taker = unpacked[next(i for i, e in enumerate(elts) if e is node)]
+                self._hand(node, [taker])
+                self._target(taker, dtype)
             case ast.AugAssign():
                 self._added(parent, dtype)
             case _:

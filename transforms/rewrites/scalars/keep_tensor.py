@@ -163,7 +163,7 @@ _RETENSORED = Difference("dtype", "the new tensor has the dtype and device of th
 
 
 def _retensored(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
-    """`torch.tensor(t.item())` is a copy of `t`, in torch's default dtype where `t` is a float; so is a list of them."""
+    """`torch.tensor(t.item())` is a copy of `t`, in torch's default dtype where `t` is a float; a list is a stack."""
     above = facts.parent(node)
     listed = above if isinstance(above, (ast.List, ast.Tuple)) else None
     parent = facts.parent(listed) if listed is not None else above
@@ -199,7 +199,10 @@ def _math(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal 
     if is_tensor(facts, argument):
         value = facts.value(argument)
         shaped = "" if isinstance(value, Tensor) and value.rank == 0 else ".reshape(())"
-        text, dtype = f"{Code(facts.source).operand(argument)}{shaped}", value.dtype if isinstance(value, Tensor) else None
+        text, dtype = (
+            f"{Code(facts.source).operand(argument)}{shaped}",
+            value.dtype if isinstance(value, Tensor) else None,
+        )
         if shaped:
             differences.append(
                 Difference("exception", f"`math.{function}` of several elements raises another exception")

@@ -80,7 +80,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             )
         ]
 
-    return offer(NAME, "leave out the question whether anything was found", facts, make, [*_DIFFERENCES, *idle.differences()])
+    return offer(
+        NAME, "leave out the question whether anything was found", facts, make, [*_DIFFERENCES, *idle.differences()]
+    )
 
 
 def _asks(guard: ast.If, names: set[str]) -> bool:

@@ -16,8 +16,8 @@ Legal when:
 
 Differs in:
     where the size does not fit, which raised before: nothing that is not zero gives -1, fewer classes than rows go
-    well. A `bincount` raises for what would have made its result longer, and cuts what is not whole, unless its dtype is
-    known. How many different numbers there are is a 0-d tensor, whose whole numbers wrap around.
+    well. A `bincount` raises for what would have made its result longer, and cuts what is not whole, unless its dtype
+    is known. How many different numbers there are is a 0-d tensor, whose whole numbers wrap around.
 """
 
 from __future__ import annotations
@@ -167,14 +167,14 @@ def _bins(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
     ones = f"{imports.name('torch.ones_like')}({numbers}, dtype={dtype})"
     differences = [Difference("exception", f"a number of {size} or more raises instead of making the result longer")]
     value = facts.value(call.args[0])
-    dtype = value.dtype if isinstance(value, Tensor) else None
-    if dtype_kind(dtype) != "int":
-        if dtype_kind(dtype) is not None:
+    known = value.dtype if isinstance(value, Tensor) else None
+    if dtype_kind(known) != "int":
+        if dtype_kind(known) is not None:
             raise NeedsPythonNumberError(f"`{numbers}` is not known to have whole numbers")
         differences.append(Difference("exception", "numbers that are not whole are cut instead of raising"))
     if not repeatable(facts, call.keywords[0].value):
         return None
-    text = f"{made}.scatter_add(0, {numbers}{'' if dtype == 'int64' else '.long()'}, {ones})"
+    text = f"{made}.scatter_add(0, {numbers}{'' if known == 'int64' else '.long()'}, {ones})"
     return call, text, differences
 
 

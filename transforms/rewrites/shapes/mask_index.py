@@ -55,14 +55,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     text = code.argument(found.mask) if is_mask(facts, found.mask) else f"({code.operand(found.mask)} != 0)"
     if is_mask(facts, found.mask) and _changes(facts, found.mask):
         text = f"{code.operand(found.mask)}.clone()"
-    indexed = [use.value for use in indexed]
     changed = replace_expression(facts.source, whole, text)
     differences = [
         Difference(
             "exception",
             f"`{ast.unparse(tensor)}` is taken to be as long as the mask; a longer one raises",
         )
-        for tensor in indexed
+        for tensor in (use.value for use in indexed)
         if not _same_shape(facts, tensor, found.mask)
     ]
     return offer(NAME, "index with the mask itself", facts, lambda: [changed], differences)
