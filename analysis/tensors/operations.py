@@ -30,6 +30,7 @@ from graphmend.analysis.tensors.promotion import (
     TORCH_DTYPES,
     broadcast,
     dtype_of,
+    never_uint8,
     promote,
     promote_scalar,
     scalar_kind,
@@ -323,9 +324,7 @@ def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mappin
     kind = dtype_kind(first.dtype)
     dtype: Hashable
     if how == "bool":
-        # of uint8 it is uint8
-        never = kind in ("bool", "float", "complex") or _is_signed(first.dtype) or first.ndarray
-        dtype = "bool" if never else None
+        dtype = "bool" if first.ndarray or never_uint8(first.dtype) else None  # of uint8 it is uint8
     elif how == "int64":
         dtype = how
     elif "dtype" in keywords:
@@ -355,10 +354,6 @@ def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mappin
     if first.rank is not None and one_axis:
         rank = first.rank if kept else first.rank - 1
     return result(first, node, "returns a Tensor", rank=rank, dtype=dtype, shape=() if rank == 0 else None)
-
-
-def _is_signed(dtype: Hashable) -> bool:
-    return isinstance(dtype, str) and dtype in ("int8", "int16", "int32", "int64")
 
 
 def _where(operands: tuple[Value, ...], node: ast.AST) -> Tensor:

@@ -25,8 +25,8 @@ _TRANSFORMS = frozenset("vmap grad grad_and_value jacrev jacfwd hessian jvp vjp 
 
 
 def transformed(facts: FunctionFacts) -> bool:
-    """Is the function given to `torch.vmap` or one of `torch.func`'s transforms somewhere in the file, where a test on a
-    tensor raises?
+    """Is the function given to `torch.vmap` or one of `torch.func`'s transforms somewhere in the file, where a test on
+    a tensor raises?
     """
     tree = facts.source.tree
     name = facts.function.name
