@@ -92,7 +92,7 @@ def _tests_each(facts: FunctionFacts, mask: ast.expr, tensor: ast.expr) -> bool:
             later = any((n.lineno, n.col_offset) > (bound.lineno, bound.col_offset) for n in own)
             return not (later or (looped and own)) and _tests_each(facts, bound.value, tensor)
         case ast.Compare(left=left, comparators=[right]):
-            sides = (left, right)
+            sides = [left, right]
         case ast.UnaryOp(op=ast.Invert(), operand=operand):
             return _tests_each(facts, operand, tensor)
         case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() | ast.BitXor(), right=right):
@@ -102,7 +102,7 @@ def _tests_each(facts: FunctionFacts, mask: ast.expr, tensor: ast.expr) -> bool:
             if folder not in known.FUNCTIONAL or last not in known.TESTS:
                 return False
             receiver = [function.value] if folder == "torch.Tensor" and isinstance(function, ast.Attribute) else []
-            sides = (*receiver, *args)
+            sides = [*receiver, *args]
         case _:
             return False
     wanted = ast.unparse(tensor)
