@@ -34,8 +34,11 @@ class NoLoader:
         return None
 
 
-#: modules that are never read: torch is known from its facts, the standard library by name
-NEVER_READ = frozenset({"torch", "numpy", "builtins", "typing", "typing_extensions", "logging", "warnings"})
+#: modules that are never read: torch is known from its facts, the standard library by name, and what mended text names
+#: (`graphmend.runtime`) by what it is for
+NEVER_READ = frozenset(
+    {"graphmend", "torch", "numpy", "builtins", "typing", "typing_extensions", "logging", "warnings"}
+)
 
 
 class Project:

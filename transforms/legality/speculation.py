@@ -27,6 +27,8 @@ Leak = Literal["never", "at infinity", "anywhere"]
 _ZEROS = Difference(
     "zero-gradients", "parameters that only the side not taken uses get zeros for gradients instead of None"
 )
+#: other functions that only compute, and raise for nothing that they are given here
+_TOTAL = frozenset({"graphmend.runtime.select", "torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"})
 _BUILTINS = frozenset(
     [
         "len",
@@ -112,7 +114,13 @@ def _judge_call(facts: FunctionFacts, node: ast.Call, found: Speculation) -> Non
     if folder == "builtins" and last in _BUILTINS:
         if any(isinstance(facts.value(a), Tensor) for a in node.args) and last in ("int", "float", "bool", "str"):
             found.blockers.append(f"`{_short(node)}` takes a Python value out of a tensor")
-    elif name.startswith("math.") or name in ("torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"):
+    elif name.startswith("math.") or name in (
+        "graphmend.runtime.select",
+        "torch.finfo",
+        "torch.iinfo",
+        "torch.tensor",
+        "torch.device",
+    ):
         pass
     elif folder not in known.FUNCTIONAL:
         found.blockers.append(f"`{_short(node.func)}` may have side effects")

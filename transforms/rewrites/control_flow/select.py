@@ -1,0 +1,388 @@
+"""Choose between two functions with `graphmend.runtime.select`: an `if` in plain Python, one graph while compiling.
+
+Before:
+    if y.sum() > 0:
+        h = self.wide(y)
+    else:
+        h = self.narrow(y)
+
+After:
+    h = graphmend.runtime.select(y.sum() > 0, lambda: self.wide(y), lambda: self.narrow(y))
+
+Legal when:
+    both sides only bind names, or return, and have no other effect. Shapes, dtypes, strides, devices and
+    `requires_grad` need no proof: `select` looks at them while TorchDynamo traces, and branches as before where they
+    differ. The mended program needs `graphmend-runtime`.
+
+Differs in:
+    nothing in plain Python. While compiled the side that is not taken is computed, too: it may raise, parameters that
+    it alone uses get zeros for gradients, and what was an existing tensor is a copy of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, tensor_in
+from graphmend.transforms.code.expression_text import folded
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import alive, fresh, reads, stored
+from graphmend.transforms.code.positions import replaceable
+from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.blocks import returns, short
+from graphmend.transforms.if_conversion.selection import gradient_differences
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
+from graphmend.transforms.legality.same_shape import ShapeInference, compare
+from graphmend.transforms.legality.speculation import speculate
+from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.control_flow import where, where_expression
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "select"
+_TITLE = "choose with graphmend.runtime.select: an if in plain Python, one graph while compiling"
+_RUNTIME = "graphmend.runtime"
+#: lines of more characters than this are folded
+_WIDTH = 119
+
+
+class NotAFunctionError(Exception):
+    """A side that is no function of what it reads; the message says why."""
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    statement = facts.statement
+    chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.IfExp)), None)
+    is_branch = isinstance(statement, ast.If) and _within(facts, statement.test)
+    if not is_branch and (chosen is None or not _within(facts, chosen.test)):
+        return None
+    proven = where.rewrite(finding, facts) if is_branch else where_expression.rewrite(finding, facts)
+    if isinstance(proven, Fix) and proven.applicability == "safe":
+        return None  # torch.where says the same without a runtime
+    imports = Imports(facts)
+    try:
+        if isinstance(statement, ast.If) and is_branch:
+            return _of_branch(facts, statement, imports)
+        assert chosen is not None
+        return _of_expression(facts, chosen, imports)
+    except (NotAFunctionError, NotATensorError) as error:
+        return refuse(NAME, str(error))
+
+
+def _within(facts: FunctionFacts, test: ast.expr) -> bool:
+    return isinstance(facts.node, ast.stmt) or any(n is facts.node for n in ast.walk(test))
+
+
+# -- the test
+
+
+def _condition(facts: FunctionFacts, test: ast.expr, predicates: Predicates) -> tuple[str, bool]:
+    """The text of the test as one tensor (behind what is known while tracing), and whether the sides change places."""
+    swapped = False
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, swapped = test.operand, not swapped
+    static, tests = split(facts, test)
+    if not tests:
+        raise NotATensorError("the test is not known to look at a tensor")
+    code = predicates.code
+    if len(tests) == 1 and not isinstance(tests[0], ast.BoolOp) and _is_asked_as_it_is(facts, tests[0]):
+        asked = code.argument(tests[0]) if not static else code.operand(tests[0])
+    elif len(tests) == 1:
+        asked = predicates.of(tests[0])
+    else:
+        asked = " & ".join(predicates.operand(t) for t in tests)
+    if static:
+        head = " and ".join(code.operand(s) if isinstance(s, (ast.IfExp, ast.Lambda)) else code.line(s) for s in static)
+        asked = f"{head} and ({asked})" if "&" in asked or "|" in asked else f"{head} and {asked}"
+    return asked, swapped
+
+
+def _is_asked_as_it_is(facts: FunctionFacts, test: ast.expr) -> bool:
+    """Is a test a tensor, or what nobody knows: nothing that takes a Python value out of one?"""
+    value = facts.value(test)
+    if isinstance(test, ast.Compare):
+        return len(test.ops) == 1 and isinstance(value, Tensor) and not isinstance(test.ops[0], (ast.In, ast.NotIn))
+    return isinstance(value, Tensor) and not value.ndarray and not isinstance(test, ast.UnaryOp)
+
+
+# -- sides
+
+
+@dataclass
+class _Side:
+    """One side: what it runs, and what it gives each result."""
+
+    statements: list[ast.stmt]
+    bound: dict[str, ast.expr]
+    """The last value of each name that a plain assignment at the side's top binds."""
+    simple: bool
+    """Whether it is plain assignments of which none reads another one's name."""
+
+
+def _side(facts: FunctionFacts, statements: Sequence[ast.stmt]) -> _Side:
+    bound: dict[str, ast.expr] = {}
+    simple = True
+    seen: set[str] = set()
+    kept = [s for s in statements if not isinstance(s, ast.Pass) and not _is_text(s)]
+    for statement in kept:
+        _only_binds(facts, statement)
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name = statement.targets[0].id
+            simple = simple and name not in seen and not (reads(statement.value) & seen)
+            seen.add(name)
+            bound[name] = statement.value
+        elif not isinstance(statement, ast.Return):
+            simple = False
+            for name in stored([statement]):
+                bound.pop(name, None)
+        else:
+            simple = simple and not seen
+    return _Side(kept, bound, simple)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _only_binds(facts: FunctionFacts, statement: ast.stmt) -> None:
+    """Raise where a statement does more than bind names or return."""
+    match statement:
+        case ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name(), value=ast.expr()) | ast.Pass():
+            return
+        case ast.Assign(targets=[ast.Tuple(elts=targets)]) if all(isinstance(t, ast.Name) for t in targets):
+            return
+        case ast.AugAssign(target=ast.Name(id=name)):
+            before = facts.before(statement).get(name)
+            if not (isinstance(before, Static) and before.type in ("int", "float", "bool", "str", "complex")):
+                raise NotAFunctionError(f"`{short(statement)}` may change an object in place")
+            return
+        case ast.Return(value=ast.expr()):
+            return
+        case ast.If():
+            if depends(facts, statement.test):
+                raise NotAFunctionError(f"`if {short(statement.test)}` inside the branch is mended first")
+            for inner in (*statement.body, *statement.orelse):
+                _only_binds(facts, inner)
+            return
+        case ast.Expr(value=ast.Constant()):
+            return
+    raise NotAFunctionError(f"`{short(statement)}` does more than bind a name")
+
+
+def _expressions(statements: Sequence[ast.stmt]) -> list[ast.expr]:
+    """What statements evaluate."""
+    found: list[ast.expr] = []
+    for statement in statements:
+        for node in ast.iter_child_nodes(statement):
+            if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
+                found.append(node)
+            elif isinstance(node, ast.stmt):
+                found += _expressions([node])
+    return found
+
+
+# -- branches
+
+
+def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix | Refusal:
+    predicates = Predicates(facts, imports)
+    condition, swapped = _condition(facts, statement.test, predicates)
+    block = facts.body_of(statement)
+    behind = block[block.index(statement) + 1 :]
+    returning = any(isinstance(n, ast.Return) for n in ast.walk(statement))
+    absorbed: list[ast.stmt] = []
+    if returning:
+        if not returns(statement.body) or not (returns(statement.orelse) or returns([*statement.orelse, *behind])):
+            raise NotAFunctionError("what happens when the branch does not return is not written behind it")
+        absorbed = [] if returns(statement.orelse) else behind
+    old = [statement, *absorbed]
+    if not replaceable(facts, old):
+        raise NotAFunctionError("the statement shares its line with another one")
+    sides = [_side(facts, statement.body), _side(facts, [*statement.orelse, *absorbed])]
+    results = [] if returning else _results(facts, statement, sides)
+    if not returning and not results:
+        raise NotAFunctionError("the branch binds nothing that is read behind it")
+    differences = [*predicates.differences, *_differences(facts, statement, sides, results)]
+    writer = _Writer(facts, predicates, imports)
+    text, kept = writer.written(statement, condition, sides[::-1] if swapped else sides, results)
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace_statements(facts.source, old, text, *kept)]
+
+    return offer(NAME, _TITLE, facts, make, differences)
+
+
+def _results(facts: FunctionFacts, statement: ast.If, sides: Sequence[_Side]) -> list[str]:
+    """The names that the sides bind and that live on."""
+    names = dict.fromkeys(name for side in sides for s in side.statements for name in sorted(stored([s])))
+    outside = {n for s in ast.walk(facts.function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
+    before = facts.before(statement)
+    found = []
+    for name in names:
+        if name in outside:
+            raise NotAFunctionError(f"`{name}` is no local name")
+        if not alive(facts, name, statement):
+            continue
+        for side in sides:
+            if name not in before and not _always_binds(side.statements, name):
+                raise NotAFunctionError(f"`{name}` may not be bound where a side does not bind it")
+        found.append(name)
+    return found
+
+
+def _always_binds(statements: Sequence[ast.stmt], name: str) -> bool:
+    for statement in statements:
+        if isinstance(statement, ast.If):
+            if _always_binds(statement.body, name) and _always_binds(statement.orelse, name):
+                return True
+        elif name in stored([statement]):
+            return True
+    return False
+
+
+def _differences(
+    facts: FunctionFacts, statement: ast.stmt, sides: Sequence[_Side], results: Sequence[str]
+) -> Iterator[Difference]:
+    """What is different while compiled; refuses where `select` would branch for certain."""
+    evaluated = [_expressions(side.statements) for side in sides]
+    found = speculate(facts, *evaluated[0], *evaluated[1])
+    if found.blockers:
+        raise NotAFunctionError(found.blockers[0])
+    for node in (n for side in evaluated for e in side for n in ast.walk(e)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("super", "locals"):
+            raise NotAFunctionError(f"`{node.func.id}()` means another function there")
+    yield from (Difference(d.kind, f"while compiled, {d.says}") for d in found.differences)
+    yield from gradient_differences(facts, statement, evaluated)
+    for values in _pairs(facts, statement, sides, results):
+        yield from _compared(facts, *values)
+
+
+Given = tuple[ast.expr | None, Value, str]
+
+
+def _pairs(
+    facts: FunctionFacts, statement: ast.stmt, sides: Sequence[_Side], results: Sequence[str]
+) -> Iterator[tuple[Given, Given]]:
+    """What both sides give for each result: the expression where it is one, its value, and its text."""
+    for name in results:
+        given: list[Given] = []
+        for side in sides:
+            node = side.bound.get(name)
+            if node is not None:
+                given.append((node, facts.value(node), short(node)))
+            elif any(name in stored([s]) for s in side.statements):
+                given.append((None, UNKNOWN, name))
+            else:
+                given.append((ast.Name(name, ast.Load()), facts.before(statement).get(name, UNKNOWN), name))
+        yield given[0], given[1]
+    if not results:
+        returned = [
+            [n.value for s in side.statements for n in ast.walk(s) if isinstance(n, ast.Return)] for side in sides
+        ]
+        for one in returned[0]:
+            for other in returned[1]:
+                if one is not None and other is not None:
+                    yield (one, facts.value(one), short(one)), (other, facts.value(other), short(other))
+
+
+def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Difference]:
+    values = one[1], other[1]
+    if all(isinstance(v, Static) for v in values):
+        same = all(isinstance(v, Const) for v in values) and values[0].key == values[1].key
+        if not same:
+            raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are Python values, which are not selected in a graph")
+        return
+    if any(isinstance(v, (Static,)) for v in values) and any(tensor_in(v) is not None for v in values):
+        raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one is a tensor")
+    nodes = one[0], other[0]
+    if nodes[0] is not None and nodes[1] is not None:
+        inference = ShapeInference(facts)
+        metas = inference.of(nodes[0]), inference.of(nodes[1])
+        if metas[0] is not None and metas[1] is not None:
+            blocker = compare(one[2], metas[0], other[2], metas[1]).blocker
+            if blocker is not None and "dtypes" in blocker:
+                raise NotAFunctionError(blocker)
+        if ast.dump(nodes[0]) == ast.dump(nodes[1]):
+            return
+    for node in nodes:
+        if node is None or _may_be_shared(node):
+            yield Difference("aliasing", "while compiled the result is a copy where a side gives an existing tensor")
+            return
+
+
+def _may_be_shared(node: ast.expr) -> bool:
+    """Is a value no new object for certain?"""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return any(map(_may_be_shared, node.elts))
+    return not isinstance(node, (ast.BinOp, ast.Compare, ast.Constant)) and not (
+        isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.UAdd)
+    )
+
+
+class _Writer:
+    """Writes the call."""
+
+    def __init__(self, facts: FunctionFacts, predicates: Predicates, imports: Imports) -> None:
+        self.facts, self.predicates = facts, predicates
+        self.function = imports.name(f"{_RUNTIME}.select", _RUNTIME)
+        self.lines: list[str] = []
+        self.kept: list[list[ast.stmt]] = []
+
+    def written(
+        self, statement: ast.If, condition: str, sides: Sequence[_Side], results: Sequence[str]
+    ) -> tuple[str, list[list[ast.stmt]]]:
+        """The new text, and the statements that live on in it."""
+        texts = [self._function(side, name, results) for side, name in zip(sides, ("then", "otherwise"), strict=True)]
+        head = "return" if not results else f"{', '.join(results)} ="
+        line = f"{head} {self.function}({condition}, {texts[0]}, {texts[1]})"
+        return "\n".join([*self.lines, folded(line, _WIDTH - statement.col_offset)]) + "\n", self.kept
+
+    def _function(self, side: _Side, wanted: str, results: Sequence[str]) -> str:
+        """A function of no arguments that runs a side."""
+        code = self.predicates.code
+        if side.simple:
+            values = [code.argument(side.bound[n]) if n in side.bound else n for n in results]
+            if not results:
+                (last,) = side.statements
+                assert isinstance(last, ast.Return)
+                assert last.value is not None
+                values = [code.argument(last.value)]
+            text = values[0] if len(values) == 1 else f"({', '.join(values)})"
+            if "\n" not in text:
+                return f"lambda: {text}"
+        name = fresh(self.facts, wanted, self.predicates.taken)
+        self.predicates.taken.append(name)
+        bound = {n for s in side.statements for n in stored([s])}
+        before = self.facts.before(self.facts.statement)
+        needed = sorted(n for n in bound & reads(*side.statements) if n in before)
+        self.lines.append(f"def {name}({', '.join(f'{n}={n}' for n in needed)}):")
+        self.lines.append(f"    {HOLE.format(len(self.kept))}")
+        self.kept.append(side.statements)
+        if results:
+            self.lines.append(f"    return {', '.join(results)}")
+        return name
+
+
+# -- conditional expressions
+
+
+def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) -> Fix | Refusal:
+    predicates = Predicates(facts, imports)
+    condition, swapped = _condition(facts, chosen.test, predicates)
+    sides = [_Side([ast.Return(side)], {}, True) for side in (chosen.body, chosen.orelse)]
+    differences = [*predicates.differences, *_differences(facts, facts.statement, sides, [])]
+    code = predicates.code
+    bodies = [f"lambda: {code.argument(side)}" for side in (chosen.body, chosen.orelse)]
+    first, second = bodies[::-1] if swapped else bodies
+    text = f"{imports.name(f'{_RUNTIME}.select', _RUNTIME)}({condition}, {first}, {second})"
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace_expression(facts.source, chosen, text)]
+
+    return offer(NAME, _TITLE, facts, make, differences)
