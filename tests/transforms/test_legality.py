@@ -10,9 +10,11 @@ from by_hand import PREDICATE, facts_at, scalar_tensor, tensor
 from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.if_conversion.double_where import singular
-from graphmend.transforms.legality.aliasing import changed_in_place, escapes, observed
+from graphmend.transforms.legality.context import observed
+from graphmend.transforms.legality.gradients import leak
+from graphmend.transforms.legality.memory import changed_in_place, escapes
 from graphmend.transforms.legality.same_shape import alike
-from graphmend.transforms.legality.speculation import leak, speculate
+from graphmend.transforms.legality.speculation import speculate
 
 VALUES = {"x": tensor(2), "y": tensor(2), "z": tensor(2, shape="other"), "i": scalar_tensor("int64"), "c": PREDICATE}
 HEAD = "import torch\nimport torch.nn.functional as F\nimport math\n\n\n"

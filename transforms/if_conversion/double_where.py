@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import constant, qualified
-from graphmend.transforms.legality import torch_operations as known
+from graphmend.transforms.legality.operations import names as known
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

@@ -6,16 +6,14 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Static, Tensor
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
-from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.same_shape import TensorType, compare
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
-from graphmend.transforms.legality.speculation import leak, roots
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -126,32 +124,3 @@ def _in_float32(choice: SideValue) -> bool:
         return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
     except OverflowError:
         return False
-
-
-def gradient_differences(
-    facts: FunctionFacts,
-    statement: ast.stmt,
-    sides: Sequence[Sequence[ast.expr]],
-    protected: Collection[ast.expr] = frozenset(),
-) -> list[Difference]:
-    """What gradients see of a selection, for the expressions that each side evaluates."""
-    if facts.gradients(statement) == "off":
-        return []
-    found: list[Difference] = []
-    levels = {leak(facts, e, protected) for side in sides for e in side}
-    if "anywhere" in levels:
-        found.append(
-            Difference("gradients", "gradients may become NaN where the derivative of the side not taken is not finite")
-        )
-    elif "at infinity" in levels:
-        found.append(
-            Difference("gradients", "gradients may become NaN where the side not taken holds infinite or NaN values")
-        )
-    flows = [set().union(*(roots(facts, e) for e in side)) if side else set() for side in sides]
-    if len(flows) == 2 and flows[0] != flows[1] and all(flows):
-        found.append(
-            Difference(
-                "zero-gradients", "inputs that only the side not taken uses get zeros for gradients instead of None"
-            )
-        )
-    return found

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from graphmend.analysis.lattice.values import Container, Static, Tensor
 from graphmend.transforms.code.qualified_names import constant, is_tensor
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
-from graphmend.transforms.legality import torch_operations as known
 from graphmend.transforms.legality.in_place import intact, linear_method
+from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.same_shape import ShapeInference
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, dtype_kind
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality import torch_operations as known
+from graphmend.transforms.legality.operations import names as known
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

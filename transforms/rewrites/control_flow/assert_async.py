@@ -33,7 +33,7 @@ from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
-from graphmend.transforms.legality.aliasing import observed
+from graphmend.transforms.legality.context import observed
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:

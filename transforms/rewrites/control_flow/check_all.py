@@ -29,7 +29,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.aliasing import observed
+from graphmend.transforms.legality.context import observed
 from graphmend.transforms.rewrites.answers import offer, refuse
 from graphmend.transforms.rewrites.control_flow.assert_async import message
 

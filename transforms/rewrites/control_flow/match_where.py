@@ -29,8 +29,9 @@ from graphmend.transforms.code.qualified_names import constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block
-from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue, gradient_differences, select
+from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue, select
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates
+from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:

@@ -36,6 +36,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import returns, short
 from graphmend.transforms.if_conversion.selection import gradient_differences
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
+from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -311,18 +312,9 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
         if ast.dump(nodes[0]) == ast.dump(nodes[1]):
             return
     for node in nodes:
-        if node is None or _may_be_shared(node):
+        if node is None or not shares(facts, node).fresh:
             yield Difference("aliasing", "while compiled the result is a copy where a side gives an existing tensor")
             return
-
-
-def _may_be_shared(node: ast.expr) -> bool:
-    """Is a value no new object for certain?"""
-    if isinstance(node, (ast.Tuple, ast.List)):
-        return any(map(_may_be_shared, node.elts))
-    return not isinstance(node, (ast.BinOp, ast.Compare, ast.Constant)) and not (
-        isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.UAdd)
-    )
 
 
 class _Writer:

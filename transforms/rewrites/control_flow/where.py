@@ -41,13 +41,13 @@ from graphmend.transforms.if_conversion.selection import (
     NothingError,
     NotSelectableError,
     SideValue,
-    gradient_differences,
     incoming,
     select,
 )
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
-from graphmend.transforms.legality.aliasing import changed_in_place, escapes
+from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.in_place import writable, written_on_both_sides
+from graphmend.transforms.legality.memory import changed_in_place, escapes
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:

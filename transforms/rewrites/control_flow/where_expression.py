@@ -22,8 +22,9 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block
-from graphmend.transforms.if_conversion.selection import NotSelectableError, gradient_differences, select
+from graphmend.transforms.if_conversion.selection import NotSelectableError, select
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal
-from graphmend.transforms.legality.aliasing import changed_in_place
 from graphmend.transforms.legality.masked_elements import Nonzero, is_mask, nonzero_of
+from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:

@@ -30,10 +30,11 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality import torch_operations as known
-from graphmend.transforms.legality.aliasing import changed_in_place
+from graphmend.transforms.legality.gradients import leak
 from graphmend.transforms.legality.masked_elements import Picked, aligned, missing_dimensions, picked
-from graphmend.transforms.legality.speculation import leak, repeatable, speculate
+from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.selection import gradient_differences
-from graphmend.transforms.legality import torch_operations as known
+from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.in_place import apart, intact, linear, linear_operator
 from graphmend.transforms.legality.masked_elements import aligned, picked
+from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import offer, refuse
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 
-def observed(facts: FunctionFacts, statement: ast.stmt) -> bool:
-    """Is there a `try` in the function that would see an exception of a statement?"""
-    inside: ast.AST = statement
-    for above in facts.ancestors(statement):
-        if isinstance(above, ast.Try) and above.handlers and inside in above.body:
-            return True
-        inside = above
-    return False
+@dataclass(frozen=True)
+class Shares:
+    """Which existing tensors a value may be, and whose memory it may share, as paths (`x`, `self.state`)."""
+
+    same: frozenset[str] = frozenset()
+    views: frozenset[str] = frozenset()
+    fresh: bool = False
+    """Is it a tensor that nothing else holds, for certain?"""
+
+
+def shares(facts: FunctionFacts, node: ast.expr) -> Shares:
+    """What a value may be, and what its memory may be a part of."""
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return Shares(same=frozenset({ast.unparse(node)}))
+    return Shares(views=frozenset({n.id for n in ast.walk(node) if isinstance(n, ast.Name)}))
 
 
 def escapes(facts: FunctionFacts, name: str) -> bool:
