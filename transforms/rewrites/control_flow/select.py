@@ -34,8 +34,8 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import returns, short
-from graphmend.transforms.if_conversion.selection import gradient_differences
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
+from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
@@ -69,11 +69,19 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     imports = Imports(facts)
     try:
         if isinstance(statement, ast.If) and is_branch:
-            return _of_branch(facts, statement, imports)
-        assert chosen is not None
-        return _of_expression(facts, chosen, imports)
+            fix = _of_branch(facts, statement, imports)
+        else:
+            assert chosen is not None
+            fix = _of_expression(facts, chosen, imports)
     except (NotAFunctionError, NotATensorError) as error:
         return refuse(NAME, str(error))
+    if isinstance(proven, Fix) and "gradients" in _kinds(fix) - _kinds(proven):
+        return None  # the other form keeps operations away from singular points
+    return fix
+
+
+def _kinds(fix: Fix) -> set[str]:
+    return {difference.kind for difference in fix.differences}
 
 
 def _within(facts: FunctionFacts, test: ast.expr) -> bool:
@@ -191,7 +199,7 @@ def _expressions(statements: Sequence[ast.stmt]) -> list[ast.expr]:
 # -- branches
 
 
-def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix | Refusal:
+def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix:
     predicates = Predicates(facts, imports)
     condition, swapped = _condition(facts, statement.test, predicates)
     block = facts.body_of(statement)
@@ -364,7 +372,7 @@ class _Writer:
 # -- conditional expressions
 
 
-def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) -> Fix | Refusal:
+def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) -> Fix:
     predicates = Predicates(facts, imports)
     condition, swapped = _condition(facts, chosen.test, predicates)
     sides = [_Side([ast.Return(side)], {}, True) for side in (chosen.body, chosen.orelse)]
