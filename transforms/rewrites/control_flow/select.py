@@ -26,17 +26,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, tensor_in
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, join_all, tensor_in
 from graphmend.transforms.code.expression_text import folded
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.positions import replaceable
+from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import returns, short
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
 from graphmend.transforms.legality.gradients import gradient_differences
-from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.memory import changed_in_place, shares
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -75,13 +76,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             fix = _of_expression(facts, chosen, imports)
     except (NotAFunctionError, NotATensorError) as error:
         return refuse(NAME, str(error))
-    if isinstance(proven, Fix) and "gradients" in _kinds(fix) - _kinds(proven):
+    if isinstance(proven, Fix) and _of_gradients(fix) - _of_gradients(proven):
         return None  # the other form keeps operations away from singular points
     return fix
 
 
-def _kinds(fix: Fix) -> set[str]:
-    return {difference.kind for difference in fix.differences}
+def _of_gradients(fix: Fix) -> set[Difference]:
+    return {difference for difference in fix.differences if difference.kind == "gradients"}
 
 
 def _within(facts: FunctionFacts, test: ast.expr) -> bool:
@@ -286,9 +287,12 @@ def _pairs(
             if node is not None:
                 given.append((node, facts.value(node), short(node)))
             elif any(name in stored([s]) for s in side.statements):
-                given.append((None, UNKNOWN, name))
+                given.append((None, _bound_to(facts, side.statements, name), name))
             else:
                 given.append((ast.Name(name, ast.Load()), facts.before(statement).get(name, UNKNOWN), name))
+        for node, _, text in given:
+            if changed_in_place(facts, name) and (node is None or not shares(facts, node).fresh):
+                raise NotAFunctionError(f"`{text}` is changed in place later, and would be a copy while compiled")
         yield given[0], given[1]
     if not results:
         returned = [
@@ -298,6 +302,17 @@ def _pairs(
             for other in returned[1]:
                 if one is not None and other is not None:
                     yield (one, facts.value(one), short(one)), (other, facts.value(other), short(other))
+
+
+def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -> Value:
+    """What a name may be after statements that bind it in several places."""
+    values = []
+    for node in (n for s in statements for n in ast.walk(s)):
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+                values.append(facts.value(node.value))
+    return join_all(values)
 
 
 def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Difference]:
@@ -317,12 +332,38 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
             blocker = compare(one[2], metas[0], other[2], metas[1]).blocker
             if blocker is not None and "dtypes" in blocker:
                 raise NotAFunctionError(blocker)
+        if _of_other_sizes(facts, nodes[0], nodes[1]) or _of_other_sizes(facts, nodes[1], nodes[0]):
+            raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` have different shapes")
         if ast.dump(nodes[0]) == ast.dump(nodes[1]):
             return
     for node in nodes:
         if node is None or not shares(facts, node).fresh:
             yield Difference("aliasing", "while compiled the result is a copy where a side gives an existing tensor")
             return
+
+
+def _of_other_sizes(facts: FunctionFacts, part: ast.expr, whole: ast.expr) -> bool:
+    """Is one expression a part of a tensor that the other one has all of, or of another rank?"""
+    values = facts.value(part), facts.value(whole)
+    ranks = [v.rank if isinstance(v, Tensor) else None for v in values]
+    if None not in ranks and ranks[0] != ranks[1]:
+        return True
+    if not isinstance(part, ast.Subscript):
+        return False
+    indices = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+    cuts = any(
+        i.lower or i.upper or i.step if isinstance(i, ast.Slice) else constant(i) not in (None, ...) for i in indices
+    )
+    inference = ShapeInference(facts)
+    of, all_of = inference.of(part.value), inference.of(whole)
+    return cuts and of is not None and all_of is not None and of.shape is not None and of.shape == all_of.shape
+
+
+def _cuts(index: ast.expr) -> bool:
+    """Does an index take less than all of a dimension?"""
+    if isinstance(index, ast.Slice):
+        return any(part is not None for part in (index.lower, index.upper, index.step))
+    return constant(index) not in (None, ...)
 
 
 class _Writer:
