@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor
 from graphmend.transforms.code.expression_text import is_atom
-from graphmend.transforms.code.qualified_names import constant, is_tensor
+from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality.dtypes import kind
-from graphmend.transforms.legality.in_place import intact, linear_method
+from graphmend.transforms.legality.in_place import bindings, intact, linear_method
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.same_shape import ShapeInference
+from graphmend.transforms.legality.same_shape import ShapeInference, broadcast
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -128,7 +128,7 @@ def written_whole(
     """
     place = ast.unparse(target)
     found = []
-    kinds = [kind(facts, operand) for operand in operands]
+    kinds: list[str | None] = [number_type(facts, operand) or kind(facts, operand) for operand in operands]
     into = kind(facts, target)
     if operation in ("div", "divide", "true_divide", "reciprocal", "sqrt", "exp"):
         kinds.append("float")
@@ -152,10 +152,11 @@ def written_whole(
         ):
             continue
         part = inference.of(operand)
-        if whole is None or part is None or whole.shape is None or whole.shape != part.shape:
+        if whole is None or part is None or whole.shape is None or broadcast(whole.shape, part.shape) != whole.shape:
             found.append(Difference("exception", f"`{ast.unparse(operand)}` that does not fit `{place}` always raises"))
             break
-    if not shares(facts, target).fresh:
+    made = [target] if not isinstance(target, ast.Name) else bindings(facts, target.id)
+    if not all(shares(facts, node).fresh for node in made):
         found.append(Difference("exception", f"`{place}` that is expanded memory raises"))
     return tuple(found)
 

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, join_all, tensor_in
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, dtype_kind, join_all, tensor_in
 from graphmend.transforms.code.expression_text import folded
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
@@ -324,6 +324,9 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
         return
     if any(isinstance(v, (Static,)) for v in values) and any(tensor_in(v) is not None for v in values):
         raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one is a tensor")
+    kinds = [dtype_kind(v.dtype) if isinstance(v, Tensor) else None for v in values]
+    if "bool" in kinds and kinds[0] != kinds[1]:
+        raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are not known to have one dtype, and one is bool")
     nodes = one[0], other[0]
     if nodes[0] is not None and nodes[1] is not None:
         inference = ShapeInference(facts)
@@ -354,6 +357,8 @@ def _of_other_sizes(facts: FunctionFacts, part: ast.expr, whole: ast.expr) -> bo
     cuts = any(
         i.lower or i.upper or i.step if isinstance(i, ast.Slice) else constant(i) not in (None, ...) for i in indices
     )
+    if cuts and ast.unparse(part.value) == ast.unparse(whole):
+        return True
     inference = ShapeInference(facts)
     of, all_of = inference.of(part.value), inference.of(whole)
     return cuts and of is not None and all_of is not None and of.shape is not None and of.shape == all_of.shape
