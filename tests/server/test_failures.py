@@ -62,17 +62,17 @@ async def test_one_documents_failure_stays_its_own(tmp_path: Path, module: Path)
 
 FAILING_WALK = """
 import ast, sys
-from graphmend.analysis.interprocedural.session import Session
+from graphmend.analysis.interprocedural.session import AnalysisSession
 from graphmend.server import main
 
-walk = Session.walk
+walk = AnalysisSession.walk
 
-def failing(self, activation):
-    if "FAIL" in ast.unparse(activation.info.node):
+def failing(self, summary):
+    if "FAIL" in ast.unparse(summary.info.node):
         raise RuntimeError("in the midst of an edit")
-    walk(self, activation)
+    walk(self, summary)
 
-Session.walk = failing
+AnalysisSession.walk = failing
 sys.exit(main.serve_stdio())
 """
 

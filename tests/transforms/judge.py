@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.mend import Mended, mend_all
 
@@ -24,7 +25,7 @@ Make = Callable[[], list[tuple[Any, ...]]]
 
 
 def mend_text(text: str, *, unsafe: bool = True) -> Mended:
-    return mend_all(Source(text, "model.py"), unsafe=unsafe)
+    return mend_all(Source(text, "model.py"), settings=Settings(preview=True), unsafe=unsafe)
 
 
 def nested(text: str) -> Callable[..., Any]:

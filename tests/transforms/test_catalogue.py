@@ -8,7 +8,7 @@ import pytest
 
 from graphmend.analysis.check import check
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms import document
+from graphmend.transforms import document, rewrites
 from graphmend.transforms.catalogue import CATALOGUE
 from graphmend.transforms.fix import Refusal
 from graphmend.transforms.mend import mend, mend_all
@@ -24,6 +24,11 @@ def test_headings(name: str) -> None:
     assert all(sections.values())
 
 
+def test_every_file_of_the_folder_is_listed() -> None:
+    files = {path.stem for path in Path(rewrites.__file__).parent.glob("*/*.py")} - {"__init__"}
+    assert set(document.documented()) == files
+
+
 def test_codes_are_unique() -> None:
     codes = [code for code, _ in CATALOGUE]
     assert len(codes) == len(set(codes))
@@ -34,7 +39,7 @@ def test_pages_are_current(root: Path) -> None:
     made = document.pages()
     assert {p.name for p in folder.iterdir()} == set(made)
     stale = [name for name, text in made.items() if (folder / name).read_text(encoding="utf-8") != text]
-    assert not stale, "run python -m graphmend.transforms.document docs/rewrites"
+    assert not stale, "run `python docs/generate.py`"
 
 
 def test_torch_names_exist() -> None:

@@ -1,4 +1,4 @@
-"""A call that ends outside the code in reach: an event for the rules, and a value by the library that it belongs to."""
+"""Calls of functions without available source: an event for the rules, and a value by the library they belong to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAPS_TREE = frozenset({"torch.utils._pytree.tree_map", "torch.utils._pytree.tre
 
 
 def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    """A call that ends outside the code in reach."""
+    """The value of a call of a function without available source; tells the rules of it."""
     session = w.session
     known = WHILE_TRACING.get(name)
     if known is not None:

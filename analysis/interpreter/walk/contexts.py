@@ -1,5 +1,5 @@
-"""What entering a context of a `with` statement gives: what `as` binds, whether Dynamo can resume inside, and whether
-gradients are off."""
+"""Context managers of `with` statements: the value that `as` binds, whether Dynamo can resume inside after a break, and
+whether gradients are off."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GRADIENTS_OFF = frozenset(
 
 
 def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool]:
-    """(what `as` binds, whether Dynamo can break inside and resume, whether gradients are off inside)."""
+    """(value that `as` binds, whether Dynamo can resume inside after a break, whether gradients are off inside)."""
     value = w.eval(node)
     name = value.cls if isinstance(value, ExternalInstance) else value.name if isinstance(value, ExternalName) else None
     if isinstance(value, Static) and value.type == "device":
