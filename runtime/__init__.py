@@ -11,6 +11,10 @@ Output that depends on a tensor hands the condition on, which eager code asks::
 
     if y.sum() > 0: print("positive", y)      ->  emit_if(y.sum() > 0, print, "positive", y)
 
+Where an argument may raise, it is made only if the condition holds::
+
+    if bad.any(): print(rows[bad][0])         ->  emit_when(bad.any(), print, lambda: (rows[bad][0],))
+
 An argument that itself breaks the graph becomes `later(function, *arguments)`, a call made when the output happens::
 
     print("n", n.item())                      ->  emit(print, "n", later(n.item))
@@ -32,7 +36,7 @@ In plain Python `select(test, f, g)` is `f() if test else g()`, `emit(f, *args)`
 `f(*args)`. The result of `emit` is always None.
 """
 
-from .output import emit, emit_if, later
+from .output import emit, emit_if, emit_when, later
 from .selection import select
 
-__all__ = ["emit", "emit_if", "later", "select"]
+__all__ = ["emit", "emit_if", "emit_when", "later", "select"]

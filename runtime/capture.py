@@ -103,6 +103,8 @@ class _Reader:
                 kwargs = Mapping(tuple((key, self.value(value)) for key, value in variable.sym_kwargs.items()))
                 return Call(Constant(variable.format_string.format), args, kwargs)
             case NamedTupleVariable() if variable.tuple_cls is Later:
+                if variable.source is not None:  # it was made before a graph break: its parts are inputs now
+                    raise Uncapturable("a call that was put off before the graph broke")
                 function, arguments, keywords = variable.items
                 return Call(self.function(function), self.group(arguments), self.mapping(keywords))
             case StructSequenceVariable():

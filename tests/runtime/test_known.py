@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
 switches = pytest.importorskip("graphmend.runtime.switches")
-known = pytest.importorskip("graphmend.runtime.known_values")
+known = pytest.importorskip("graphmend.runtime.specialised.known_values")
 
 Inputs = tuple[Any, ...]
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, dtype_kind, join_all, tensor_in
@@ -35,7 +34,14 @@ from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import returns, short
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
+from graphmend.transforms.if_conversion.side_functions import (
+    NotAFunctionError,
+    Side,
+    always_binds,
+    evaluated_by,
+    side_of,
+)
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.memory import changed_in_place, shares
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
@@ -52,10 +58,6 @@ _TITLE = "choose with graphmend.runtime.select: an if in plain Python, one graph
 _RUNTIME = "graphmend.runtime"
 #: lines of more characters than this are folded
 _WIDTH = 119
-
-
-class NotAFunctionError(Exception):
-    """A side that is no function of what it reads; the message says why."""
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
@@ -124,79 +126,6 @@ def _is_asked_as_it_is(facts: FunctionFacts, test: ast.expr) -> bool:
 # -- sides
 
 
-@dataclass
-class _Side:
-    """One side: what it runs, and what it gives each result."""
-
-    statements: list[ast.stmt]
-    bound: dict[str, ast.expr]
-    """The last value of each name that a plain assignment at the side's top binds."""
-    simple: bool
-    """Whether it is plain assignments of which none reads another one's name."""
-
-
-def _side(facts: FunctionFacts, statements: Sequence[ast.stmt]) -> _Side:
-    bound: dict[str, ast.expr] = {}
-    simple = True
-    seen: set[str] = set()
-    kept = [s for s in statements if not isinstance(s, ast.Pass) and not _is_text(s)]
-    for statement in kept:
-        _only_binds(facts, statement)
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            name = statement.targets[0].id
-            simple = simple and name not in seen and not (reads(statement.value) & seen)
-            seen.add(name)
-            bound[name] = statement.value
-        elif not isinstance(statement, ast.Return):
-            simple = False
-            for name in stored([statement]):
-                bound.pop(name, None)
-        else:
-            simple = simple and not seen
-    return _Side(kept, bound, simple)
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-
-
-def _only_binds(facts: FunctionFacts, statement: ast.stmt) -> None:
-    """Raise where a statement does more than bind names or return."""
-    match statement:
-        case ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name(), value=ast.expr()) | ast.Pass():
-            return
-        case ast.Assign(targets=[ast.Tuple(elts=targets)]) if all(isinstance(t, ast.Name) for t in targets):
-            return
-        case ast.AugAssign(target=ast.Name(id=name)):
-            before = facts.before(statement).get(name)
-            if not (isinstance(before, Static) and before.type in ("int", "float", "bool", "str", "complex")):
-                raise NotAFunctionError(f"`{short(statement)}` may change an object in place")
-            return
-        case ast.Return(value=ast.expr()):
-            return
-        case ast.If():
-            if depends(facts, statement.test):
-                raise NotAFunctionError(f"`if {short(statement.test)}` inside the branch is mended first")
-            for inner in (*statement.body, *statement.orelse):
-                _only_binds(facts, inner)
-            return
-        case ast.Expr(value=ast.Constant()):
-            return
-    raise NotAFunctionError(f"`{short(statement)}` does more than bind a name")
-
-
-def _expressions(statements: Sequence[ast.stmt]) -> list[ast.expr]:
-    """What statements evaluate."""
-    found: list[ast.expr] = []
-    for statement in statements:
-        for node in ast.iter_child_nodes(statement):
-            if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
-                found.append(node)
-            elif isinstance(node, ast.stmt):
-                found += _expressions([node])
-    return found
-
-
 # -- branches
 
 
@@ -214,7 +143,7 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
     old = [statement, *absorbed]
     if not replaceable(facts, old):
         raise NotAFunctionError("the statement shares its line with another one")
-    sides = [_side(facts, statement.body), _side(facts, [*statement.orelse, *absorbed])]
+    sides = [side_of(facts, statement.body), side_of(facts, [*statement.orelse, *absorbed])]
     results = [] if returning else _results(facts, statement, sides)
     if not returning and not results:
         raise NotAFunctionError("the branch binds nothing that is read behind it")
@@ -228,7 +157,7 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
     return offer(NAME, _TITLE, facts, make, differences)
 
 
-def _results(facts: FunctionFacts, statement: ast.If, sides: Sequence[_Side]) -> list[str]:
+def _results(facts: FunctionFacts, statement: ast.If, sides: Sequence[Side]) -> list[str]:
     """The names that the sides bind and that live on."""
     names = dict.fromkeys(name for side in sides for s in side.statements for name in sorted(stored([s])))
     outside = {n for s in ast.walk(facts.function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
@@ -240,27 +169,17 @@ def _results(facts: FunctionFacts, statement: ast.If, sides: Sequence[_Side]) ->
         if not alive(facts, name, statement):
             continue
         for side in sides:
-            if name not in before and not _always_binds(side.statements, name):
+            if name not in before and not always_binds(side.statements, name):
                 raise NotAFunctionError(f"`{name}` may not be bound where a side does not bind it")
         found.append(name)
     return found
 
 
-def _always_binds(statements: Sequence[ast.stmt], name: str) -> bool:
-    for statement in statements:
-        if isinstance(statement, ast.If):
-            if _always_binds(statement.body, name) and _always_binds(statement.orelse, name):
-                return True
-        elif name in stored([statement]):
-            return True
-    return False
-
-
 def _differences(
-    facts: FunctionFacts, statement: ast.stmt, sides: Sequence[_Side], results: Sequence[str]
+    facts: FunctionFacts, statement: ast.stmt, sides: Sequence[Side], results: Sequence[str]
 ) -> Iterator[Difference]:
     """What is different while compiled; refuses where `select` would branch for certain."""
-    evaluated = [_expressions(side.statements) for side in sides]
+    evaluated = [evaluated_by(side.statements) for side in sides]
     found = speculate(facts, *evaluated[0], *evaluated[1])
     if found.blockers:
         raise NotAFunctionError(found.blockers[0])
@@ -277,7 +196,7 @@ Given = tuple[ast.expr | None, Value, str]
 
 
 def _pairs(
-    facts: FunctionFacts, statement: ast.stmt, sides: Sequence[_Side], results: Sequence[str]
+    facts: FunctionFacts, statement: ast.stmt, sides: Sequence[Side], results: Sequence[str]
 ) -> Iterator[tuple[Given, Given]]:
     """What both sides give for each result: the expression where it is one, its value, and its text."""
     for name in results:
@@ -381,7 +300,7 @@ class _Writer:
         self.kept: list[list[ast.stmt]] = []
 
     def written(
-        self, statement: ast.If, condition: str, sides: Sequence[_Side], results: Sequence[str]
+        self, statement: ast.If, condition: str, sides: Sequence[Side], results: Sequence[str]
     ) -> tuple[str, list[list[ast.stmt]]]:
         """The new text, and the statements that live on in it."""
         texts = [self._function(side, name, results) for side, name in zip(sides, ("then", "otherwise"), strict=True)]
@@ -389,7 +308,7 @@ class _Writer:
         line = f"{head} {self.function}({condition}, {texts[0]}, {texts[1]})"
         return "\n".join([*self.lines, folded(line, _WIDTH - statement.col_offset)]) + "\n", self.kept
 
-    def _function(self, side: _Side, wanted: str, results: Sequence[str]) -> str:
+    def _function(self, side: Side, wanted: str, results: Sequence[str]) -> str:
         """A function of no arguments that runs a side."""
         code = self.predicates.code
         if side.simple:
@@ -421,7 +340,7 @@ class _Writer:
 def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) -> Fix:
     predicates = Predicates(facts, imports)
     condition, swapped = _condition(facts, chosen.test, predicates)
-    sides = [_Side([ast.Return(side)], {}, True) for side in (chosen.body, chosen.orelse)]
+    sides = [Side([ast.Return(side)], {}, True) for side in (chosen.body, chosen.orelse)]
     differences = [*predicates.differences, *_differences(facts, facts.statement, sides, [])]
     code = predicates.code
     bodies = [f"lambda: {code.argument(side)}" for side in (chosen.body, chosen.orelse)]

@@ -25,7 +25,7 @@ from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.speculation import speculate
@@ -130,8 +130,13 @@ class _Emitting:
         if attributed(self.facts, call):
             raise NotATensorError(ATTRIBUTED)
         put_off = deferred(call, self.facts, self.predicates.imports)
-        self._compute([a for a in [*call.args, *(k.value for k in call.keywords)] if a not in put_off])
         code = self.predicates.code
+        plain = not call.keywords and not any(isinstance(a, ast.Starred) for a in call.args)
+        if self._compute([*call.args, *(k.value for k in call.keywords)], lazily=plain):
+            made = "".join(f"{code.argument(node, put_off)}, " for node in call.args)
+            made = made.rstrip(" ") if len(call.args) == 1 else made.removesuffix(", ")
+            emit = self.predicates.imports.name(f"{_RUNTIME}.emit_when", _RUNTIME)
+            return f"{emit}({condition}, {code.text(call.func)}, lambda: ({made}))"
         arguments = [condition, code.text(call.func)]
         for node in call.args:
             arguments.append(code.text(node) if isinstance(node, ast.Starred) else code.argument(node, put_off))
@@ -139,12 +144,16 @@ class _Emitting:
             arguments.append(f"{k.arg}={code.argument(k.value, put_off)}" if k.arg else f"**{code.operand(k.value)}")
         return f"{self.emit}({', '.join(arguments)})"
 
-    def _compute(self, nodes: list[ast.expr]) -> None:
-        """Evaluates expressions although the branch may not be taken."""
+    def _compute(self, nodes: list[ast.expr], *, lazily: bool = False) -> bool:
+        """Evaluates expressions although the branch may not be taken; whether plain Python has to be kept from that,
+        which it can be where they are made `lazily`. What is taken out of tensors is so when the output happens."""
         found = speculate(self.facts, *nodes)
-        if found.blockers:
-            raise NotATensorError(found.blockers[0])
-        self.predicates.differences += found.differences
+        blockers = [b for b in found.blockers if "takes a Python value" not in b]
+        if blockers:
+            raise NotATensorError(blockers[0])
+        said = (Difference(d.kind, f"while compiled, {d.says}") if lazily else d for d in found.differences)
+        self.predicates.differences += said
+        return lazily and bool(found.differences)
 
 
 def is_output(facts: FunctionFacts, call: ast.Call) -> bool:
