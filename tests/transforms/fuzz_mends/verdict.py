@@ -1,0 +1,155 @@
+"""One program from its seed to its verdict: mended in every way that is offered, run, and compared."""
+
+from __future__ import annotations
+
+import ast
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from fuzz_mends import judge, mending
+from fuzz_mends.differences import unnamed
+from fuzz_mends.forks import forked
+from fuzz_mends.mending import Text
+from fuzz_mends.observe import observed
+from fuzz_mends.program import Program
+
+#: seconds that TorchDynamo may take for one program
+_COMPILING = 90
+
+
+@dataclass
+class Wrong:
+    """A mended text that answers differently in a way that nothing named."""
+
+    program: Program
+    mode: str
+    """`safe` and `unsafe`: as `--fix` writes it. `offered`: one mend of those in an editor. With `+compiled`, compiled."""
+    mended: str
+    rewrites: list[str]
+    differences: dict[str, int]
+    """Each with the number of the first input that shows it."""
+    said: list[str]
+    """What the mends say of themselves."""
+
+    @property
+    def signature(self) -> tuple[str, ...]:
+        return (self.mode, *sorted(set(self.rewrites)), *sorted(self.differences))
+
+
+@dataclass
+class Verdict:
+    """What came of one program."""
+
+    status: str
+    """`unmended`, `unfit` (the original fails for every input) or `judged`."""
+    mends: dict[str, list[str]] = field(default_factory=dict)
+    """By mode, the rewrites that were made."""
+    wrong: list[Wrong] = field(default_factory=list)
+    differing: list[str] = field(default_factory=list)
+    """Modes in which unsafe mends differ in ways that they name."""
+    compiled: int = 0
+    """Mended texts that were judged compiled, too."""
+
+
+def judged(program: Program, *, compiled: bool = False, offers: int = 2) -> Verdict:
+    """`offers` is how many single mends are tried besides those that `--fix` takes."""
+    found: dict[str, Text] = {}
+    for mode, text in _texts(program, offers):
+        if text.text != program.text and all(text.text != other.text for other in found.values()):
+            found[mode] = text
+    if not found:
+        return Verdict("unmended")
+    want = run(program)
+    if want is None or all("raised" in one for one in want):
+        return Verdict("unfit")
+    verdict = Verdict("judged", {mode: text.rewrites for mode, text in found.items()})
+    for mode, text in found.items():
+        _judge(verdict, program, mode, text, want)
+    if compiled:
+        _judge_compiled(verdict, program, found, want)
+    return verdict
+
+
+def _texts(program: Program, offers: int) -> list[tuple[str, Text]]:
+    texts = [(mode, mending.mended(program.text, unsafe=mode == "unsafe")) for mode in ("safe", "unsafe")]
+    if offers:
+        singles = mending.offered(program.text)
+        singles = random.Random(program.seed).sample(singles, min(offers, len(singles)))
+        texts += [(f"offered {i}", text) for i, text in enumerate(singles)]
+    return texts
+
+
+def compared(program: Program, text: Text, mode: str) -> tuple[dict[str, int], bool]:
+    """How a mended text differs from its program, and whether it may."""
+    want = run(program)
+    if want is None:
+        return {}, True
+    if mode.endswith("compiled"):
+        got, control = run(program, text.text, compiled=True), run(program, compiled=True)
+        if control is None or judge.compiled_differences(want, control):
+            return {}, True
+        found = {"failed": 0} if got is None else judge.compiled_differences(want, got)
+    else:
+        got = run(program, text.text)
+        found = {"failed": 0} if got is None else judge.differences(want, got)
+    return found, not found or not _counts(found, text)
+
+
+def _counts(found: dict[str, int], text: Text) -> bool:
+    """Is such a difference wrong?"""
+    if all(fix.applicability == "safe" for fix in text.fixes):
+        return True
+    return bool(unnamed(found, text.fixes))
+
+
+def _judge(verdict: Verdict, program: Program, mode: str, text: Text, want: judge.Seen) -> None:
+    got = run(program, text.text)
+    found = {"failed": 0} if got is None else judge.differences(want, got)
+    if not found:
+        return
+    if not _counts(found, text):
+        verdict.differing.append(mode)
+    elif (again := run(program)) is not None and not judge.differences(want, again):
+        verdict.wrong.append(_wrong(program, mode, text, found))
+
+
+def _judge_compiled(verdict: Verdict, program: Program, texts: dict[str, Text], want: judge.Seen) -> None:
+    """The mended program, compiled, where the original gives compiled what it gives in plain Python."""
+    control: judge.Seen | None = None
+    wrong = {w.mode for w in verdict.wrong}
+    for mode, text in texts.items():
+        if mode.startswith("offered") or mode in wrong or mode in verdict.differing:
+            continue
+        control = control or run(program, compiled=True)
+        if control is None or judge.compiled_differences(want, control):
+            return
+        verdict.compiled += 1
+        got = run(program, text.text, compiled=True)
+        found = {"failed": 0} if got is None else judge.compiled_differences(want, got)
+        if found and _counts(found, text):
+            verdict.wrong.append(_wrong(program, f"{mode}+compiled", text, found))
+        elif found:
+            verdict.differing.append(f"{mode}+compiled")
+
+
+def _wrong(program: Program, mode: str, text: Text, found: dict[str, int]) -> Wrong:
+    said = [f"{fix.rewrite} ({fix.applicability}): {fix.reason}" for fix in text.fixes]
+    return Wrong(program, mode, text.text, text.rewrites, found, said)
+
+
+def run(program: Program, text: str | None = None, *, compiled: bool = False) -> judge.Seen | None:
+    """What is seen of a program, or of a mended text of it, in a fork; None where it does not even load."""
+    limit: dict[str, Any] = {"seconds": _COMPILING} if compiled else {}
+    answer = forked(observed, text or program.text, program.inputs, kept_names(program.text), compiled, **limit)
+    seen: judge.Seen | None = answer.get("ok")
+    return seen
+
+
+def kept_names(text: str) -> tuple[str, ...]:
+    """The names of a module's top level that may hold what lasts from call to call."""
+    names: list[str] = []
+    for statement in ast.parse(text).body:
+        if isinstance(statement, ast.Assign):
+            names += [t.id for t in statement.targets if isinstance(t, ast.Name)]
+    return tuple(names)
