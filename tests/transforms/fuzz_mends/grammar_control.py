@@ -196,7 +196,7 @@ RULES: Rules = {
         (2, matched),
         (6, "<environment>"),
         (3, "<context>"),
-        (6, "<idiom>"),
+        (9, "<idiom>"),
         (3, "<new:tensor> = <tensor> if <test> else <tensor>"),
     ],
     "loop_statement": [(6, "<bind>"), (4, leave), (3, "<statement>"), (2, "<in_place>"), (1, "<output>")],

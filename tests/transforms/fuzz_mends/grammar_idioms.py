@@ -5,42 +5,52 @@ from __future__ import annotations
 from fuzz_mends.grammar import Rules
 
 _EXPERTS = """\
-<has:rank2><has:module>weights, chosen = torch.topk(self.gate(<old:tensor@x>).softmax(-1), 2)
-routed = F.one_hot(chosen, num_classes=3).permute(2, 1, 0)
+<has:rank2><has:module>weights<serial@n>, chosen<@n> = torch.topk(self.gate(<old:tensor@x>).softmax(-1), 2)
+routed<@n> = F.one_hot(chosen<@n>, num_classes=3).permute(2, 1, 0)
 <new:tensor@o> = torch.zeros_like(<@x>)
 """
+_FOUND = "at<@n>, rows<@n> = torch.where(routed<@n>[e<@n>])\n"
 
 RULES: Rules = {
     "idiom": [
-        (3, "<experts>"),
+        (6, "<experts>"),
         (2, "<segments>"),
-        (2, "<buffers>"),
+        (3, "<buffers>"),
         (3, "<gradients>"),
         (3, "<sizes>"),
         (2, "<statistics>"),
         (1, "<unknown>"),
     ],
+    # of tokens in a loop over experts: @x goes in, @o comes out
     "experts": [
-        (2, _EXPERTS + "for e in range(3):\n    at, rows = torch.where(routed[e])\n"
-            "    if <found>:\n        <@o><contributed>"),
-        (2, _EXPERTS + "for e in range(3):\n    at, rows = torch.where(routed[e])\n"
-            "    if <missing>:\n        continue\n    <@o><contributed>"),
-        (3, _EXPERTS + "hit = <hit>\nfor e in hit:\n    at, rows = torch.where(routed[e])\n    <@o><contributed>"),
-        (1, _EXPERTS + "for e in range(3):\n    at, rows = torch.where(routed[e])\n    <@o><contributed>"),
+        (2, _EXPERTS + "for e<@n> in range(3):\n    " + _FOUND + "    if <found>:\n        <contributed>"),
+        (2, _EXPERTS + "for e<@n> in range(3):\n    " + _FOUND + "    if <missing>:\n        continue\n    <contributed>"),
+        (3, _EXPERTS + "hit<@n> = <hit>\nfor e<@n> in hit<@n>:\n    " + _FOUND + "    <contributed>"),
+        (
+            2,
+            _EXPERTS + "hit<@n> = <hit_tensors>\nfor i<@n> in hit<@n>:\n"
+            "    e<@n> = i<@n><one:.item()|[0]>\n    " + _FOUND + "    <contributed>",
+        ),
+        (1, _EXPERTS + "for e<@n> in range(3):\n    " + _FOUND + "    <contributed>"),
     ],
-    "found": [(2, "rows.numel() > 0"), (1, "len(rows) != 0"), (1, "rows.shape[0] > 0")],
-    "missing": [(2, "rows.numel() == 0"), (1, "rows.shape[0] == 0"), (1, "len(rows) == 0")],
+    "found": [(2, "rows<@n>.numel() > 0"), (1, "len(rows<@n>) != 0"), (1, "rows<@n>.shape[0] > 0")],
+    "missing": [(2, "rows<@n>.numel() == 0"), (1, "rows<@n>.shape[0] == 0"), (1, "len(rows<@n>) == 0")],
     "hit": [
-        (3, "(routed.sum(dim=(-1, -2)) > 0).nonzero(as_tuple=True)[0].tolist()"),
-        (2, "torch.greater(routed.sum(dim=(-1, -2)), 0).nonzero()"),
-        (1, "(routed.sum(dim=(1, 2)) <cmp> 0).nonzero().flatten().tolist()"),
+        (3, "(routed<@n>.sum(dim=(-1, -2)) > 0).nonzero(as_tuple=True)[0].tolist()"),
+        (2, "torch.greater(routed<@n>.sum(dim=(-1, -2)), 0).nonzero(as_tuple=True)[0].tolist()"),
+        (1, "(routed<@n>.sum(dim=(-1, -2)) <cmp> 0).nonzero().flatten().tolist()"),
+    ],
+    "hit_tensors": [
+        (2, "torch.greater(routed<@n>.sum(dim=(-1, -2)), 0).nonzero()"),
+        (1, "torch.any(routed<@n>, dim=(-2, -1)).nonzero(as_tuple=False)"),
     ],
     "contributed": [
-        (3, ".index_add_(0, rows, self.layers[e](<@x>[rows]) * weights[rows, at, None])"),
-        (2, "[rows] += self.layers[e](<@x>[rows])"),
-        (1, "[rows] = <@x>[rows] <op> <lit>"),
-        (1, ".index_add_(0, rows, (<@x>[rows] <op> <lit>).to(<@o>.dtype))"),
-        (0.5, "[rows] += <@x>[rows].<one:mean(0)|sum()|exp()>"),
+        (4, "<@o>.index_add_(0, rows<@n>, self.layers[e<@n>](<@x>[rows<@n>]) * weights<@n>[rows<@n>, at<@n>, None])"),
+        (2, "<@o>[rows<@n>] += self.layers[e<@n>](<@x>[rows<@n>])"),
+        (1, "<@o>[rows<@n>] = <@x>[rows<@n>] <op> <lit>"),
+        (1, "<@o>.index_add_(0, rows<@n>, (<@x>[rows<@n>] <op> <lit>).to(<@o>.dtype))"),
+        (1, "part<@n> = <@x>[rows<@n>] <op> <lit>\n<@o>.index_add_(0, rows<@n>, part<@n>.to(<@o>.dtype))"),
+        (0.5, "<@o>[rows<@n>] += <@x>[rows<@n>].<one:mean(0)|sum()|exp()>"),
     ],
     "segments": [
         (
@@ -56,12 +66,12 @@ RULES: Rules = {
     ],
     "buffers": [
         (
-            2,
+            0.5,
             "<has:module>if <test>:\n    self.register_buffer('chosen', self.<one:avg|spare>, persistent=False)\n"
             "else:\n    self.register_buffer('chosen', self.<one:spare|avg>, persistent=False)",
         ),
         (
-            1,
+            3,
             "<has:module>if <test>:\n    if not hasattr(self, 'made'):\n        self.made = torch.<one:ones|zeros>(4)\n"
             "    self.register_buffer('chosen', self.made, persistent=False)\n"
             "else:\n    self.spare = self.spare.to(x.device)\n"

@@ -64,6 +64,7 @@ RULES: Rules = {
         (0.6, "<old:tensor>.<one:add|mul|sub>(<tensor>, alpha=2)"),
         (0.4, "torch.lerp(<old:tensor>, <old:tensor>, 0.5)"),
     ],
+    "serial": [(1, "<one:1|2|3|4|5|6|7|8|9>")],
     "tensor_name": [(1, "<old:tensor>")],
     "either": [(3, "<tensor>"), (1, "<lit>")],
     "filler": [(2, "<lit>"), (1, "<number>"), (1, "<scalar>")],

@@ -87,7 +87,7 @@ class Program:
 def generate(seed: str) -> Program:
     """The program of a seed; the same one each time."""
     writer = Writer(seed, RULES)
-    writer.features.add("rank2" if writer.maybe(0.3) else "rank1")
+    writer.features.add("rank2" if writer.maybe(0.35) else "rank1")
     for part, probability in (("box", 0.2), ("logger", 0.3), ("store", 0.15), ("once", 0.1)):
         if writer.maybe(probability):
             writer.features.add(part)

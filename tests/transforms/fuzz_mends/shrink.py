@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from fuzz_mends import mending
 from fuzz_mends.mending import Text
@@ -40,6 +41,8 @@ def shrunk(wrong: Wrong, tries: int = _TRIES) -> Wrong:
 def _still(wrong: Wrong, program: Program, left: list[int]) -> Wrong | None:
     """The same wrong in another program, if it is there."""
     left[0] -= 1
+    if wrong.mode == "crash":
+        return _crash(wrong, program)
     for text in _mended(program, wrong):
         if text.text == program.text or not set(text.rewrites) <= set(wrong.rewrites):
             continue
@@ -47,6 +50,17 @@ def _still(wrong: Wrong, program: Program, left: list[int]) -> Wrong | None:
         if not fine and found.keys() & wrong.differences.keys():
             said = [f"{fix.rewrite} ({fix.applicability}): {fix.reason}" for fix in text.fixes]
             return Wrong(program, wrong.mode, text.text, text.rewrites, found, said)
+    return None
+
+
+def _crash(wrong: Wrong, program: Program) -> Wrong | None:
+    try:
+        mending.mended(program.text, unsafe=True)
+        mending.offered(program.text)
+    except Exception as error:
+        kind = type(error).__name__
+        if any(what.startswith(kind) for what in wrong.differences):
+            return replace(wrong, program=program)
     return None
 
 
