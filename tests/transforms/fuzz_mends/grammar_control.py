@@ -16,6 +16,7 @@ def branch(writer: Writer) -> str:
     target = _target(writer, open_ended) if form == "bind" else ""
     if form == "store":
         target = writer.one(_places(writer))
+    writer.label("b", writer.old("tensor"))
     text, bound = "", []
     for number in range(sides):
         if number == 0:
@@ -78,14 +79,14 @@ def _side(writer: Writer, form: str, target: str) -> str:
     extra = [writer.statement("side_extra")] if writer.maybe(0.25) else []
     match form:
         case "bind":
-            last = writer.apply(f"{target} = <tensor>")
+            last = writer.apply(f"{target} = <side>")
             writer.scope.bind(target, "tensor")
         case "store":
-            last = writer.apply(f"{target} = <tensor>")
+            last = writer.apply(f"{target} = <side>")
             if writer.maybe(0.4):
                 last += "\n" + writer.statement("bind")
         case "return":
-            last = "return " + writer.make("result")
+            last = "return " + writer.make("side" if writer.maybe(0.6) else "result")
             extra = extra if writer.maybe(0.3) else []
         case "output":
             return writer.statements(writer.weighted([(4, 1), (1, 2)]), "output")
@@ -197,7 +198,8 @@ RULES: Rules = {
         (6, "<environment>"),
         (3, "<context>"),
         (9, "<idiom>"),
-        (3, "<new:tensor> = <tensor> if <test> else <tensor>"),
+        (2, "<let:b=tensor_name><new:tensor> = <side> if <test> else <side>"),
+        (1, "<new:tensor> = <tensor> if <test> else <tensor>"),
     ],
     "loop_statement": [(6, "<bind>"), (4, leave), (3, "<statement>"), (2, "<in_place>"), (1, "<output>")],
     "side_extra": [(4, "<plain>"), (2, "<output>"), (1, "<attribute>"), (1, "<scalars>"), (2, branch), (1, "<in_place>")],
@@ -235,6 +237,23 @@ RULES: Rules = {
         (1, "try:\n    <block>\nfinally:\n    <block>"),
         (1, "try:\n    <output>\n    <block>\nexcept Exception as error:\n    print(type(error).__name__)"),
         (1, "try:\n    <checks>\nexcept ValueError:\n    <block>"),
+    ],
+    # what sides compute: mostly of one shape, from the same tensor @b
+    "side": [(8, "<kin>"), (4, "<tensor>")],
+    "kin": [
+        (8, "<@b> <op> <lit>"),
+        (3, "<@b>.<unary>"),
+        (2, "<@b>.<same>"),
+        (2, "<@b> <op> <@b>"),
+        (2, "<@b>"),
+        (1, "<one:-|+><@b>"),
+        (1, "torch.<one:zeros_like|ones_like|relu|square>(<@b>)"),
+        (1, "F.<one:relu|gelu|softplus>(<@b>)"),
+        (2, "<@b> <op> <factor>"),
+        (1, "<@b> <op> <number>"),
+        (1, "(<@b> <op> <lit>).<unary>"),
+        (2, "<has:module><@b> <op> self.<one:weight|avg|scale>"),
+        (1, "<has:module>self.<one:lin|act>(<@b>)"),
     ],
     "result": [
         (5, "<tensor>"),

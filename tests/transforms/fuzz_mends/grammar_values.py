@@ -74,7 +74,7 @@ RULES: Rules = {
     "reduce": [
         (6, "<one:sum|mean|max|min>()"),
         (2, "<one:amax|amin|norm|std|var|prod>()"),
-        (1, "<one:nansum|count_nonzero|median|logsumexp(0)|argmax>()"),
+        (1, "<one:nansum()|count_nonzero()|median()|logsumexp(0)|argmax()>"),
     ],
     "scalar_call": [
         (8, "<old:tensor>.<reduce>"),

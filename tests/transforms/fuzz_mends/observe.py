@@ -137,7 +137,7 @@ def _recorded(seen: dict[str, Any]) -> Iterator[None]:
 
 def answer(function: Callable[..., Any], kept: Callable[[], dict[str, Any]], arguments: tuple[Any, ...]) -> dict[str, Any]:
     """What is seen of one call; `kept` gives what the program keeps between calls."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     random.seed(0)
     seen: dict[str, Any] = {}
     given = tensors(arguments)
@@ -183,7 +183,7 @@ def loaded(text: str) -> types.ModuleType:
     module.__file__ = "program.py"
     sys.modules["program"] = module
     torch.compile = lambda f=None, **_: f if f is not None else (lambda g: g)  # type: ignore[assignment]
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     try:
         exec(compile(text, "program.py", "exec"), module.__dict__)
     finally:
@@ -192,9 +192,22 @@ def loaded(text: str) -> types.ModuleType:
 
 
 def inputs(text: str) -> list[tuple[Any, ...]]:
-    torch.manual_seed(1)
+    torch.default_generator.manual_seed(1)
     made: list[tuple[Any, ...]] = eval(text, {"torch": torch, "nn": torch.nn, "math": math})
     return made
+
+
+def observed_each(texts: list[str], given: str, names: tuple[str, ...], compiled: bool) -> list[Any]:
+    """The same for several texts, one after the other; the name of the exception for one that cannot be loaded."""
+    found: list[Any] = []
+    for text in texts:
+        try:
+            found.append(observed(text, given, names, compiled))
+        except Exception as error:
+            found.append(type(error).__name__)
+        if compiled:
+            torch._dynamo.reset()
+    return found
 
 
 def observed(text: str, given: str, names: tuple[str, ...], compiled: bool) -> list[dict[str, Any]]:
@@ -205,4 +218,5 @@ def observed(text: str, given: str, names: tuple[str, ...], compiled: bool) -> l
     def kept() -> dict[str, Any]:
         return {name: getattr(module, name, None) for name in names}
 
-    return [answer(function, kept, inputs(given)[i]) for i in range(len(inputs(given)))]
+    count = len(inputs(given))
+    return [answer(function, kept, inputs(given)[i]) for i in range(count)]

@@ -166,7 +166,7 @@ def _body(writer: Writer, parameters: list[tuple[str, str]]) -> str:
     body = "\n".join(lines)
     if not lines[-1].startswith(("return", "raise")):
         body += "\nreturn " + _returned(writer)
-    around = writer.weighted([(70, ""), (22, "with torch.no_grad():"), (1, "with torch.inference_mode():"), (2, "try:")])
+    around = writer.weighted([(64, ""), (28, "with torch.no_grad():"), (1, "with torch.inference_mode():"), (2, "try:")])
     if not around:
         return body
     wrapped = f"{around}\n{textwrap.indent(body, '    ')}"
