@@ -11,9 +11,9 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from fuzz_mends.campaign import Plan, Summary, carried_out  # noqa: E402
-from fuzz_mends.program import generate  # noqa: E402
-from fuzz_mends.report import summary, told  # noqa: E402
+from fuzz_mends.campaign import Plan, Summary, carried_out
+from fuzz_mends.program import generate
+from fuzz_mends.report import summary, told
 
 
 def main() -> int:

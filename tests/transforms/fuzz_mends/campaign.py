@@ -79,10 +79,16 @@ def carried_out(plan: Plan, progress: Any = None) -> Summary:
             if progress is not None:
                 progress(summary)
         summary.wrong.sort(key=lambda w: (len(w.program.text), w.program.seed))
-        summary.small = sorted(
-            pool.imap_unordered(shrunk, _chosen(summary.wrong, plan)), key=lambda w: (w.signature, len(w.program.text))
-        )
+        summary.small = _distinct(pool.imap_unordered(shrunk, _chosen(summary.wrong, plan)))
     return summary
+
+
+def _distinct(small: Iterable[Wrong]) -> list[Wrong]:
+    """The smallest of each kind: what was large and of several kinds often becomes the same."""
+    found: dict[tuple[str, ...], Wrong] = {}
+    for one in sorted(small, key=lambda w: (len(w.program.text), w.program.seed)):
+        found.setdefault((one.mode.partition(" ")[0], *one.signature[1:]), one)
+    return [found[key] for key in sorted(found)]
 
 
 def _chosen(wrong: Iterable[Wrong], plan: Plan) -> Iterator[Wrong]:

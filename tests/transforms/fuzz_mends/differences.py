@@ -36,8 +36,8 @@ def unnamed(observed: Iterable[str], fixes: Iterable[Fix]) -> list[str]:
 
 
 def _matches(what: str, pattern: str) -> bool:
-    where, _, field = what.rpartition(".")
+    where, _, field = what.partition(" ")[0].rpartition(".")
     wanted_where, _, wanted_field = pattern.rpartition(".")
     if not wanted_where:
-        return what == pattern
+        return field == pattern
     return bool(where) and wanted_where in ("*", where) and wanted_field in ("*", field)

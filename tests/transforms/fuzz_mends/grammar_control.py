@@ -76,7 +76,7 @@ def _asked(test: str) -> str:
 
 
 def _side(writer: Writer, form: str, target: str) -> str:
-    extra = [writer.statement("side_extra")] if writer.maybe(0.25) else []
+    extra = [writer.statement("side_extra")] if writer.maybe(0.2) else []
     match form:
         case "bind":
             last = writer.apply(f"{target} = <side>")
@@ -186,8 +186,9 @@ RULES: Rules = {
         (2, "<new:tensor> = <tensor> if <test> else <tensor>"),
     ],
     "breaking": [
-        (30, branch),
+        (36, branch),
         (10, "<scalars>"),
+        (3, "<remembered>"),
         (9, "<masked>"),
         (8, "<checks>"),
         (7, "<output>"),
@@ -202,7 +203,24 @@ RULES: Rules = {
         (1, "<new:tensor> = <tensor> if <test> else <tensor>"),
     ],
     "loop_statement": [(6, "<bind>"), (4, leave), (3, "<statement>"), (2, "<in_place>"), (1, "<output>")],
-    "side_extra": [(4, "<plain>"), (2, "<output>"), (1, "<attribute>"), (1, "<scalars>"), (2, branch), (1, "<in_place>")],
+    "side_extra": [
+        (4, "<plain>"),
+        (2, "<output>"),
+        (1, "<attribute>"),
+        (1, "<scalars>"),
+        (2, branch),
+        (1, "<in_place>"),
+    ],
+    # a number of a tensor that is written to later on
+    "remembered": [
+        (3, "<new:number> = <old:tensor@a>[<one:0|-1|0, 0>].item()\n<@a><written>"),
+        (2, "<new:number> = <old:scalar@a>.item()\n<@a><written>"),
+        (1, "<new:number>, *_ = <old:tensor@a>.tolist()\n<@a><written>"),
+        (2, "<has:module><new:number> = self.scale.item()\nself.scale<written>"),
+        (1, "<new:part> = <old:tensor@a>[<place_number>]\n<@a><written>"),
+        (1, "<old:tensor@b> = (<side> if <test> else <side>)\n<in_place>"),
+    ],
+    "written": [(2, ".<one:mul_(2)|add_(1)|zero_()|neg_()>"), (1, " <one:+|*>= 2"), (1, "[<one:0|...>] = <lit>")],
     "in_place_or_bind": [(4, "<in_place>"), (1, "<bind>"), (1, "<attribute>")],
     "guarded": [
         (4, "<let:x=tensor_name><@x>[<@m>] = <picked>"),
@@ -239,7 +257,7 @@ RULES: Rules = {
         (1, "try:\n    <checks>\nexcept ValueError:\n    <block>"),
     ],
     # what sides compute: mostly of one shape, from the same tensor @b
-    "side": [(8, "<kin>"), (4, "<tensor>")],
+    "side": [(10, "<kin>"), (4, "<tensor>")],
     "kin": [
         (8, "<@b> <op> <lit>"),
         (3, "<@b>.<unary>"),

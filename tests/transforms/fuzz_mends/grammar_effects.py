@@ -66,7 +66,11 @@ RULES: Rules = {
         (0.8, "torch._check_tensor_all(<mask>)"),
         (0.4, "torch._assert_async(<mask_name>.all())"),
     ],
-    "ranked": [(3, "<old:tensor>.<one:flatten()|reshape(-1)|view(-1)>"), (1, "[<ranked>]"), (1, "(<ranked>, <ranked>)")],
+    "ranked": [
+        (3, "<old:tensor>.<one:flatten()|reshape(-1)|view(-1)>"),
+        (1, "[<ranked>]"),
+        (1, "(<ranked>, <ranked>)"),
+    ],
     "environment": [
         (1, "<use:time><new:count> = time.time()\n<new:tensor> = <tensor>"),
         (0.6, "<use:gc>gc.collect()"),
@@ -74,8 +78,11 @@ RULES: Rules = {
         (0.7, "<use:importlib><new:tensor> = <tensor> * importlib.import_module('math').pi"),
         (0.5, "<use:operator><new:tensor> = operator.mul(<tensor>, <lit>)"),
         (0.5, "<use:functools><new:tensor> = <tensor> * functools.reduce(lambda a, b: a + b, [1, 2])"),
-        (0.7, "<use:itertools>for size, group in itertools.groupby([1, 1, 2], lambda v: v * 2):\n"
-              "    <old:tensor@a> = <@a> * size + len(list(group))"),
+        (
+            0.7,
+            "<use:itertools>for size, group in itertools.groupby([1, 1, 2], lambda v: v * 2):\n"
+            "    <old:tensor@a> = <@a> * size + len(list(group))",
+        ),
         (0.8, "<use:copy><new:tensor> = copy.<one:copy|deepcopy>(<old:tensor>)"),
         (0.6, "<use:random><new:tensor> = <tensor> * random.<one:random()|uniform(0, 1)|choice([1, 2])>"),
         (0.4, "<use:random>if random.random() < 0.5:\n    <old:tensor> = <tensor>"),

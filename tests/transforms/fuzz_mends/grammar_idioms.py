@@ -24,7 +24,13 @@ RULES: Rules = {
     # of tokens in a loop over experts: @x goes in, @o comes out
     "experts": [
         (2, _EXPERTS + "for e<@n> in range(3):\n    " + _FOUND + "    if <found>:\n        <contributed>"),
-        (2, _EXPERTS + "for e<@n> in range(3):\n    " + _FOUND + "    if <missing>:\n        continue\n    <contributed>"),
+        (
+            2,
+            _EXPERTS
+            + "for e<@n> in range(3):\n    "
+            + _FOUND
+            + "    if <missing>:\n        continue\n    <contributed>",
+        ),
         (3, _EXPERTS + "hit<@n> = <hit>\nfor e<@n> in hit<@n>:\n    " + _FOUND + "    <contributed>"),
         (
             2,
@@ -82,7 +88,10 @@ RULES: Rules = {
             "<has:module>if self.training:\n    with torch.no_grad():\n        self.avg.mul_(0.9).add_(<tensor>, alpha=0.1)\n"
             "        self.steps += <mask_name>.sum().item()",
         ),
-        (1, "<has:module>with torch.no_grad():\n    if <test>:\n        self.avg.copy_(<tensor>)\n        self.hits.add_(1)"),
+        (
+            1,
+            "<has:module>with torch.no_grad():\n    if <test>:\n        self.avg.copy_(<tensor>)\n        self.hits.add_(1)",
+        ),
         (1, "<has:module>if self.last is None or <test>:\n    self.last = <tensor>"),
     ],
     "gradients": [
@@ -103,7 +112,10 @@ RULES: Rules = {
             "labels = <one:torch.tensor([0, 1, 1])|torch.tensor([2, 0])|torch.tensor([3, 3])>\n"
             "<new:part> = F.one_hot(labels).float() @ torch.<one:eye(2)|ones(3, 2)|ones(4, 4)>",
         ),
-        (1, "<new:part> = torch.repeat_interleave(<old:tensor>, torch.tensor(<one:[1, 2]|[2, 1, 1]|[1, 0, 2, 1]>), dim=0)"),
+        (
+            1,
+            "<new:part> = torch.repeat_interleave(<old:tensor>, torch.tensor(<one:[1, 2]|[2, 1, 1]|[1, 0, 2, 1]>), dim=0)",
+        ),
         (1, "<new:part> = torch.bincount(<old:tensor>.flatten().long().abs(), minlength=<one:4|8>)"),
         (1, "<new:count> = torch.unique(<old:tensor>)<one:.numel()|.shape[0]|.size(0)>"),
         (1, "<new:part> = <old:tensor>.unique()"),
@@ -113,15 +125,26 @@ RULES: Rules = {
         (1, "<new:tensor> = <old:tensor>.<one:repeat|tile>(<place_number>)"),
     ],
     "statistics": [
-        (2, "<let:x=tensor_name><let:m=mask_name><@x>[<@m>] = (<@x>[<@m>] - <@x>[<@m>].mean()) / <@x>[<@m>].<one:std()|sum()|norm()>"),
-        (1, "<let:x=tensor_name><let:m=mask_name><new:part@p> = <@x>[<@m>]\n<new:scalar> = ((<@p> - <@p>.mean()) ** 2).<one:mean|sum>()"),
+        (
+            2,
+            "<let:x=tensor_name><let:m=mask_name><@x>[<@m>] = (<@x>[<@m>] - <@x>[<@m>].mean()) / <@x>[<@m>].<one:std()|sum()|norm()>",
+        ),
+        (
+            1,
+            "<let:x=tensor_name><let:m=mask_name><new:part@p> = <@x>[<@m>]\n<new:scalar> = ((<@p> - <@p>.mean()) ** 2).<one:mean|sum>()",
+        ),
         (1, "<new:mask@m> = <old:tensor@x> != <lit>\n<new:scalar> = (<@x> * <@m>).sum() / <@m>.sum().clamp(min=1)"),
-        (1, "<new:mask@m> = <mask>\nif <@m>.sum() > 0:\n    <new:scalar@l> = F.mse_loss(<old:tensor@x>[<@m>], torch.zeros_like(<@x>[<@m>]))\n"
-            "else:\n    <@l> = x.new_zeros(())"),
-
+        (
+            1,
+            "<new:mask@m> = <mask>\nif <@m>.sum() > 0:\n    <new:scalar@l> = F.mse_loss(<old:tensor@x>[<@m>], torch.zeros_like(<@x>[<@m>]))\n"
+            "else:\n    <@l> = x.new_zeros(())",
+        ),
     ],
     "unknown": [
-        (2, "<has:module>if <test>:\n    <old:tensor@a> = self.lin(<@a>)\nelse:\n    <old:tensor> = self.lin2(<old:tensor>)"),
+        (
+            2,
+            "<has:module>if <test>:\n    <old:tensor@a> = self.lin(<@a>)\nelse:\n    <old:tensor> = self.lin2(<old:tensor>)",
+        ),
         (1, "<has:helper>if <test>:\n    <old:tensor> = helper(<old:tensor>)"),
         (1, "<has:unknown>if <test>:\n    <old:tensor@a> = unknown(<@a>)"),
     ],

@@ -128,8 +128,7 @@ RULES: Rules = {
         (3, "<new:rows@r> = torch.where(<mask_name>)[0]\n<old:tensor>[<@r>] = <lit>"),
         (
             2,
-            "<let:x=tensor_name><new:rows@r> = torch.where(<mask_name>)[0]\n"
-            "<old:tensor>[<@r>] = <@x>[<@r>] <op> <lit>",
+            "<let:x=tensor_name><new:rows@r> = torch.where(<mask_name>)[0]\n<old:tensor>[<@r>] = <@x>[<@r>] <op> <lit>",
         ),
         (
             2,

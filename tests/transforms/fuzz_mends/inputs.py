@@ -73,7 +73,11 @@ def rows(writer: Writer, parameters: list[tuple[str, str]], count: int = 5) -> l
         x = usual[number % 3] if number < 2 else writer.one(usual)
         if number >= 2 and writer.maybe(0.85):
             odd = writer.one(_ODD)
-            x = odd.replace("{}", x if x.startswith("torch") and " " not in x.partition(")")[2] else f"({x})") if writer.maybe(0.75) else writer.one(_WHOLE)
+            x = (
+                odd.replace("{}", x if x.startswith("torch") and " " not in x.partition(")")[2] else f"({x})")
+                if writer.maybe(0.75)
+                else writer.one(_WHOLE)
+            )
         elif number == 1 and writer.maybe(0.3):
             x = f"({x}).requires_grad_()"
         made.append(_row(writer, x, parameters, usual, number))
@@ -115,7 +119,9 @@ def _row(writer: Writer, x: str, parameters: list[tuple[str, str]], usual: list[
                     )
                 )
             case "index":
-                values.append(writer.one(["torch.tensor(1)", "torch.tensor(0)", "torch.tensor([1])", "torch.tensor(-1)"]))
+                values.append(
+                    writer.one(["torch.tensor(1)", "torch.tensor(0)", "torch.tensor([1])", "torch.tensor(-1)"])
+                )
             case "count":
                 values.append(writer.one(["0", "1", "2", "3"]))
             case "flag":

@@ -1,7 +1,7 @@
 """Compares what is seen of two programs, and names how they differ.
 
-A difference is a text `where.what`: `value.data`, `inputs.alias`, `state.dtype`, `raised`, `stdout` and so on. Numbers that
-only differ in their last bits are `rounding` instead of `data`.
+A difference is a text `where.what`: `value.data`, `inputs.alias`, `state.dtype`, `stdout`, `raised A instead of B` and so on.
+Numbers that only differ in their last bits are `rounding` instead of `data`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _differ(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
         pass
     elif want.get("raised") != got.get("raised"):
         # what follows from an exception says nothing more
-        return ["raised"]
+        return [f"raised {got.get('raised', 'nothing')} instead of {want.get('raised', 'nothing')}"]
     found: list[str] = []
     for section in sorted(want.keys() | got.keys()):
         a, b = want.get(section), got.get(section)

@@ -135,7 +135,9 @@ def _recorded(seen: dict[str, Any]) -> Iterator[None]:
         ]
 
 
-def answer(function: Callable[..., Any], kept: Callable[[], dict[str, Any]], arguments: tuple[Any, ...]) -> dict[str, Any]:
+def answer(
+    function: Callable[..., Any], kept: Callable[[], dict[str, Any]], arguments: tuple[Any, ...]
+) -> dict[str, Any]:
     """What is seen of one call; `kept` gives what the program keeps between calls."""
     torch.default_generator.manual_seed(0)
     random.seed(0)
@@ -173,7 +175,8 @@ def _gradients(value: Any, leaves: list[torch.Tensor]) -> Any:
         found = torch.autograd.grad(total, leaves, allow_unused=True)  # type: ignore[arg-type]
     except Exception as error:
         return ["raised", type(error).__name__]
-    return described(found, Memory())
+    # how a gradient lies in memory is the engine's choice
+    return described([None if g is None else g.contiguous() for g in found], Memory())
 
 
 def loaded(text: str) -> types.ModuleType:

@@ -161,12 +161,14 @@ def _body(writer: Writer, parameters: list[tuple[str, str]]) -> str:
     writer.chance.shuffle(kinds)
     for kind in kinds:
         lines.append(writer.statements(1, kind))
-    if writer.maybe(0.25):  # writes behind a break show who shares memory
+    if writer.maybe(0.35):  # writes behind a break show who shares memory
         lines.append(writer.statements(1, "in_place"))
     body = "\n".join(lines)
     if not lines[-1].startswith(("return", "raise")):
         body += "\nreturn " + _returned(writer)
-    around = writer.weighted([(64, ""), (28, "with torch.no_grad():"), (1, "with torch.inference_mode():"), (2, "try:")])
+    around = writer.weighted(
+        [(64, ""), (28, "with torch.no_grad():"), (1, "with torch.inference_mode():"), (2, "try:")]
+    )
     if not around:
         return body
     wrapped = f"{around}\n{textwrap.indent(body, '    ')}"
