@@ -62,7 +62,8 @@ RULES: Rules = {
         (
             2,
             "lengths = torch.tensor(<one:[1, 2]|[2, 1]|[1, 3]|[2, 2]|[0, 4]>)\n"
-            "<new:list> = [piece.<one:sum(0)|mean(0)|sum()|sum(dim=0)> for piece in <old:tensor>.split(lengths.tolist())]",
+            "<new:list> = [piece.<one:sum(0)|mean(0)|sum()|sum(dim=0)> for piece in <old:tensor>"
+            ".split(lengths.tolist())]",
         ),
         (
             2,
@@ -85,12 +86,14 @@ RULES: Rules = {
         ),
         (
             2,
-            "<has:module>if self.training:\n    with torch.no_grad():\n        self.avg.mul_(0.9).add_(<tensor>, alpha=0.1)\n"
+            "<has:module>if self.training:\n    with torch.no_grad():\n"
+            "        self.avg.mul_(0.9).add_(<tensor>, alpha=0.1)\n"
             "        self.steps += <mask_name>.sum().item()",
         ),
         (
             1,
-            "<has:module>with torch.no_grad():\n    if <test>:\n        self.avg.copy_(<tensor>)\n        self.hits.add_(1)",
+            "<has:module>with torch.no_grad():\n    if <test>:\n"
+            "        self.avg.copy_(<tensor>)\n        self.hits.add_(1)",
         ),
         (1, "<has:module>if self.last is None or <test>:\n    self.last = <tensor>"),
     ],
@@ -101,7 +104,8 @@ RULES: Rules = {
         (1, "<new:tensor@d> = <old:tensor>.clone()\n<@d>.data = <@d> <op> <lit>"),
         (
             1,
-            "with torch.enable_grad():\n    inner = <old:tensor>.detach().requires_grad_()\n    <new:tensor@g> = <tensor> * inner\n"
+            "with torch.enable_grad():\n    inner = <old:tensor>.detach().requires_grad_()\n"
+            "    <new:tensor@g> = <tensor> * inner\n"
             "    <@g> = torch.autograd.grad(<@g>.sum(), inner)[0]",
         ),
         (0.5, "<new:tensor@d> = <tensor>\n<@d>.register_hook(lambda g: g * 2) if <@d>.requires_grad else None"),
@@ -114,7 +118,8 @@ RULES: Rules = {
         ),
         (
             1,
-            "<new:part> = torch.repeat_interleave(<old:tensor>, torch.tensor(<one:[1, 2]|[2, 1, 1]|[1, 0, 2, 1]>), dim=0)",
+            "<new:part> = torch.repeat_interleave("
+            "<old:tensor>, torch.tensor(<one:[1, 2]|[2, 1, 1]|[1, 0, 2, 1]>), dim=0)",
         ),
         (1, "<new:part> = torch.bincount(<old:tensor>.flatten().long().abs(), minlength=<one:4|8>)"),
         (1, "<new:count> = torch.unique(<old:tensor>)<one:.numel()|.shape[0]|.size(0)>"),
@@ -127,23 +132,27 @@ RULES: Rules = {
     "statistics": [
         (
             2,
-            "<let:x=tensor_name><let:m=mask_name><@x>[<@m>] = (<@x>[<@m>] - <@x>[<@m>].mean()) / <@x>[<@m>].<one:std()|sum()|norm()>",
+            "<let:x=tensor_name><let:m=mask_name>"
+            "<@x>[<@m>] = (<@x>[<@m>] - <@x>[<@m>].mean()) / <@x>[<@m>].<one:std()|sum()|norm()>",
         ),
         (
             1,
-            "<let:x=tensor_name><let:m=mask_name><new:part@p> = <@x>[<@m>]\n<new:scalar> = ((<@p> - <@p>.mean()) ** 2).<one:mean|sum>()",
+            "<let:x=tensor_name><let:m=mask_name>"
+            "<new:part@p> = <@x>[<@m>]\n<new:scalar> = ((<@p> - <@p>.mean()) ** 2).<one:mean|sum>()",
         ),
         (1, "<new:mask@m> = <old:tensor@x> != <lit>\n<new:scalar> = (<@x> * <@m>).sum() / <@m>.sum().clamp(min=1)"),
         (
             1,
-            "<new:mask@m> = <mask>\nif <@m>.sum() > 0:\n    <new:scalar@l> = F.mse_loss(<old:tensor@x>[<@m>], torch.zeros_like(<@x>[<@m>]))\n"
+            "<new:mask@m> = <mask>\nif <@m>.sum() > 0:\n    "
+            "<new:scalar@l> = F.mse_loss(<old:tensor@x>[<@m>], torch.zeros_like(<@x>[<@m>]))\n"
             "else:\n    <@l> = x.new_zeros(())",
         ),
     ],
     "unknown": [
         (
             2,
-            "<has:module>if <test>:\n    <old:tensor@a> = self.lin(<@a>)\nelse:\n    <old:tensor> = self.lin2(<old:tensor>)",
+            "<has:module>if <test>:\n    <old:tensor@a> = self.lin(<@a>)\n"
+            "else:\n    <old:tensor> = self.lin2(<old:tensor>)",
         ),
         (1, "<has:helper>if <test>:\n    <old:tensor> = helper(<old:tensor>)"),
         (1, "<has:unknown>if <test>:\n    <old:tensor@a> = unknown(<@a>)"),

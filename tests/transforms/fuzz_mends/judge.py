@@ -1,7 +1,7 @@
 """Compares what is seen of two programs, and names how they differ.
 
-A difference is a text `where.what`: `value.data`, `inputs.alias`, `state.dtype`, `stdout`, `raised A instead of B` and so on.
-Numbers that only differ in their last bits are `rounding` instead of `data`.
+A difference is a text `where.what`: `value.data`, `inputs.alias`, `state.dtype`, `stdout`, `raised A instead of B` and
+so on. Numbers that only differ in their last bits are `rounding` instead of `data`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _FIELDS = ("type", "dtype", "shape", "stride", "device", "requires_grad", "alias
 def differences(want: Seen, got: Seen) -> dict[str, int]:
     """How two programs differ, each with the number of the first input that shows it."""
     found: dict[str, int] = {}
-    for number, (before, after) in enumerate(zip_longest(want, got, fillvalue={})):
-        for what in _differ(before, after):
+    for number, (before, after) in enumerate(zip_longest(want, got)):
+        for what in _differ(before or {}, after or {}):
             found.setdefault(what, number)
     return found
 

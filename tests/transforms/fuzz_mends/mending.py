@@ -74,7 +74,8 @@ def _edited(text: str, fix: Fix) -> str:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
-    for (line, column, end_line, end_column), new in sorted(fix.edits(), reverse=True):
-        begin, end = starts[line - 1] + column, starts[end_line - 1] + end_column
-        text = text[:begin] + new + text[end:]
+    for edit in sorted(fix.edits(), reverse=True):
+        span = edit.span
+        begin, end = starts[span.line - 1] + span.column, starts[span.end_line - 1] + span.end_column
+        text = text[:begin] + edit.text + text[end:]
     return text

@@ -1,8 +1,8 @@
 """Everything that can be seen of a program: each input runs through its `case`, and what was given, kept, written and
 raised is described in plain data.
 
-A description of a tensor names its memory by a number that counts the storages in the order in which they are met: inputs
-first, then what the program keeps, then results. So two runs agree only where they share memory alike.
+A description of a tensor names its memory by a number that counts the storages in the order in which they are met:
+inputs first, then what the program keeps, then results. So two runs agree only where they share memory alike.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Wrong:
 
     program: Program
     mode: str
-    """`safe` and `unsafe`: as `--fix` writes it. `offered`: one mend of those in an editor. With `+compiled`, compiled."""
+    """`safe` and `unsafe`: as `--fix` writes it. `offered`: one mend of those in an editor. `+compiled`: compiled."""
     mended: str
     rewrites: list[str]
     differences: dict[str, int]
