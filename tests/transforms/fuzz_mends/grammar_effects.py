@@ -43,6 +43,8 @@ RULES: Rules = {
         (2, "<use:warnings>warnings.warn(<one:'w'|'w', RuntimeWarning|'w', stacklevel=2>)"),
         (1, "<use:warnings>warnings.warn(str(<shown>))"),
         (0.4, "<use:warnings>warnings.warn(UserWarning('w'))"),
+        (4, "<has:adapter>adapter.<one:info|warning>('f %s', <shown>)"),
+        (0.6, "<has:logger>logger.log(level=<one:20|30>, msg='g')"),
         (0.6, "<has:once>warn_once('<one:a|b>')"),
         (0.6, "<has:once>note(<shown>)"),
     ],

@@ -157,6 +157,7 @@ RULES: Rules = {
         (0.5, "<old:tensor>.<one:shape[0]|numel()|size(-1)|dim()>"),
         (0.5, "(<lit> if <test> else <number>)"),
         (0.4, "<has:module>self.<one:total|limit|steps>"),
+        (6, "<has:module><has:property>self.level"),
         (0.3, "bool(<scalar>)"),
         (0.4, "[0.1, 0.2, 0.7][<place>.item() % 3]"),
         (0.2, "torch.<one:finfo|iinfo>(<old:tensor>.dtype).max"),

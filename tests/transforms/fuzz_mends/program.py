@@ -50,6 +50,12 @@ class Net(nn.Module):
         self.total = 0.5
         self.limit = 3.0
 """
+_PROPERTY = """\
+    @property
+    def level(self):
+        self.steps += 1
+        return 0.5
+"""
 
 #: what stands above, by the feature that lets rules use it and by what shows that one did
 _PARTS = {
@@ -60,6 +66,7 @@ _PARTS = {
     ("once", "warn_once("): "import functools\n\n\n"
     "@functools.lru_cache(None)\ndef warn_once(message):\n    print('once', message)\n",
     ("once", "note("): "def note(value):\n    print('note', value)\n",
+    ("adapter", "adapter."): 'import logging\n\nadapter = logging.LoggerAdapter(logging.getLogger("fuzz"), {"a": 1})\n',
     ("unknown", "unknown("): "from math import floor as unknown\n",
 }
 
@@ -88,7 +95,14 @@ def generate(seed: str) -> Program:
     """The program of a seed; the same one each time."""
     writer = Writer(seed, RULES)
     writer.features.add("rank2" if writer.maybe(0.35) else "rank1")
-    for part, probability in (("box", 0.2), ("logger", 0.3), ("store", 0.15), ("once", 0.1)):
+    for part, probability in (
+        ("box", 0.2),
+        ("logger", 0.3),
+        ("store", 0.15),
+        ("once", 0.1),
+        ("adapter", 0.05),
+        ("property", 0.05),
+    ):
         if writer.maybe(probability):
             writer.features.add(part)
     module = writer.maybe(0.4)
@@ -107,6 +121,10 @@ def generate(seed: str) -> Program:
         body = _body(writer, parameters)
         parts.append(_compiled_function(writer, signature, body, names))
     rows = inputs.rows(writer, parameters)
+    if writer.maybe(0.02):  # names that mends bring along
+        parts.insert(
+            0, writer.one(["graphmend = 3\n", "def graphmend(x):\n    return x\n", "condition = stopped = None\n"])
+        )
     said = "".join(parts)
     parts = [HEAD, *(text for (_, mark), text in _PARTS.items() if mark in said), *parts]
     imports = "".join(f"import {name}\n" for name in sorted(writer.imports))
@@ -188,9 +206,14 @@ def _returned(writer: Writer) -> str:
 
 def _net(writer: Writer, signature: str, body: str) -> str:
     decorated = writer.weighted([(12, ""), (2, "    @torch.compile\n"), (1, "    @torch.no_grad()\n")])
-    used = [line for line in _MODULE.splitlines() if (name := _ATTRIBUTE.search(line)) is None or name[1] in body]
+    used = [
+        line
+        for line in _MODULE.splitlines()
+        if (name := _ATTRIBUTE.search(line)) is None or name[1] in (body + _PROPERTY if "self.level" in body else body)
+    ]
     init = "\n".join(used)
-    return f"{init}\n\n{decorated}    def forward(self, {signature}):\n{textwrap.indent(body, ' ' * 8)}\n"
+    asked = f"\n{_PROPERTY}" if "self.level" in body else ""
+    return f"{init}\n{asked}\n{decorated}    def forward(self, {signature}):\n{textwrap.indent(body, ' ' * 8)}\n"
 
 
 def _compiled_module(writer: Writer, signature: str, names: str) -> str:

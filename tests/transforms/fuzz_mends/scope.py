@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 POOLS = {
     "tensor": "y z h u w",
     "part": "v p g",
-    "mask": "m q keep",
-    "scalar": "s t total",
+    "mask": "m q keep condition",
+    "scalar": "s t total stopped",
     "number": "a b c",
     "count": "n r",
     "flag": "done found",
