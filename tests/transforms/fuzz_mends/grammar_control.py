@@ -272,6 +272,7 @@ RULES: Rules = {
         (1, "(<@b> <op> <lit>).<unary>"),
         (2, "<has:module><@b> <op> self.<one:weight|avg|scale>"),
         (1, "<has:module>self.<one:lin|act>(<@b>)"),
+        (4, "<has:module><has:property><@b> <op> self.level"),
     ],
     "result": [
         (5, "<tensor>"),

@@ -54,6 +54,7 @@ RULES: Rules = {
         (3, "<has:module>self.lin(<tensor>)"),
         (2, "<has:module>self.<one:act|act|inplace_act|drop>(<tensor>)"),
         (3, "<has:module><operand> <op> self.<one:weight|avg|avg|scale>"),
+        (5, "<has:module><has:property><operand> <op> self.level"),
         (2, "<has:helper>helper(<tensor>)"),
         (1, "<has:box>box.h"),
         (1.5, "<has:module>self.last"),
