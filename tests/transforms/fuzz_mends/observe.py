@@ -170,8 +170,8 @@ def _gradients(value: Any, leaves: list[torch.Tensor]) -> Any:
     results = [t for t in tensors(value) if t.requires_grad]
     if not results or not leaves:
         return None
-    total = sum((t.abs() if t.is_complex() else t).sum() * (i + 1) for i, t in enumerate(results))
     try:
+        total = sum((t.abs() if t.is_complex() else t).sum() * (i + 1) for i, t in enumerate(results))
         found = torch.autograd.grad(total, leaves, allow_unused=True)  # type: ignore[arg-type]
     except Exception as error:
         return ["raised", type(error).__name__]
