@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -59,3 +61,11 @@ def test_what_differs_is_named(before: str, after: str, expected: set[str]) -> N
 
 def test_mends_without_kinds_admit_everything() -> None:
     assert unnamed(["value.data"], []) == []
+
+
+def test_a_mend_admits_what_its_kinds_do() -> None:
+    named = SimpleNamespace(differences=(SimpleNamespace(kind="rounding"), SimpleNamespace(kind="exceptions")))
+    silent = SimpleNamespace(differences=())
+    assert unnamed(["value.rounding", "grads.rounding", "raised ValueError instead of nothing"], [named]) == []
+    assert unnamed(["state.data", "inputs.alias", "rng"], [silent, named]) == ["rng"]
+    assert unnamed(["value.rounding"], [silent]) == ["value.rounding"]

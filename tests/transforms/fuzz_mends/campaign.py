@@ -46,6 +46,8 @@ class Summary:
     mends: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Mends by mode and rewrite."""
     differing: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How unsafe mends differ, by rewrite, where they are of one only."""
     compiled: int = 0
     wrong: list[Wrong] = field(default_factory=list)
     small: list[Wrong] = field(default_factory=list)
@@ -59,7 +61,10 @@ class Summary:
             self.changed[kind] += 1
             for rewrite in rewrites:
                 self.mends[kind, rewrite] += 1
-        self.differing.update(mode.partition(" ")[0] for mode in verdict.differing)
+        for one in verdict.differing:
+            self.differing[one.mode.partition(" ")[0]] += 1
+            if len({*one.rewrites}) == 1:
+                self.kinds.update((one.rewrites[0], what.partition(" ")[0]) for what in one.differences)
         self.compiled += verdict.compiled
         self.wrong += verdict.wrong
 

@@ -39,6 +39,9 @@ def summary(found: Summary) -> str:
     if found.differing:
         told = ", ".join(f"{count} {mode}" for mode, count in sorted(found.differing.items()))
         lines.append(f"differ, and may (unsafe mends): {told}")
+        for name in sorted({name for name, _ in found.kinds}):
+            seen = sorted((what, count) for (other, what), count in found.kinds.items() if other == name)
+            lines.append(f"  {name}: {', '.join(f'{what} {count}' for what, count in seen)}")
     lines.append(f"wrong: {len(found.wrong)}")
     return "\n".join(lines)
 

@@ -46,8 +46,8 @@ class Verdict:
     mends: dict[str, list[str]] = field(default_factory=dict)
     """By mode, the rewrites that were made."""
     wrong: list[Wrong] = field(default_factory=list)
-    differing: list[str] = field(default_factory=list)
-    """Modes in which unsafe mends differ in ways that they name."""
+    differing: list[Wrong] = field(default_factory=list)
+    """What would be wrong if unsafe mends did not name it."""
     compiled: int = 0
     """Mended texts that were judged compiled, too."""
 
@@ -114,12 +114,12 @@ def _judge(verdict: Verdict, program: Program, mode: str, text: Text) -> None:
     if found and _counts(found, text):
         verdict.wrong.append(_wrong(program, mode, text, found))
     elif found:
-        verdict.differing.append(mode)
+        verdict.differing.append(_wrong(program, mode, text, found))
 
 
 def _judge_compiled(verdict: Verdict, program: Program, texts: dict[str, Text], want: judge.Seen) -> None:
     """The mended program, compiled, where the original gives compiled what it gives in plain Python."""
-    done = {*verdict.differing, *(w.mode for w in verdict.wrong)}
+    done = {w.mode for w in (*verdict.differing, *verdict.wrong)}
     left = {mode: text for mode, text in texts.items() if mode not in done and not mode.startswith("offered")}
     if not left:
         return
@@ -134,7 +134,7 @@ def _judge_compiled(verdict: Verdict, program: Program, texts: dict[str, Text], 
         if not fine:
             verdict.wrong.append(_wrong(program, f"{mode}+compiled", text, found))
         elif found:
-            verdict.differing.append(f"{mode}+compiled")
+            verdict.differing.append(_wrong(program, f"{mode}+compiled", text, found))
 
 
 def _wrong(program: Program, mode: str, text: Text, found: dict[str, int]) -> Wrong:
