@@ -12,7 +12,7 @@ def branch(writer: Writer) -> str:
     form = writer.weighted(_FORMS)
     sides = 1 if form in _ALONE else writer.weighted([(4, 1), (6, 2), (1.5, 3), (0.5, 4)])
     open_ended = sides == 1 or writer.maybe(0.15)
-    test = writer.make("test")
+    test = writer.make("test" if form != "guarded" or writer.maybe(0.2) else "mask_test")
     target = _target(writer, open_ended) if form == "bind" else ""
     if form == "store":
         target = writer.one(_places(writer))
@@ -33,7 +33,8 @@ def branch(writer: Writer) -> str:
         text += f"{head}\n{textwrap.indent(body, '    ')}\n"
     if form == "bind" and not open_ended:
         for name in sorted(set.intersection(*bound)):
-            writer.scope.bind(name, kinds[name]) if name not in writer.scope.kinds else None
+            if name not in writer.scope.kinds:
+                writer.scope.bind(name, kinds[name])
     return text.rstrip("\n")
 
 
@@ -72,7 +73,10 @@ def _places(writer: Writer) -> list[str]:
 
 def _asked(test: str) -> str:
     """The mask whose `any` or `all` a test asks for."""
-    return test.removeprefix("not ").rpartition(".")[0] if test.endswith((".any()", ".all()")) else "(x > 0)"
+    for end in (".any()", ".all()", ".sum() > 0"):
+        if test.endswith(end):
+            return test.removeprefix("not ").removesuffix(end)
+    return "(x > 0)"
 
 
 def _side(writer: Writer, form: str, target: str) -> str:

@@ -33,6 +33,7 @@ RULES: Rules = {
         (0.4, "<mask_name>.nonzero().numel() > 0"),
         (0.3, "<old:tensor>.is_nonzero()"),
     ],
+    "mask_test": [(5, "<mask_name>.any()"), (1, "<mask_name>.sum() > 0")],
     "atom": [
         (6, "<scalar_call> <cmp> <lit>"),
         (4, "<mask_name>.<one:any|all>()"),
