@@ -43,13 +43,17 @@ def main() -> int:
         options.small,
         options.at_most,
     )
-    found = carried_out(plan, _progress)
+
+    def keep(found: Summary) -> None:
+        if options.write:
+            wrong = [asdict(w) for w in (*found.small, *found.wrong)]
+            options.write.write_text(json.dumps(wrong, indent=1), "utf-8")
+
+    found = carried_out(plan, _progress, keep)
+    keep(found)
     for wrong in found.small:
         print(told(wrong))
     print(summary(found))
-    if options.write:
-        told_all = [asdict(w) for w in (*found.small, *found.wrong)]
-        options.write.write_text(json.dumps(told_all, indent=1), "utf-8")
     return 1 if found.wrong else 0
 
 

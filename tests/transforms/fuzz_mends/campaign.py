@@ -6,9 +6,8 @@ import gc
 import multiprocessing
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from fuzz_mends.program import Program, generate
 from fuzz_mends.shrink import shrunk
@@ -72,8 +71,13 @@ class Summary:
         return sum(count for (_, name), count in self.mends.items() if name == rewrite)
 
 
-def carried_out(plan: Plan, progress: Any = None) -> Summary:
-    """The summary of a plan; `progress` is called with it now and then."""
+Told = Callable[[Summary], object]
+
+
+def carried_out(plan: Plan, progress: Told | None = None, found: Told | None = None) -> Summary:
+    """The summary of a plan. `progress` is called with it now and then, `found` before the wrong ones are made small,
+    which takes a while where they are many.
+    """
     summary, begun = Summary(), time.monotonic()
     context = multiprocessing.get_context("spawn")
     with context.Pool(plan.workers, _warm, (plan.compile_every > 0,)) as pool:
@@ -84,6 +88,8 @@ def carried_out(plan: Plan, progress: Any = None) -> Summary:
             if progress is not None:
                 progress(summary)
         summary.wrong.sort(key=lambda w: (len(w.program.text), w.program.seed))
+        if found is not None:
+            found(summary)
         summary.small = _distinct(pool.imap_unordered(shrunk, _chosen(summary.wrong, plan)))
     return summary
 
