@@ -80,7 +80,11 @@ def _asked(test: str) -> str:
 
 
 def _side(writer: Writer, form: str, target: str) -> str:
-    extra = [writer.statement("side_extra")] if writer.maybe(0.2) else []
+    if form == "output":
+        return writer.statements(writer.weighted([(4, 1), (1, 2)]), "output")
+    if form == "bind_and_output":
+        return writer.statement("output") + "\n" + writer.statements(1, "bind")
+    extra = [writer.statement("side_extra")] if writer.maybe(0.06 if form == "return" else 0.2) else []
     match form:
         case "bind":
             last = writer.apply(f"{target} = <side>")
@@ -91,11 +95,6 @@ def _side(writer: Writer, form: str, target: str) -> str:
                 last += "\n" + writer.statement("bind")
         case "return":
             last = "return " + writer.make("side" if writer.maybe(0.6) else "result")
-            extra = extra if writer.maybe(0.3) else []
-        case "output":
-            return writer.statements(writer.weighted([(4, 1), (1, 2)]), "output")
-        case "bind_and_output":
-            return writer.statement("output") + "\n" + writer.statements(1, "bind")
         case "guarded":
             last = writer.statement("guarded")
         case "in_place":
