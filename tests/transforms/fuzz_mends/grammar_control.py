@@ -158,7 +158,7 @@ def until(writer: Writer) -> str:
 
 
 def matched(writer: Writer) -> str:
-    subject = writer.one(["<scalar>", "<scalar>.item()", "<place>", "int(<scalar>)", "<old:scalar>"])
+    subject = writer.one(["<scalar>", "<scalar_call>.item()", "<place>", "int(<scalar>)", "<old:scalar>"])
     text = writer.fill(f"match {subject}:")
     target = writer.old("tensor")
     form = writer.one([f"{target} = <tensor>", f"{target} = <tensor>", "return <tensor>", "<block>"])
