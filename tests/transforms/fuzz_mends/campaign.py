@@ -6,7 +6,7 @@ import gc
 import multiprocessing
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from fuzz_mends.program import Program, generate
@@ -102,13 +102,15 @@ def _distinct(small: Iterable[Wrong]) -> list[Wrong]:
     return [found[key] for key in sorted(found)]
 
 
-def _chosen(wrong: Iterable[Wrong], plan: Plan) -> Iterator[Wrong]:
-    """Some of each kind, short ones first."""
+def _chosen(wrong: Iterable[Wrong], plan: Plan) -> list[Wrong]:
+    """Some of each kind, short ones first; one of each before a second one of any."""
     seen: Counter[tuple[str, ...]] = Counter()
+    ranked: list[tuple[int, Wrong]] = []
     for one in wrong:
         seen[one.signature] += 1
-        if seen[one.signature] <= plan.small and seen.total() <= plan.at_most:
-            yield one
+        ranked.append((seen[one.signature], one))
+    ranked.sort(key=lambda entry: entry[0])
+    return [one for rank, one in ranked if rank <= plan.small][: plan.at_most]
 
 
 def _one(work: tuple[Plan, int]) -> Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from fuzz_mends import (
     grammar_control,
@@ -81,7 +81,6 @@ class Program:
     seed: str
     text: str
     rows: tuple[str, ...]
-    needs: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def inputs(self) -> str:
