@@ -10,9 +10,11 @@ export OMP_NUM_THREADS ?= 1
 
 # Edits that `make fuzz` makes.
 FUZZ ?= 100000
+# Programs that `make fuzz-mends` makes.
+FUZZ_MENDS ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast fuzz lint format bench docs editors clean
+.PHONY: help venv demo test test-fast fuzz fuzz-mends lint format bench docs editors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,6 +48,9 @@ format: $(STAMP)  ## rewrite the sources as `make lint` wants them
 
 fuzz: $(STAMP)  ## random edits and messages, for half an hour of one core; FUZZ=N sets how many edits
 	GRAPHMEND_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n auto $(wildcard tests/*/test_fuzz*.py)
+
+fuzz-mends: $(STAMP)  ## random programs, run before and after mending, for most of an hour; FUZZ_MENDS=N sets how many
+	PYTHONPATH=tests/transforms$(if $(PYTHONPATH),:$(PYTHONPATH)) $(BIN)/python -m fuzz_mends --programs $(FUZZ_MENDS)
 
 bench: $(STAMP)  ## measure speed and memory
 	$(BIN)/python -m bench
