@@ -147,13 +147,32 @@ class _Emitting:
     def _compute(self, nodes: list[ast.expr], *, lazily: bool = False) -> bool:
         """Evaluates expressions although the branch may not be taken; whether plain Python has to be kept from that,
         which it can be where they are made `lazily`. What is taken out of tensors is so when the output happens."""
-        found = speculate(self.facts, *nodes)
-        blockers = [b for b in found.blockers if "takes a Python value" not in b]
-        if blockers:
-            raise NotATensorError(blockers[0])
+        found = speculate(self.facts, *(part for node in nodes for part in _at_once(self.facts, node)))
+        if found.blockers:
+            raise NotATensorError(found.blockers[0])
         said = (Difference(d.kind, f"while compiled, {d.says}") if lazily else d for d in found.differences)
         self.predicates.differences += said
         return lazily and bool(found.differences)
+
+
+def _at_once(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
+    """What is evaluated where an argument stands: all but conversions, which are made when the output happens."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" | "numpy"), args=[], keywords=[]):
+            return _at_once(facts, value)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format")) | ast.JoinedStr():
+            inner = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+            inner += [k.value for k in node.keywords] if isinstance(node, ast.Call) else []
+            return [part for n in inner if n is not getattr(node, "func", None) for part in _at_once(facts, n)]
+        case ast.FormattedValue(value=value):
+            return _at_once(facts, value)
+        case ast.Call() if qualified(facts, node.func) in _CONVERSIONS:
+            return [part for n in node.args for part in _at_once(facts, n)]
+    return [node]
+
+
+#: builtins that take a Python value out of a tensor
+_CONVERSIONS = frozenset(f"builtins.{name}" for name in ("int", "float", "bool", "str", "repr", "round", "len"))
 
 
 def is_output(facts: FunctionFacts, call: ast.Call) -> bool:
