@@ -17,7 +17,8 @@ APART = {"torch.range", "torch.nested.nested_tensor"}
 
 def text(*lines: str, head: str = "", device: str = "'meta'") -> str:
     body = "".join(f"        {line}\n" for line in lines)
-    return f"import torch\nfrom torch import nn\n{head}\n\n@torch.compile\ndef case(x: torch.Tensor):\n    with torch.device({device}):\n{body}    return y\n"
+    head = f"import torch\nfrom torch import nn\n{head}\n\n@torch.compile\ndef case(x: torch.Tensor):\n"
+    return f"{head}    with torch.device({device}):\n{body}    return y\n"
 
 
 def mended(text: str) -> str:
