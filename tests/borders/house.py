@@ -90,7 +90,7 @@ FLAT = frozenset({
     "analysis/tensors", "analysis/resolution", "analysis/region", "analysis/interpreter/operations",
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
-    "transforms/legality/operations", "transforms/if_conversion",
+    "transforms/legality/operations", "transforms/legality/raising", "transforms/if_conversion",
     "dynamo/worker/recording", "dynamo/worker/inputs", "dynamo/worker/runs", "dynamo/worker/process",
     "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses", "server/verification",
     "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/checking", "cli/verifying",

@@ -1,4 +1,4 @@
-"""Does code do more than compute: write, draw, print, consume, run what is not known?"""
+"""Does code do more than compute: write, draw, print, warn, consume, run what is not known?"""
 
 from __future__ import annotations
 
@@ -6,16 +6,32 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, options
+from graphmend.analysis.program.definitions import FunctionInfo
+from graphmend.analysis.program.entities import Instance, Record
+from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
+#: they only compute, of whatever values torch's code has
 _BUILTINS = frozenset(
-    "len min max abs int float bool tuple list isinstance hasattr getattr range sum round str".split()
+    "len min max abs int float bool complex tuple list set frozenset dict isinstance issubclass hasattr getattr range "
+    "sum round str repr type id callable divmod pow zip enumerate reversed sorted any all slice chr ord hash "
+    "format".split()
 )
+#: they run through an iterable, and an iterator is used up then
+_CONSUME = frozenset("tuple list set frozenset dict sum min max zip enumerate sorted any all".split())
+_CONVERT = frozenset("int float bool complex str repr format".split())
+#: displays and comprehensions: nothing else holds what they run through
+_MADE_HERE = (
+    ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Constant,
+)  # fmt: skip
+_COMPUTE = frozenset({"torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"})
 
 
 def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
@@ -26,37 +42,255 @@ def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
             if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
                 found.append(f"`{_short(node)}` does more than compute")
             elif isinstance(node, ast.Call):
-                _called(facts, node, found)
+                found += _called(facts, node)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                if _runs_code(facts, node):
+                    found.append(f"`{_short(node)}` is a property, which may have side effects")
+            elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)) and _special(facts, node):
+                found.append(f"`{_short(node)}` calls a method of a class, which may have side effects")
+            elif isinstance(node, ast.comprehension) and _may_be_iterator(facts.value(node.iter), node.iter):
+                found.append(f"`{_short(node.iter)}` may be an iterator, which is used up")
+    return found
+
+
+def warns(facts: FunctionFacts, *nodes: ast.AST) -> list[Difference]:
+    """The warnings that evaluating code may bring: that too is seen from outside."""
+    found: list[Difference] = []
+    for whole in nodes:
+        for node in ast.walk(whole):
+            name = (qualified(facts, node.func) or "") if isinstance(node, ast.Call) else ""
+            folder, _, last = name.rpartition(".")
+            if folder in known.FUNCTIONAL and last in known.WARN_FOR_ONE:
+                found.append(Difference("output", f"`{_short(node)}` warns where there is only one element"))
     return found
 
 
 def is_layer(facts: FunctionFacts, function: ast.expr) -> bool:
     """Is what is called a layer of torch that only computes?"""
     value = facts.value(function)
-    return isinstance(value, ExternalInstance) and value.cls in known.LAYERS
+    if not (isinstance(value, ExternalInstance) and value.cls in known.LAYERS):
+        return False
+    last = value.cls.rpartition(".")[2]
+    return all(
+        position is None or _constructed(facts, function, keyword, position)
+        for keyword, position in (
+            ("inplace", flags.LAYER_INPLACE.get(last)),
+            ("max_norm", flags.LAYER_MAX_NORM.get(last)),
+        )
+    )
 
 
-def _called(facts: FunctionFacts, node: ast.Call, found: list[str]) -> None:
-    name = qualified(facts, node.func)
+def in_place_operands(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
+    """The tensors that a call changes in place: the receiver of `x.add_(1)`, `x` in `F.relu(x, True)`, `out=x`."""
+    found = [k.value for k in call.keywords if k.arg == "out"]
+    function = call.func
+    name = qualified(facts, function) or ""
+    folder, _, last = name.rpartition(".")
+    first = call.args[:1] or [k.value for k in call.keywords if k.arg == "input"]
+    of_module = folder in known.FUNCTIONAL and folder != "torch.Tensor"
+    if isinstance(function, ast.Attribute) and function.attr.endswith("_") and not function.attr.endswith("__"):
+        found += first if of_module or folder.startswith("torch.nn.") else [function.value]
+    elif of_module and (last.endswith("_") or _in_place(call, flags.INPLACE.get(last))):
+        found += first
+    elif isinstance(value := facts.value(function), ExternalInstance) and value.cls.startswith("torch.nn."):
+        position = flags.LAYER_INPLACE.get(value.cls.rpartition(".")[2])
+        if position is not None and not _constructed(facts, function, "inplace", position):
+            found += first
+    return found
+
+
+def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
     if is_layer(facts, node.func):
-        return
+        return []
+    name = qualified(facts, node.func)
     if name is None:
-        found.append(f"`{_short(node.func)}` may have side effects")
-        return
+        return [f"`{_short(node.func)}` may have side effects"]
     folder, _, last = name.rpartition(".")
     if folder == "builtins" and last in _BUILTINS:
-        if any(isinstance(facts.value(a), Tensor) for a in node.args) and last in ("int", "float", "bool", "str"):
-            found.append(f"`{_short(node)}` takes a Python value out of a tensor")
-    elif name.startswith("math.") or name in ("torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"):
-        pass
-    elif folder not in known.FUNCTIONAL:
-        found.append(f"`{_short(node.func)}` may have side effects")
-    elif last in known.RANDOM and not _no_dropout(node, last):
-        found.append(f"`{name}` draws random numbers, and would draw them on both sides")
-    elif last in known.EFFECTFUL or last.endswith("_") or any(k.arg == "out" for k in node.keywords):
-        found.append(f"`{_short(node.func)}` changes something")
-    elif any(k.arg == "inplace" and constant(k.value) is not False for k in node.keywords):
-        found.append(f"`{_short(node)}` works in place")
+        return _builtin(facts, node, last)
+    if name.startswith("math.") or name in _COMPUTE:
+        return []
+    if folder not in known.FUNCTIONAL:
+        return [f"`{_short(node.func)}` may have side effects"]
+    if last in known.RANDOM and not _no_dropout(node, last):
+        return [f"`{name}` draws random numbers, and would draw them on both sides"]
+    if any(k.arg == "inplace" and constant(k.value) is not False for k in node.keywords):
+        return [f"`{_short(node)}` works in place"]
+    if last in known.EFFECTFUL or last.endswith("_") or any(k.arg == "out" for k in node.keywords):
+        return [f"`{_short(node.func)}` changes something"]
+    if any(k.arg is None for k in node.keywords) and (last in flags.INPLACE or last in flags.MAX_NORM):
+        return [f"`{_short(node)}` may work in place"]
+    if in_place_operands(facts, node):
+        return [f"`{_short(node)}` works in place"]
+    if folder != "torch.Tensor" and _given(node, "max_norm", flags.MAX_NORM.get(last)) is not None:
+        return [f"`{_short(node)}` changes the table that it reads"]
+    return []
+
+
+def _builtin(facts: FunctionFacts, node: ast.Call, last: str) -> list[str]:
+    values = [facts.value(a) for a in node.args]
+    if last in _CONVERT and any(isinstance(v, Tensor) for v in values):
+        return [f"`{_short(node)}` takes a Python value out of a tensor"]
+    one = last in ("min", "max") and len(node.args) > 1
+    if last in _CONSUME and not one:
+        used = next((a for a, v in zip(node.args, values, strict=True) if _may_be_iterator(v, a)), None)
+        if used is not None:
+            return [f"`{_short(used)}` may be an iterator, which is used up"]
+    if last in ("isinstance", "issubclass", "type", "id", "callable"):
+        return []
+    objects = [v for v in values if isinstance(v, (Instance, Record))]
+    if objects and (last not in ("getattr", "hasattr") or _has_own_access(objects[0])):
+        return [f"`{_short(node)}` may run a method of a class"]
+    return []
+
+
+def _may_be_iterator(value: Value, node: ast.expr) -> bool:
+    """May a value be used up by one run through it?"""
+    if isinstance(
+        node, (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.Constant)
+    ):
+        return False
+    if isinstance(node, ast.GeneratorExp):
+        return False  # made here: nothing else holds it
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in ("iter", "map", "filter", "open")
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in ("__iter__", "readlines")
+    return any(
+        (isinstance(o, Container) and o.kind in ("generator", "iterator"))
+        or not isinstance(o, (Container, Tensor, Static, Scalar, ExternalInstance, Instance))
+        for o in options(value)
+    )
+
+
+def _runs_code(facts: FunctionFacts, node: ast.Attribute) -> bool:
+    """Does reading an attribute run code of a class in reach that is more than a plain expression?"""
+    for value in options(facts.value(node.value)):
+        if isinstance(value, (Instance, Record)):
+            method = _accessor(value, node.attr)
+            if method is not None and not _plain(method):
+                return True
+    return False
+
+
+def _accessor(value: Instance | Record, name: str) -> FunctionInfo | None:
+    """What runs where an attribute is read: a property of that name, or `__getattr__`."""
+    classes = mro(value.info)
+    for cls in classes:
+        if (own := cls.methods.get("__getattribute__")) is not None:
+            return own
+        method = cls.methods.get(name)
+        if method is not None:
+            decorators = getattr(method.node, "decorator_list", [])
+            return method if any(not _is_plain_decorator(d) for d in decorators) else None
+        if name in cls.names or name in cls.assigned or name in cls.registered or name in cls.annotations:
+            return None
+    return next((m for cls in classes if (m := cls.methods.get("__getattr__")) is not None), None)
+
+
+def _has_own_access(value: Value) -> bool:
+    return isinstance(value, (Instance, Record)) and any(
+        name.startswith("__getattr") or any(not _is_plain_decorator(d) for d in getattr(m.node, "decorator_list", []))
+        for cls in mro(value.info)
+        for name, m in cls.methods.items()
+    )
+
+
+def _is_plain_decorator(node: ast.expr) -> bool:
+    """One that leaves a function a method: it does not run where the attribute is read."""
+    return isinstance(node, ast.Name) and node.id in ("staticmethod", "classmethod")
+
+
+def _plain(method: FunctionInfo) -> bool:
+    """Is a method's body one expression without calls, a docstring aside?"""
+    body = [
+        s for s in getattr(method.node, "body", []) if not (isinstance(s, ast.Expr) and constant(s.value) is not None)
+    ]
+    if len(body) != 1 or not isinstance(body[0], ast.Return):
+        return False
+    effective = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
+    return not any(isinstance(n, effective) for n in ast.walk(body[0]))
+
+
+def _special(facts: FunctionFacts, node: ast.BinOp | ast.UnaryOp | ast.Compare | ast.Subscript) -> bool:
+    """Does an operator run a method of a class in reach?"""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            operands = [left, right]
+        case ast.UnaryOp(operand=operand):
+            operands = [operand]
+        case ast.Compare(left=left, comparators=rights, ops=ops):
+            if all(isinstance(o, (ast.Is, ast.IsNot)) for o in ops):
+                return False
+            operands = [left, *rights]
+        case ast.Subscript(value=owner):
+            operands = [owner]
+    return any(isinstance(o, Instance) for n in operands for o in options(facts.value(n)) if not _inherits(o))
+
+
+def _inherits(value: Value) -> bool:
+    """Is a class in reach known to define no operator of its own?"""
+    return isinstance(value, Instance) and not any(
+        name.startswith("__") and name.endswith("__") and name not in ("__init__", "__repr__", "__new__")
+        for cls in mro(value.info)
+        for name in cls.methods
+    )
+
+
+def _in_place(call: ast.Call, position: int | None) -> bool:
+    """Is `inplace` given, and not as a plain False?"""
+    if position is None:
+        return False
+    given = _given(call, "inplace", position)
+    return given is not None and constant(given) is not False
+
+
+def _given(call: ast.Call, keyword: str, position: int | None) -> ast.expr | None:
+    """The argument of a call, by keyword or by position; None where it is absent or None."""
+    if position is None:
+        return None
+    found = next((k.value for k in call.keywords if k.arg == keyword), None)
+    if found is None and len(call.args) > position:
+        found = call.args[position]
+    if found is None and any(isinstance(a, ast.Starred) for a in call.args):
+        return call
+    return None if isinstance(found, ast.Constant) and found.value is None else found
+
+
+def _constructed(facts: FunctionFacts, function: ast.expr, keyword: str, position: int) -> bool:
+    """Is a layer made without a flag, in every assignment of its name in the file?"""
+    made = _made(facts, function)
+    calls = [v for v in made if isinstance(v, ast.Call) and all(k.arg for k in v.keywords)]
+    if not made or len(calls) < len(made):
+        return False
+    return all((flag := _given(c, keyword, position)) is None or constant(flag) is False for c in calls)
+
+
+def _made(facts: FunctionFacts, function: ast.expr) -> list[ast.expr]:
+    """What a layer is assigned from, wherever the file does."""
+    if isinstance(function, ast.Call):
+        return [function]
+    tree = facts.source.tree
+    if tree is None:
+        return []
+    text = ast.unparse(function)
+    found: list[ast.expr] = []
+    for node in ast.walk(_owner(facts, tree) if text.startswith("self.") else tree):
+        match node:
+            case ast.Assign(targets=targets, value=value) if any(ast.unparse(t) == text for t in targets):
+                found.append(value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value) if ast.unparse(target) == text:
+                found.append(value)
+    return found
+
+
+def _owner(facts: FunctionFacts, tree: ast.Module) -> ast.AST:
+    """The innermost class around the function."""
+    owner: ast.AST = tree
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and facts.function in node.body:
+            owner = node
+    return owner
 
 
 def _no_dropout(node: ast.Call, last: str) -> bool:

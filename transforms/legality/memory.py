@@ -1,82 +1,345 @@
-"""Who else sees a name's object: what is observed, escapes, or is changed in place."""
+"""Who else sees a tensor: what a value may be, whose memory it may share, and who changes that memory in place.
+
+A parameter, an attribute and whatever unknown code returns come from outside: any two of them may be one tensor. What
+an operation has made new is reached only through the names that it is bound to, until it is handed out.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, tensor_in
+from graphmend.transforms.code.bindings import Bound, bindings
+from graphmend.transforms.code.liveness import locals_of, parameters, reads
+from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.legality.effects import in_place_operands, is_layer
+from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.legality.operations import names as known
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
+
+_OUTSIDE = "<outside>"
+_NOTHING: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Shares:
     """Which existing tensors a value may be, and whose memory it may share, as paths (`x`, `self.state`)."""
 
-    same: frozenset[str] = frozenset()
-    views: frozenset[str] = frozenset()
-    fresh: bool = False
-    """Is it a tensor that nothing else holds, for certain?"""
+    same: frozenset[str] = _NOTHING
+    views: frozenset[str] = _NOTHING
+    bases: frozenset[str] = _NOTHING
+    """Where the memory may come from: the places of what was made new, and `<outside>`."""
+
+    @property
+    def fresh(self) -> bool:
+        """Is it new memory that nothing has a name for, or no tensor at all?"""
+        return not (self.same or self.views or _OUTSIDE in self.bases)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """All that it may be or share memory with."""
+        return self.same | self.views
+
+    def __or__(self, other: Shares) -> Shares:
+        return Shares(self.same | other.same, self.views | other.views, self.bases | other.bases)
+
+    def viewed(self) -> Shares:
+        """A part of it, or another shape of it."""
+        return Shares(_NOTHING, self.paths, self.bases)
 
 
 def shares(facts: FunctionFacts, node: ast.expr) -> Shares:
     """What a value may be, and what its memory may be a part of."""
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        return Shares(same=frozenset({ast.unparse(node)}))
-    return Shares(views=frozenset({n.id for n in ast.walk(node) if isinstance(n, ast.Name)}))
+    return _Sharing(facts).of(node)
 
 
-def escapes(facts: FunctionFacts, name: str) -> bool:
+def may_share(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
+    """May two values share memory?"""
+    return _meet(facts, shares(facts, one), shares(facts, other))
+
+
+def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> bool:
+    """May the tensor that a value is, or that it is a part of, be seen through something else than the name `rebound`,
+    which is bound to another one from now on?
+    """
+    found = shares(facts, node)
+    if found.fresh:
+        return False
+    if not found.bases or _OUTSIDE in found.bases or found.bases & _published(facts):
+        return True
+    own = {rebound} if rebound else set()
+    return any(
+        _Sharing(facts).of(ast.Name(name, ast.Load())).bases & found.bases
+        for name in locals_of(facts.function) - own
+        if bindings(facts).get(name)
+    )
+
+
+def changed_in_place(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> bool:
+    """Is the object that `name` is bound to changed in place in the function, by this name or one that is known
+    to share its memory? With `behind`: at that statement or later, or earlier in a loop around it.
+    """
+    wanted = shares(facts, ast.Name(name, ast.Load()))
+    return any(_related(wanted, shares(facts, target)) for target in _changes(facts, behind))
+
+
+def escapes(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> bool:
     """May the object that `name` is bound to be seen under another name, or be changed in place, somewhere in
     the function?
     """
+    wanted = shares(facts, ast.Name(name, ast.Load()))
     for node in ast.walk(facts.function):
-        if isinstance(node, ast.Return) and node.value is not None and name in _objects(node.value):
+        match node:
+            case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
+                handed = value
+            case ast.Assign(targets=targets, value=value) if not all(_is(t, name) for t in targets):
+                handed = value
+            case ast.AnnAssign(value=ast.expr() as value, target=target) if not _is(target, name):
+                handed = value
+            case ast.NamedExpr(value=value, target=target) if target.id != name:
+                handed = value
+            case _:
+                continue
+        if _related(wanted, shares(facts, handed)):
             return True
-        if isinstance(node, ast.Assign) and name in _objects(node.value):
+    if any(_related(wanted, shares(facts, handed)) for handed in _handed_over(facts)):
+        return True
+    return any(_meet(facts, wanted, shares(facts, target)) for target in _changes(facts, behind))
+
+
+def _related(one: Shares, other: Shares) -> bool:
+    """Do two values share memory by what the function itself says?"""
+    return bool(one.paths & other.paths or (one.bases & other.bases) - {_OUTSIDE})
+
+
+def _meet(facts: FunctionFacts, one: Shares, other: Shares) -> bool:
+    """May two values share memory, by whatever comes from outside as well?"""
+    if _related(one, other):
+        return True
+    published = _published(facts)
+    return all(_OUTSIDE in s.bases or s.bases & published for s in (one, other))
+
+
+class _Sharing:
+    """One question, which follows names through their bindings, each once."""
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        self.facts = facts
+        self._bindings = bindings(facts)
+        self._seen: set[str] = set()
+
+    def of(self, node: ast.expr) -> Shares:
+        value = self.facts.value(node)
+        if isinstance(value, (Static, Scalar)):
+            return Shares()
+        match node:
+            case ast.Constant() | ast.JoinedStr() | ast.Lambda():
+                return Shares()
+            case ast.Name(id=name):
+                return self._name(name)
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Subscript():
+                return self._subscript(node)
+            case ast.Call():
+                return self._call(node)
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return self.of(operand) | _made(node)
+            case ast.UnaryOp() | ast.Compare():
+                return _made(node)
+            case ast.BinOp():
+                return self._binary(node)
+            case ast.BoolOp(values=parts) | ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+                return self._all(parts)
+            case ast.Dict(values=parts):
+                return self._all(parts)
+            case ast.IfExp(body=body, orelse=orelse):
+                return self.of(body) | self.of(orelse)
+            case ast.NamedExpr(value=inner) | ast.Starred(value=inner):
+                return self.of(inner)
+        return self._unknown(node)
+
+    def _name(self, name: str) -> Shares:
+        own = Shares(frozenset({name}))
+        if name in self._seen:
+            return own
+        self._seen.add(name)
+        outer = name not in self._bindings or name in parameters(self.facts.function)
+        found = own | Shares(bases=frozenset({_OUTSIDE} if outer else ()))
+        for bound in self._bindings.get(name, ()):
+            found |= self._bound(bound)
+        return found
+
+    def _bound(self, bound: Bound) -> Shares:
+        if bound.value is None:
+            return Shares(bases=frozenset({_OUTSIDE}))
+        inner = self.of(bound.value)
+        return inner | inner.viewed() if bound.part else inner
+
+    def _attribute(self, node: ast.Attribute) -> Shares:
+        base = self.facts.value(node.value)
+        if tensor_in(base) is not None and isinstance(base, Tensor):
+            if node.attr in aliases.VIEW_ATTRIBUTES:
+                inner = self.of(node.value)
+                return inner.viewed() | Shares(inner.same if node.attr in ("H", "mH", "mT", "real") else _NOTHING)
+            return _made(node)
+        return Shares(frozenset({ast.unparse(node)}), bases=frozenset({_OUTSIDE}))
+
+    def _subscript(self, node: ast.Subscript) -> Shares:
+        base, inner = self.facts.value(node.value), self.of(node.value)
+        if isinstance(base, Tensor):
+            return _made(node) if _gathers(self.facts, node.slice) else inner.viewed()
+        text = ast.unparse(node)
+        if isinstance(base, Container) and isinstance(node.value, ast.Name):
+            return Shares(frozenset({text}) | inner.paths, bases=inner.bases)
+        return Shares(frozenset({text}) | inner.paths, bases=inner.bases | {_OUTSIDE})
+
+    def _binary(self, node: ast.BinOp) -> Shares:
+        if any(isinstance(self.facts.value(o), Container) for o in (node.left, node.right)):
+            return self.of(node.left) | self.of(node.right)  # lists and tuples are joined
+        return _made(node)
+
+    def _call(self, node: ast.Call) -> Shares:
+        function, arguments = node.func, [*node.args, *(k.value for k in node.keywords)]
+        value = self.facts.value(function)
+        if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):
+            last = value.cls.rpartition(".")[2]
+            if last in aliases.LAYERS_MAY_BE_INPUT:
+                return self._all(arguments) | _made(node)
+            if last in aliases.LAYERS_VIEW:
+                return self._all(arguments).viewed() | _made(node)
+            if is_layer(self.facts, function) and not in_place_operands(self.facts, node):
+                return _made(node)
+            return self._all(arguments) | _made(node)
+        name = qualified(self.facts, function) or ""
+        folder, _, last = name.rpartition(".")
+        if folder == "torch.Tensor" and isinstance(function, ast.Attribute):
+            arguments.insert(0, function.value)
+        if folder == "builtins" and last in ("max", "min", "tuple", "list", "zip", "enumerate", "reversed", "sorted"):
+            return self._all(arguments)
+        if folder not in known.FUNCTIONAL:
+            return self._unknown(node)
+        if changed := in_place_operands(self.facts, node):
+            return self._all(changed)
+        return self._operation(node, last, arguments)
+
+    def _operation(self, node: ast.Call, last: str, arguments: list[ast.expr]) -> Shares:
+        copied = any(k.arg == "copy" and constant(k.value) is True for k in node.keywords)
+        if last in aliases.NEW or (copied and last in ("to", "asarray")):
+            return _made(node)
+        tensors = self._all(arguments)
+        if last in aliases.MAY_BE_INPUT:
+            return tensors | tensors.viewed() | _made(node)
+        if last in aliases.VIEWS:
+            return tensors.viewed() | _made(node)
+        return tensors | Shares(bases=frozenset({_OUTSIDE}))
+
+    def _all(self, nodes: Iterable[ast.expr]) -> Shares:
+        found = Shares()
+        for node in nodes:
+            found |= self.of(node)
+        return found
+
+    def _unknown(self, node: ast.expr) -> Shares:
+        names = sorted(reads(node) - {*self.facts.names})
+        inner = self._all(ast.Name(n, ast.Load()) for n in names if _may_be_tensor(self.facts, node, n))
+        return inner | inner.viewed() | Shares(bases=frozenset({_OUTSIDE}))
+
+
+def _may_be_tensor(facts: FunctionFacts, node: ast.AST, name: str) -> bool:
+    """May a name inside an expression hold a tensor?"""
+    values = [facts.value(n) for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name]
+    return any(not isinstance(v, (Static, Scalar)) for v in values)
+
+
+def _made(node: ast.expr) -> Shares:
+    place = f"{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}:{getattr(node, 'end_col_offset', 0)}"
+    return Shares(bases=frozenset({place}))
+
+
+def _gathers(facts: FunctionFacts, index: ast.expr) -> bool:
+    """Does an index give new memory for certain: a mask, a list, or positions with at least one dimension?"""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    for part in parts:
+        value = facts.value(part)
+        if isinstance(part, ast.List) or (isinstance(value, Container) and value.kind == "list"):
             return True
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
-            return True
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is(node.value, name):
-            return True
-        if isinstance(node, ast.Call) and _works_in_place(node, name):
+        if isinstance(value, Tensor) and (value.dtype == "bool" or (value.rank or 0) > 0):
             return True
     return False
 
 
-def changed_in_place(facts: FunctionFacts, name: str) -> bool:
-    """Is the object that `name` is bound to changed in place somewhere in the function?"""
+@lru_cache(maxsize=2)
+def _published(facts: FunctionFacts) -> frozenset[str]:
+    """Where memory comes from that is handed to attributes, containers, inner functions and unknown code."""
+    found: set[str] = set()
+    for node in _handed_over(facts):
+        found |= shares(facts, node).bases
+    return frozenset(found)
+
+
+@lru_cache(maxsize=2)
+def _handed_over(facts: FunctionFacts) -> tuple[ast.expr, ...]:
+    """The expressions whose values are stored outside of local names, or given to code that is not known."""
+    found: list[ast.expr] = []
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     for node in ast.walk(facts.function):
-        if isinstance(node, ast.AugAssign) and _is(node.target, name):
-            return True
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)) and _is(node.value, name):
-            return True
-        if isinstance(node, ast.Call) and _works_in_place(node, name):
-            return True
-    return False
+        if isinstance(node, ast.Assign) and any(isinstance(t, (ast.Attribute, ast.Subscript)) for t in node.targets):
+            owners = [facts.value(t.value) for t in node.targets if isinstance(t, (ast.Attribute, ast.Subscript))]
+            found += [] if all(isinstance(o, Tensor) for o in owners) else [node.value]
+        elif isinstance(node, ast.Call) and _is_unknown(facts, node):
+            found += [*node.args, *(k.value for k in node.keywords)]
+        elif isinstance(node, inner) and node is not facts.function:
+            found += [ast.Name(n, ast.Load()) for n in sorted(reads(node) & locals_of(facts.function))]
+    return tuple(found)
 
 
-def _works_in_place(call: ast.Call, name: str) -> bool:
-    """`name.method_(...)`."""
-    if not isinstance(call.func, ast.Attribute) or not _is(call.func.value, name):
+def _is_unknown(facts: FunctionFacts, node: ast.Call) -> bool:
+    """Does a call run code that may keep its arguments?"""
+    value = facts.value(node.func)
+    if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):
         return False
-    return call.func.attr.endswith("_") and not call.func.attr.endswith("__")
+    name = qualified(facts, node.func) or ""
+    folder = name.rpartition(".")[0]
+    return folder not in (*known.FUNCTIONAL, "builtins", "math") and not name.startswith("logging.")
 
 
-def _objects(node: ast.expr) -> set[str]:
-    """Names whose very objects an expression hands on."""
-    if isinstance(node, ast.Name):
-        return {node.id}
-    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return {n for e in node.elts for n in _objects(e)}
-    if isinstance(node, ast.Dict):
-        return {n for e in node.values for n in _objects(e)}
-    if isinstance(node, ast.IfExp):
-        return _objects(node.body) | _objects(node.orelse)
-    if isinstance(node, ast.Starred):
-        return _objects(node.value)
-    return set()
+def _changes(facts: FunctionFacts, behind: ast.stmt | None) -> list[ast.expr]:
+    """The tensors that are changed in place; from a statement on, where one is given."""
+    found = _all_changes(facts)
+    if behind is None:
+        return [target for _, target in found]
+    loops = [a for a in facts.ancestors(behind) if isinstance(a, (ast.For, ast.AsyncFor, ast.While))]
+    begin = loops[-1] if loops else behind
+    return [target for node, target in found if (node.lineno, node.col_offset) >= (begin.lineno, begin.col_offset)]
+
+
+@lru_cache(maxsize=2)
+def _all_changes(facts: FunctionFacts) -> tuple[tuple[ast.stmt | ast.expr, ast.expr], ...]:
+    found: list[tuple[ast.stmt | ast.expr, ast.expr]] = []
+    for node in ast.walk(facts.function):
+        if isinstance(node, ast.AugAssign):
+            target = node.target
+            number = isinstance(target, ast.Name) and _is_number(facts, node, target.id)
+            if not number:
+                found.append((node, target.value if isinstance(target, ast.Subscript) else target))
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            found.append((node, node.value))
+        elif isinstance(node, ast.Call):
+            found += [(node, target) for target in in_place_operands(facts, node)]
+    return tuple(found)
+
+
+def _is_number(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
+    value = facts.before(statement).get(name)
+    return isinstance(value, (Static, Scalar)) and not (isinstance(value, Const) and value.value is None)
 
 
 def _is(node: ast.expr, name: str) -> bool:

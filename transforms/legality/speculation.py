@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.effects import effects, is_layer
+from graphmend.transforms.legality.effects import effects, is_layer, warns
 from graphmend.transforms.legality.totality import may_raise
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def speculate(
     `protected` and `at` are those of `may_raise`.
     """
     found = Speculation(effects(facts, *expressions), may_raise(facts, *expressions, protected=protected, at=at))
+    found.differences += warns(facts, *expressions)
     if _calls_layer(facts, *expressions):
         found.differences.append(_ZEROS)
     return found

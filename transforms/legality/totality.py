@@ -1,4 +1,8 @@
-"""May code raise, where it is evaluated although it was not before?"""
+"""May code raise, where it is evaluated although it was not before?
+
+What is evaluated there all the same, unconditionally before or on both sides, has raised already: it brings nothing
+new.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,26 @@ import ast
 from collections.abc import Container
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, options, tensor_in
+from graphmend.transforms.code.certain import place_of, raised_before
+from graphmend.transforms.code.liveness import locals_of, parameters, reads, writes
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.dtypes import kind
-from graphmend.transforms.legality.effects import is_layer
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.raising import python, tensors
+from graphmend.transforms.legality.raising.python import MAY
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+#: attributes of every tensor
+_METADATA = frozenset(
+    """
+    shape dtype device ndim requires_grad grad data is_cuda layout itemsize nbytes is_leaf names real is_sparse
+    is_quantized is_meta grad_fn
+""".split()
+)
 
 
 def may_raise(
@@ -27,90 +42,144 @@ def may_raise(
     whose place the code is evaluated, by default the branch of the finding: what is evaluated there all the same may
     raise once more.
     """
-    found: list[Difference] = []
-    for whole in nodes:
-        for node in ast.walk(whole):
-            if not (isinstance(node, ast.BinOp) and node in protected):
-                _judge(facts, node, found)
-    return found
+    judge = _Judge(facts, protected, at if at is not None else place_of(facts))
+    for node in nodes:
+        judge.take(node)
+    return list(dict.fromkeys(judge.found))
 
 
-def _judge(facts: FunctionFacts, node: ast.AST, found: list[Difference]) -> None:
-    if isinstance(node, ast.Call):
-        _judge_call(facts, node, found)
-    elif isinstance(node, ast.BinOp):
-        _judge_operator(facts, node, found)
-    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-        whole = all(isinstance(i, ast.Slice) or constant(i) in (None, ...) for i in _indices(node))
-        if not (isinstance(facts.value(node.value), Tensor) and whole and not _computed(node)):
-            found.append(_both_sides(node))
+class _Judge:
+    def __init__(self, facts: FunctionFacts, protected: Container[ast.expr], at: ast.stmt) -> None:
+        self.facts, self.protected, self.at = facts, protected, at
+        self.found: list[Difference] = []
+        self._inner: set[str] = set()
+        """Names that a comprehension around binds."""
 
+    def take(self, node: ast.AST) -> None:
+        """Judges a node and everything that its evaluation evaluates."""
+        if isinstance(node, ast.Lambda):
+            return
+        if isinstance(node, ast.expr):
+            if not reads(node) & self._inner and raised_before(self.facts, self.at, node):
+                return
+            if (why := self._why(node)) is not None:
+                self.found.append(Difference("exception", f"`{_short(node)}` is evaluated on both sides and {why}"))
+        if isinstance(node, _COMPREHENSIONS):
+            self._inner |= {n for g in node.generators for n in writes(g.target)}
+        children = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
+            # a callee by name is there; what it is an attribute of is evaluated
+            children.remove(node.func)
+            children += [node.func.value] if isinstance(node.func, ast.Attribute) else []
+            if isinstance(node.func, ast.Name):
+                children.append(node.func)
+        for child in children:
+            self.take(child)
 
-def _judge_call(facts: FunctionFacts, node: ast.Call, found: list[Difference]) -> None:
-    name = qualified(facts, node.func)
-    if name is None or is_layer(facts, node.func):
-        return
-    folder, _, last = name.rpartition(".")
-    pure = folder in known.FUNCTIONAL and name not in ("torch.finfo", "torch.iinfo", "torch.tensor", "torch.device")
-    if pure and not _total(facts, node, last):
-        found.append(_both_sides(node))
+    def _why(self, node: ast.expr) -> str | None:
+        facts = self.facts
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                return self._bound(name, node)
+            case ast.Attribute(ctx=ast.Load()):
+                return self._attribute(node)
+            case ast.Subscript(value=base):
+                found = tensor_in(facts.value(base))
+                return python.place(facts, node) if found is None else tensors.indexed(facts, node)
+            case ast.BinOp(left=left, right=right):
+                if any(tensor_in(facts.value(o)) is not None for o in (left, right)):
+                    return tensors.operator(facts, node, self.protected)
+                return python.arithmetic(facts, node)
+            case ast.UnaryOp(op=op, operand=operand):
+                if tensor_in(facts.value(operand)) is not None:
+                    return tensors.unary(facts, node)
+                if isinstance(op, ast.Not):
+                    return None
+                kind = python.number(facts, operand)
+                return None if kind and not (isinstance(op, ast.Invert) and kind == "float") else MAY
+            case ast.Compare():
+                return self._compare(node)
+            case ast.BoolOp(values=values):
+                return next((w for v in values[:-1] if (w := tensors.truth(facts, v)) is not None), None)
+            case ast.IfExp(test=test):
+                return tensors.truth(facts, test)
+            case ast.FormattedValue(value=value, format_spec=spec):
+                return MAY if spec is not None and not self._formats(value) else None
+            case ast.Call():
+                return self._call(node)
+            case ast.Starred() | ast.Await() | ast.Yield() | ast.YieldFrom():
+                return MAY
+        return None
 
+    def _bound(self, name: str, node: ast.Name) -> str | None:
+        facts = self.facts
+        if name in self._inner or name in parameters(facts.function) or name not in locals_of(facts.function):
+            return None
+        if facts.parent(node) is None:
+            return None  # made by a rewrite, which knows
+        statement = next((a for a in facts.ancestors(node) if isinstance(a, ast.stmt)), self.at)
+        if name in facts.before(self.at) or name in facts.before(statement):
+            return None
+        inner = (ast.Lambda, *_COMPREHENSIONS)
+        if any(isinstance(a, inner) and name in _binds(a) for a in facts.ancestors(node)):
+            return None
+        return "may not be bound"
 
-def _total(facts: FunctionFacts, node: ast.Call, last: str) -> bool:
-    """Can a call of a pure torch function raise for no value of its arguments?"""
-    if last in known.ELEMENTWISE or last in known.TESTS or last in known.CASTS:
-        return True
-    if last in known.ARITHMETIC:
-        return _fit(facts, [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])])
-    if last in known.REDUCTIONS:
-        return len(node.args) + len(node.keywords) <= (
-            0 if isinstance(node.func, ast.Attribute) and _is_method(facts, node) else 1
-        )
-    return last in ("finfo", "zeros", "ones", "full", "dim", "size", "numel", "where")
-
-
-def _is_method(facts: FunctionFacts, node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Attribute) and isinstance(facts.value(node.func.value), Tensor)
-
-
-def _judge_operator(facts: FunctionFacts, node: ast.BinOp, found: list[Difference]) -> None:
-    tensors = [o for o in (node.left, node.right) if isinstance(facts.value(o), Tensor)]
-    if not tensors:
-        return
-    if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and any(kind(facts, t) != "float" for t in tensors):
-        found.append(
-            Difference(
-                "exception",
-                f"`{_short(node)}` divides by zero where its side was not taken, if that is what the branch avoids",
+    def _attribute(self, node: ast.Attribute) -> str | None:
+        facts = self.facts
+        base = facts.value(node.value)
+        if any(isinstance(o, Const) and o.value is None for o in options(base)):
+            return "raises for None"
+        if isinstance(base, Tensor):
+            return (
+                None if node.attr in _METADATA or not facts.value(node) is not UNKNOWN else self._of_tensor(base, node)
             )
-        )
-    elif isinstance(node.op, ast.MatMult) or not _fit(facts, [node.left, node.right]):
-        found.append(_both_sides(node))
+        if facts.value(node) is not UNKNOWN or qualified(facts, node) is not None:
+            return None
+        return "raises where there is no such attribute"
+
+    def _of_tensor(self, base: Tensor, node: ast.Attribute) -> str | None:
+        if node.attr in ("mT", "mH"):
+            return None if (base.rank or 0) >= 2 else "raises for fewer dimensions than two"
+        if node.attr in ("T", "H"):
+            return None if base.rank == 2 else "may raise or warn for other than two dimensions"
+        if node.attr == "imag":
+            return "raises for what is not complex"
+        return None if self.facts.value(node) is not UNKNOWN else MAY
+
+    def _compare(self, node: ast.Compare) -> str | None:
+        sides = [node.left, *node.comparators]
+        if any(tensor_in(self.facts.value(s)) is not None for s in sides):
+            return tensors.compared(self.facts, node)
+        pairs = zip(node.ops, sides, sides[1:], strict=False)
+        return next((w for op, a, b in pairs if (w := python.comparison(self.facts, op, a, b)) is not None), None)
+
+    def _formats(self, value: ast.expr) -> bool:
+        """Does a number take every format that is written for numbers?"""
+        return python.number(self.facts, value) == "float"
+
+    def _call(self, node: ast.Call) -> str | None:
+        facts = self.facts
+        name = qualified(facts, node.func)
+        if name is None:
+            return MAY
+        folder, _, last = name.rpartition(".")
+        if folder == "builtins":
+            return python.builtin(facts, node, last)
+        if folder == "math":
+            return python.mathematical(facts, node, last)
+        if folder in known.FUNCTIONAL:
+            return tensors.call(facts, node, folder, last)
+        return None if isinstance(facts.value(node), Static) and constant(node) is not None else MAY
 
 
-def _fit(facts: FunctionFacts, operands: list[ast.expr]) -> bool:
-    """Do the shapes of operands broadcast for certain: numbers, 0-d tensors, or one shape?"""
-    values = [facts.value(o) for o in operands]
-    shaped = [v for v in values if isinstance(v, Tensor) and v.rank != 0]
-    paths = {ast.unparse(o) for o, v in zip(operands, values, strict=True) if isinstance(v, Tensor) and v.rank != 0}
-    same = len({v.shape for v in shaped}) == 1 and shaped[0].shape is not None if shaped else True
-    return len(paths) <= 1 or same
-
-
-def _indices(node: ast.Subscript) -> list[ast.expr]:
-    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-
-
-def _computed(node: ast.Subscript) -> bool:
-    return any(not isinstance(i, (ast.Slice, ast.Constant)) for i in _indices(node))
+def _binds(node: ast.AST) -> set[str]:
+    """The names that a lambda or a comprehension binds itself."""
+    if isinstance(node, ast.Lambda):
+        return {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+    return {n for g in getattr(node, "generators", ()) for n in writes(g.target)}
 
 
 def _short(node: ast.AST) -> str:
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= 50 else f"{text[:47]}..."
-
-
-def _both_sides(node: ast.expr) -> Difference:
-    return Difference(
-        "exception", f"`{_short(node)}` is evaluated on both sides and may raise where its side was not taken"
-    )

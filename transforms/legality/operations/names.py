@@ -29,8 +29,13 @@ EFFECTFUL = _names("""
     use_deterministic_algorithms backward register_hook retain_grad set_ data_ptr requires_grad_
     share_memory_ apply_ map_ pin_memory numpy item tolist batch_norm instance_norm embedding_bag
     _assert _assert_async is_nonzero equal allclose get_rng_state initial_seed storage
-    untyped_storage record_stream
+    untyped_storage record_stream apply_ map_ enable_grad no_grad inference_mode set_default_tensor_type
+    set_float32_matmul_precision set_warn_always set_flush_denormal set_deterministic_debug_mode
+    set_num_interop_threads cond vmap
 """)
+
+#: they warn where there are too few elements
+WARN_FOR_ONE = _names("std var std_mean var_mean")
 
 #: elementwise, one tensor in, shape and floating dtype kept, raises for no floating tensor
 ELEMENTWISE = _names("""

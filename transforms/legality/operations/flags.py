@@ -1,0 +1,29 @@
+"""Where an argument makes an operation change something: the position of `inplace` and of `max_norm`, counted from 0.
+
+Held against the signatures of the torch that is installed by tests/transforms/test_torch_names.py.
+"""
+
+from __future__ import annotations
+
+#: functions of torch.nn.functional, by the position of `inplace`
+INPLACE: dict[str, int] = {
+    **dict.fromkeys("relu relu6 silu mish selu hardswish hardsigmoid".split(), 1),
+    **dict.fromkeys("leaky_relu elu celu".split(), 2),
+    **dict.fromkeys(
+        "hardtanh threshold dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout".split(), 3
+    ),
+    "rrelu": 4,
+}
+
+#: constructors of torch.nn, by the position of `inplace`
+LAYER_INPLACE: dict[str, int] = {
+    **dict.fromkeys("ReLU ReLU6 SiLU Mish SELU Hardswish Hardsigmoid".split(), 0),
+    **dict.fromkeys(
+        "LeakyReLU ELU CELU Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout".split(), 1
+    ),
+    **dict.fromkeys("Hardtanh RReLU Threshold".split(), 2),
+}
+
+#: the same for `max_norm`, with which a table of embeddings is changed as it is read
+MAX_NORM: dict[str, int] = {"embedding": 3, "embedding_bag": 3}
+LAYER_MAX_NORM: dict[str, int] = {"Embedding": 3, "EmbeddingBag": 2}
