@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from by_hand import facts_at
 
+from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.text_edits import apply
+from graphmend.transforms.mend import mend_all
 
 
 def named(
@@ -70,3 +72,21 @@ def test_the_runtime() -> None:
     assert name == "graphmend.runtime.emit"
     assert text.startswith("import torch\nimport graphmend.runtime\n")
     assert named("from graphmend.runtime import emit\n", "graphmend.runtime.emit", "graphmend.runtime")[0] == "emit"
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        "def graphmend(x):\n    return x * 2",
+        "graphmend = 3",
+        "for graphmend in range(2):\n    pass",
+        "from os.path import *",
+        "def other():\n    global graphmend\n    graphmend = 1",
+    ],
+)
+def test_a_module_that_binds_the_name_gets_the_import_under_another(binding: str) -> None:
+    text = f"import torch\n\n\n{binding}\n\n\n@torch.compile\ndef case(x):\n    print(x)\n    return x\n"
+    after = mend_all(Source(text), unsafe=False).source.text
+    assert "import graphmend.runtime as _graphmend_runtime" in after
+    assert "_graphmend_runtime.emit(print, x)" in after
+    assert mend_all(Source(after), unsafe=False).source.text == after

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.span import Span
-from graphmend.transforms.code.liveness import locals_of
+from graphmend.transforms.code.liveness import locals_of, writes
 from graphmend.transforms.fix import TextEdit
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Imports:
     def _add(self, module: str) -> str:
         if module not in self._new:
             first = module.partition(".")[0]
-            taken = first in self._hidden or self.facts.names.get(first, first) != first
+            taken = first in self._hidden or _bound(self.facts.source, first)
             if not taken and _imports(self.facts.source, module):
                 return module
             self._new[module] = "_" + module.replace(".", "_") if taken else module
@@ -65,6 +65,25 @@ def _shadows(facts: FunctionFacts) -> set[str]:
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node is not function:
                     hidden |= locals_of(node)
     return hidden
+
+
+def _bound(source: Source, name: str) -> bool:
+    """Does anything but `import name` give a meaning to a module's name, or may it?"""
+    if source.tree is None:
+        return False
+    for statement in source.tree.body:
+        own = isinstance(statement, ast.Import) and all(
+            alias.asname is None for alias in statement.names if alias.name.partition(".")[0] == name
+        )
+        if not own and name in writes(statement):
+            return True
+    if "global" not in source.text and "*" not in source.text:
+        return False
+    return any(
+        (isinstance(node, ast.Global) and name in node.names)
+        or (isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names))
+        for node in ast.walk(source.tree)
+    )
 
 
 def _imports(source: Source, module: str) -> bool:
