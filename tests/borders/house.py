@@ -54,7 +54,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     ),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
     "transforms": ("fix", "code", "legality", "if_conversion", "rewrites", "catalogue", "mend document"),
-    "importer": ("line_numbers", "code_swap", "hook", "mender"),
+    "importer": ("line_numbers", "mended_code", "code_swap", "hook", "mender"),
     "dynamo": (
         "codes report requests",
         "torch_logs",

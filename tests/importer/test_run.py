@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from whole_programs import Run
 
 MODEL = """import torch
 
@@ -54,37 +51,6 @@ for sign in (1.0, -1.0):
     print(net(sign * torch.ones(2)).tolist())
 print("breaks", sum(counters["graph_break"].values()), file=sys.stderr)
 """
-
-
-class Done:
-    """A finished program; `stderr` without what GraphMend says."""
-
-    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
-        self.status, self.stdout = done.returncode, done.stdout
-        lines = done.stderr.splitlines()
-        first = next((i for i, line in enumerate(lines) if line.startswith("graphmend: ")), len(lines))
-        self.stderr, self.said = lines[:first], lines[first:]
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    def run(*words: str, plain: bool = False, cache: Path = tmp_path / "cache", **files: str) -> Done:
-        for name, text in files.items():
-            path = tmp_path / f"{name.replace('__in__', '/')}.py"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        command = [sys.executable, *(() if plain else ("-m", "graphmend", "run")), *words]
-        environment = {**os.environ, "GRAPHMEND_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
-        return Done(done)
-
-    return run
-
 
 SEES = '''"""What a program sees of itself."""
 import inspect, pickle, sys

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import fresh, locals_of, reads
+from graphmend.transforms.code.liveness import fresh, locals_of, reads, writes
 from graphmend.transforms.code.positions import begins_line, first_position
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.fix import TextEdit
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+def names_bound(statements: Iterable[ast.stmt]) -> set[str]:
+    """Every name that statements at a module's top level bind, in whichever block, and those that their functions bind
+    as globals. `*` stands for what a star import brings.
+    """
+    statements = list(statements)
+    functions = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Global)]
+    return writes(*statements) | {name for node in functions for name in node.names}
 
 
 def is_made_once(facts: FunctionFacts, node: ast.Call) -> bool:

@@ -40,9 +40,7 @@ _ORDER = {kind: order for order, kind in enumerate(_KINDS)}
 _PRECISION = Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
 _COMPARED = Difference("rounding", "numbers are compared in the tensor's precision instead of Python's")
 _WRAPS = Difference("rounding", "whole numbers of more than 64 bits, which Python has, wrap around")
-_PROMOTES = Difference(
-    "dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not"
-)
+_PROMOTES = Difference("dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not")
 _HALF = Difference("rounding", "on a GPU, a tensor of half precision may round otherwise than with a number")
 _INVERSE = Difference("rounding", "a division may round in its last digit where a number is turned into its inverse")
 _POWER = Difference("rounding", "a power may round in its last digit")

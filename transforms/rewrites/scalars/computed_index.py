@@ -131,8 +131,8 @@ def _written(facts: FunctionFacts, node: ast.expr) -> bool:
     inner: ast.AST = node
     for above in facts.ancestors(node):
         match above:
-            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) | ast.Attribute(
-                value=value, ctx=ast.Store()
+            case (
+                ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) | ast.Attribute(value=value, ctx=ast.Store())
             ) if value is inner:
                 return True
             case ast.Call() if any(_within(node, o) for o in in_place_operands(facts, above)):
@@ -318,7 +318,9 @@ def _stacked(facts: FunctionFacts, value: Container, text: str) -> list[Differen
     if not whole or len(dtypes) > 1 or dtypes & {None, "int", "float", "complex"}:
         found.append(Difference("dtype", f"if the dtypes of `{text}` differ, the result has the promoted one"))
     if facts.gradients(facts.statement) != "off":
-        found.append(Difference("zero-gradients", "tensors that are not chosen get zeros for gradients instead of None"))
+        found.append(
+            Difference("zero-gradients", "tensors that are not chosen get zeros for gradients instead of None")
+        )
     return found
 
 

@@ -199,7 +199,10 @@ def _math(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal 
     if is_tensor(facts, argument):
         value = facts.value(argument)
         shaped = "" if isinstance(value, Tensor) and value.rank == 0 else ".reshape(())"
-        text, dtype = f"{Code(facts.source).operand(argument)}{shaped}", value.dtype if isinstance(value, Tensor) else None
+        text, dtype = (
+            f"{Code(facts.source).operand(argument)}{shaped}",
+            value.dtype if isinstance(value, Tensor) else None,
+        )
         if shaped:
             differences.append(
                 Difference("exception", f"`math.{function}` of several elements raises another exception")

@@ -33,6 +33,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.gradients import leak
 from graphmend.transforms.legality.masked_elements import (
     Picked,
@@ -43,7 +44,6 @@ from graphmend.transforms.legality.masked_elements import (
     same_dtype,
     unlike,
 )
-from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.speculation import repeatable, speculate
@@ -200,9 +200,7 @@ class _Elements:
         return found
 
     def _rounds(self) -> None:
-        self.differences.append(
-            Difference("rounding", "sums may round differently, as they are made in another order")
-        )
+        self.differences.append(Difference("rounding", "sums may round differently, as they are made in another order"))
 
     def _mean_of(self, dtype: Hashable) -> bool:
         """Is a mean of a dtype computed in it? One of half precision is not: its sum may be too large."""
@@ -277,7 +275,9 @@ class _Elements:
         )
         if self.facts.gradients(self.facts.statement) != "off" and kind not in ("int", "bool"):
             self.differences.append(
-                Difference("gradients", f"a gradient that infinite elements share, as each is the {how}, is shared by all")
+                Difference(
+                    "gradients", f"a gradient that infinite elements share, as each is the {how}, is shared by all"
+                )
             )
         return f"{imports.name('torch.where')}({mask}, {text}, {infinity if kind == 'float' else other}).{how}()"
 

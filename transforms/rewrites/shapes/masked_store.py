@@ -28,9 +28,9 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.dtypes import kind
+from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.in_place import apart, intact, linear, linear_operator
 from graphmend.transforms.legality.masked_elements import (
     Picked,
