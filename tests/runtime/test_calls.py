@@ -18,6 +18,8 @@ from outputs import printing  # noqa: E402
 
 from graphmend.runtime import emit  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 X = torch.arange(6.0).reshape(2, 3)
 
 
