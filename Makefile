@@ -8,6 +8,9 @@ STAMP := $(VENV)/.installed
 # The compilers and thread pools of parallel tests would otherwise fight for the cores.
 export OMP_NUM_THREADS ?= 1
 
+# Tests start hundreds of short processes: without bytecode each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Edits that `make fuzz` makes.
 FUZZ ?= 100000
 # Programs that `make fuzz-mends` makes.
@@ -34,8 +37,8 @@ demo: $(STAMP)  ## mend T5 and BART through the real server and let TorchDynamo 
 test: $(STAMP)  ## all tests
 	$(BIN)/python -m pytest -q -n auto
 
-test-fast: $(STAMP)  ## the tests that neither import torch nor build packages
-	$(BIN)/python -m pytest -q -n auto -m 'not slow'
+test-fast: $(STAMP)  ## the tests of a minute: none imports torch, builds anything or goes through hundreds of files
+	$(BIN)/python -m pytest -q -n auto -m 'not torch and not build and not many'
 
 lint: $(STAMP)  ## ruff and mypy --strict
 	$(BIN)/ruff check .

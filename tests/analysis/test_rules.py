@@ -78,7 +78,7 @@ def _effects(rule: Rule) -> set[str]:
     return {f.effect for text in rule.invalid for f in findings(text) if f.code == rule.code}
 
 
-@pytest.mark.slow
+@pytest.mark.torch
 @pytest.mark.parametrize(("rule", "kind", "text"), EXAMPLES)
 def test_dynamo_judges_the_examples(rule: Rule, kind: str, text: str, dynamo: Any) -> None:
     verdict = dynamo({"example.py": text}, "example.py", ["[f(*a) for a in example_inputs()]"])

@@ -102,7 +102,7 @@ def test_links_between_pages_lead_somewhere(root: Path) -> None:
             assert (page.parent / link).exists(), f"{page.relative_to(root)} links to {link}"
 
 
-@pytest.mark.slow
+@pytest.mark.build
 def test_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]

@@ -15,7 +15,7 @@ from graphmend.dynamo.service import check
 
 from .conftest import Checks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.torch
 
 BEFORE = """
 import logging

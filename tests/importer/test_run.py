@@ -148,6 +148,7 @@ def test_wrong_use_is_one_line_and_status_2(run: Run, words: list[str], said: st
     assert (got.status, got.stdout, got.stderr, got.said) == (2, "", [], [said])
 
 
+@pytest.mark.torch
 def test_a_model_is_mended_and_again_from_the_cache(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     plain = run("program.py", plain=True, program=PROGRAM, model=MODEL)
@@ -164,6 +165,7 @@ def test_a_model_is_mended_and_again_from_the_cache(run: Run, tmp_path: Path) ->
     assert run("program.py").said == mended.said
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("target", [["--mend", "model"], ["--mend", "elsewhere"]])
 def test_named_packages_replace_the_programs_own_folder(run: Run, tmp_path: Path, target: list[str]) -> None:
     pytest.importorskip("torch", minversion="2.13")
@@ -180,6 +182,7 @@ def test_named_packages_replace_the_programs_own_folder(run: Run, tmp_path: Path
         }
 
 
+@pytest.mark.torch
 def test_rows_are_those_of_the_file(run: Run, tmp_path: Path) -> None:
     """A branch whose sides print is mended in several rounds, each of which sees a text of its own."""
     pytest.importorskip("torch", minversion="2.13")
@@ -194,12 +197,14 @@ def test_rows_are_those_of_the_file(run: Run, tmp_path: Path) -> None:
     assert [rows[note["row"] - 1].strip() for note in report["left"]] == ['with open("file", "w") as f:  # left']
 
 
+@pytest.mark.torch
 def test_a_script_is_mended_with_its_folder(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     got = run("program.py", program=MODEL)
     assert got.said[:2] == ["graphmend: mended 1 module", f"  {tmp_path / 'program.py'}"]
 
 
+@pytest.mark.torch
 def test_a_cache_that_cannot_be_written_is_ignored(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     (tmp_path / "file").write_text("")

@@ -13,6 +13,8 @@ checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
 switches = pytest.importorskip("graphmend.runtime.switches")
 known = pytest.importorskip("graphmend.runtime.specialised.known_values")
 
+pytestmark = pytest.mark.torch
+
 Inputs = tuple[Any, ...]
 
 

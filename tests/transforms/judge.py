@@ -17,7 +17,15 @@ from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.mend import Mended, mend_all
 
-torch = pytest.importorskip("torch")
+
+class _Torch:
+    """torch, imported at its first use: tests that read mended text alone do without it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(pytest.importorskip("torch"), name)
+
+
+torch: Any = _Torch()
 
 _NUMBERS = itertools.count()
 
@@ -64,11 +72,12 @@ def run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, 
 
 @contextlib.contextmanager
 def _no_compile() -> Any:
-    real, torch.compile = torch.compile, lambda f=None, **_: f if f is not None else (lambda g: g)
+    module = pytest.importorskip("torch")
+    real, module.compile = module.compile, lambda f=None, **_: f if f is not None else (lambda g: g)
     try:
         yield
     finally:
-        torch.compile = real
+        module.compile = real
 
 
 def _tensors(value: Any) -> list[Any]:

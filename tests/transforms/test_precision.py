@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
-from bodies import bodies, function  # noqa: E402
-from judge import judge, mend_text  # noqa: E402
+from bodies import bodies, function
+from judge import judge, mend_text, torch
 
 _EXAMPLES = (
     "[(torch.tensor([0.5, -1.0, 2.0, 0.25]), torch.tensor([True, False, True, True]), torch.tensor([1, 2, 1, 0]))]"
@@ -94,6 +91,7 @@ return x * x[m].any()
 """)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_mended(body: str) -> None:
     judge(function(body, "x, m, n", _EXAMPLES), line)
@@ -199,11 +197,13 @@ return y
 """)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("body", STORES.values(), ids=STORES)
 def test_backward_of_a_store_stays_possible(body: str) -> None:
     judge(function(body, "x, m, n", _EXAMPLES), line)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", ["product_with_what_asks_for_gradients", "guard_of_a_store"])
 def test_a_new_tensor_is_written_to_safely(name: str) -> None:
     judge(function(STORES[name], "x, m, n", _EXAMPLES), line, unsafe=False)

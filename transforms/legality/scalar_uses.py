@@ -134,10 +134,10 @@ class ScalarUses:
             case ast.AnnAssign(target=target):
                 self._hand(node, [target])
                 self._target(target, dtype)
-            case ast.Tuple(elts=elts) if (targets := self._unpacked(parent)) is not None:
-                target = targets[next(i for i, e in enumerate(elts) if e is node)]
-                self._hand(node, [target])
-                self._target(target, dtype)
+            case ast.Tuple(elts=elts) if (unpacked := self._unpacked(parent)) is not None:
+                place = unpacked[next(i for i, e in enumerate(elts) if e is node)]
+                self._hand(node, [place])
+                self._target(place, dtype)
             case ast.AugAssign():
                 self._added(parent, dtype)
             case _:
