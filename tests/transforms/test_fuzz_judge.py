@@ -51,7 +51,8 @@ PAIRS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.many
 @pytest.mark.parametrize(("before", "after", "expected"), PAIRS)
 def test_what_differs_is_named(before: str, after: str, expected: set[str]) -> None:
     texts = [f"{HEAD}    {body}\n" for body in (before, after)]

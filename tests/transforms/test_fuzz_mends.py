@@ -25,7 +25,8 @@ def test_a_seed_makes_one_program() -> None:
     assert len({program.text for program in made}) == 20
 
 
-@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.many
 def test_no_mend_is_wrong() -> None:
     """In a process of its own: the judge forks, which one that has asked for gradients can't do."""
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])

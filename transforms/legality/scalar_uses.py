@@ -129,8 +129,8 @@ class ScalarUses:
                 self._follow(parent, dtype)
             case ast.Assign(targets=targets):
                 self._hand(node, targets)
-                for target in targets:
-                    self._target(target, dtype)
+                for place in targets:
+                    self._target(place, dtype)
             case ast.AnnAssign(target=target):
                 self._hand(node, [target])
                 self._target(target, dtype)

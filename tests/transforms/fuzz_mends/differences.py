@@ -7,31 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphmend.transforms.fix import Fix
+from graphmend.transforms.fix import DifferenceKind, Fix
 
 #: the kinds that a mend may name, each with the observed differences that it admits (see `judge`)
-ADMITS: dict[str, tuple[str, ...]] = {
-    "rounding": ("*.rounding",),
-    "precision": ("*.rounding", "*.data", "*.dtype"),
+ADMITS: dict[DifferenceKind, tuple[str, ...]] = {
+    "rounding": ("*.rounding", "*.data", "*.dtype"),
     "dtype": ("*.dtype", "*.data", "*.rounding", "raised"),
-    "shape": ("*.shape", "*.stride", "raised"),
-    "type": ("*.kind", "*.type", "*.dtype", "stdout", "stderr", "logs"),
+    "shape": ("*.shape", "*.stride", "*.data", "raised"),
+    "strides": ("*.stride",),
     "aliasing": ("*.alias", "*.stride", "*.data", "*.rounding"),
+    "type": ("*.kind", "*.type", "*.dtype", "stdout", "stderr", "logs"),
+    "exception": ("raised", "value.*", "grads.*", "inputs.*", "state.*", "stdout", "stderr", "logs", "warnings"),
     "gradients": ("grads.*", "*.requires_grad"),
-    "exceptions": ("raised", "value.*", "grads.*", "inputs.*", "state.*", "stdout", "stderr", "logs", "warnings"),
-    "output": ("stdout", "stderr", "logs", "warnings"),
-    "warnings": ("warnings",),
+    "zero-gradients": ("grads.*", "*.requires_grad"),
+    "evaluation": (),
     "random": ("rng", "*.data", "*.rounding"),
+    "output": ("stdout", "stderr", "logs", "warnings"),
+    "output-order": ("stdout", "stderr", "logs", "warnings"),
     "state": ("state.*",),
+    "specialised": (),
+    "private": (),
 }
 
 
 def unnamed(observed: Iterable[str], fixes: Iterable[Fix]) -> list[str]:
-    """The observed differences that no mend names. None where the mends do not name kinds at all."""
-    named = [d for fix in fixes for d in getattr(fix, "differences", ())]
-    if not all(hasattr(d, "kind") for d in named) or not any(hasattr(fix, "differences") for fix in fixes):
-        return []
-    admitted = {pattern for d in named for pattern in ADMITS.get(d.kind, ())}
+    """The observed differences that no mend names."""
+    named = [difference for fix in fixes for difference in fix.differences]
+    admitted = {pattern for difference in named for pattern in ADMITS[difference.kind]}
     return [what for what in observed if not any(_matches(what, pattern) for pattern in admitted)]
 
 

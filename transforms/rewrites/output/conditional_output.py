@@ -31,7 +31,7 @@ from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import offer, refuse
 from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, attributed
-from graphmend.transforms.rewrites.output.put_off import NotCarriedError, deferred
+from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

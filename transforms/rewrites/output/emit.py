@@ -38,7 +38,7 @@ from graphmend.transforms.legality.context import cached_around, guarding_try
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.rewrites.answers import offer, refuse, show
-from graphmend.transforms.rewrites.output.put_off import NotCarriedError, deferred, is_warning
+from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred, is_warning
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
