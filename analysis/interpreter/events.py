@@ -21,7 +21,8 @@ class Situation:
         """Enclosing "for", "while", "try", "except", "with" (of a context that Dynamo can't resume), innermost last."""
         self.conditional = 0
         """How many enclosing branches have a condition that is known while tracing, but not to the analysis."""
-        self.gradients_off = 0
+        self.gradients_off = False
+        """Whether gradients are off for certain: the innermost context that has a say decides."""
 
 
 class Event:

@@ -313,7 +313,7 @@ class AnalysisSession(ProgramContext):
         walker.silent = silent
         walker.situation.conditional = int(caller is not None and bool(caller.situation.conditional))
         if info.decorators and any(map(info.decorated_with, GRADIENTS_OFF)):
-            walker.situation.gradients_off += 1
+            walker.situation.gradients_off = True
         with self.stack.body(info):
             if isinstance(info.node, ast.Lambda):
                 walker.statement = caller.statement if caller is not None else None

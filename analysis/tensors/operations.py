@@ -30,6 +30,7 @@ from graphmend.analysis.tensors.promotion import (
     TORCH_DTYPES,
     broadcast,
     dtype_of,
+    never_uint8,
     promote,
     promote_scalar,
     scalar_kind,
@@ -322,7 +323,9 @@ def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mappin
     how = _REDUCTIONS[name]
     kind = dtype_kind(first.dtype)
     dtype: Hashable
-    if how in ("bool", "int64"):
+    if how == "bool":
+        dtype = "bool" if first.ndarray or never_uint8(first.dtype) else None  # of uint8 it is uint8
+    elif how == "int64":
         dtype = how
     elif "dtype" in keywords:
         dtype = dtype_of(keywords["dtype"])

@@ -91,6 +91,11 @@ def dtype_of(value: Value | None) -> Hashable:
     return None
 
 
+def never_uint8(dtype: Hashable) -> bool:
+    kind = dtype_kind(dtype)
+    return kind not in (None, "int") or dtype in ("int8", "int16", "int32", "int64")
+
+
 def summed(dtype: Hashable) -> Hashable:
     """The dtype of a sum: integers and bools are added as int64."""
     kind = dtype_kind(dtype)

@@ -117,6 +117,8 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
         return [f"`{name}` draws random numbers, and would draw them on both sides"]
     if any(k.arg == "inplace" and constant(k.value) is not False for k in node.keywords):
         return [f"`{_short(node)}` works in place"]
+    if folder == "torch.Tensor" and last in ("item", "tolist", "numpy", "__bool__", "__int__", "__float__"):
+        return [f"`{_short(node)}` takes a Python value out of a tensor"]
     if last in known.EFFECTFUL or last.endswith("_") or any(k.arg == "out" for k in node.keywords):
         return [f"`{_short(node.func)}` changes something"]
     if any(k.arg is None for k in node.keywords) and (last in flags.INPLACE or last in flags.MAX_NORM):

@@ -232,18 +232,19 @@ class Walker:
         return False
 
     def _with(self, node: ast.With | ast.AsyncWith) -> bool:
-        blocks, off = 0, 0
+        blocks = 0
         mode = decorated_mode(self.session.mode, self.module, (item.context_expr for item in node.items))
-        for item in node.items:
-            bound, resumable, stops_gradients = enter_context(self, item.context_expr)
-            blocks += not resumable
-            off += stops_gradients
-            if item.optional_vars is not None:
-                assign(self, item.optional_vars, bound)
-        with self.restoring(), self.session.within(mode):
-            self.situation.blocks += ["with"] * blocks
-            self.situation.gradients_off += off
-            return self.run(node.body)
+        with self.restoring():
+            for item in node.items:
+                bound, resumable, gradients_off = enter_context(self, item.context_expr)
+                blocks += not resumable
+                if gradients_off is not None:
+                    self.situation.gradients_off = gradients_off
+                if item.optional_vars is not None:
+                    assign(self, item.optional_vars, bound)
+            with self.session.within(mode):
+                self.situation.blocks += ["with"] * blocks
+                return self.run(node.body)
 
     def _try(self, node: Any) -> bool:
         before = dict(self.env)

@@ -152,7 +152,7 @@ class _Masked:
         static, tests = split(self.facts, statement.test)
         if static or not tests:
             raise NotATensorError("the test is not about tensors alone")
-        test = " & ".join(self.predicates.operand(t) for t in tests)
+        test = self.predicates.all_of(tests) if len(tests) > 1 else self.predicates.operand(tests[0])
         if not self._device:
             names = [
                 n for n in sorted(reads(statement.test)) if isinstance(self.facts.before(self.loop).get(n), Tensor)

@@ -127,7 +127,7 @@ def _absorbing(facts: FunctionFacts, statement: ast.If, absorbed: list[ast.stmt]
     if not tests:
         raise NotATensorError("the test is not known to look at a tensor")
     body, orelse = ([*side, *([] if returns(side) else absorbed)] for side in (statement.body, statement.orelse))
-    test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+    test = predicates.all_of(tests)
     room = _WIDTH - statement.col_offset - 4 * bool(static)
     last = absorbed[-1] if absorbed else statement
     selected = _select(facts, statement, (body, orelse), last, test, predicates)

@@ -142,7 +142,7 @@ def _while(facts: FunctionFacts, asked: ast.expr, predicates: Predicates, carrie
         raise NotATensorError("the test is not about tensors alone")
     if not carried:
         raise NotSelectableError("nothing changes from one iteration to the next")
-    test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+    test = predicates.all_of(tests)
     return _loop(facts, predicates, carried, [], f"return {test}", [])
 
 
