@@ -26,6 +26,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import parameters, reads, writes
@@ -34,7 +35,6 @@ from graphmend.transforms.code.qualified_names import called, constant, method, 
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
-from graphmend.transforms.legality.in_place import bindings
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.same_shape import alike
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -111,8 +111,9 @@ def _flag(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
 
 def _is_leaf(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
     """Is a name bound to new tensors alone, which nothing is recorded of?"""
-    values = bindings(facts, name)
-    return bool(values) and not changed_in_place(facts, name) and all(_is_made(facts, v) for v in values)
+    bound = bindings(facts).get(name, [])
+    made = all(b.value is not None and not b.part and _is_made(facts, b.value) for b in bound)
+    return bool(bound) and made and not changed_in_place(facts, name)
 
 
 def _is_made(facts: FunctionFacts, node: ast.expr) -> bool:
