@@ -13,7 +13,7 @@ from graphmend.transforms.code.qualified_names import constant, is_tensor, numbe
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality.dtypes import kind
-from graphmend.transforms.legality.in_place import bindings, intact, linear_method
+from graphmend.transforms.legality.in_place import bound_to, intact, linear_method
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.same_shape import ShapeInference, broadcast
@@ -155,7 +155,7 @@ def written_whole(
         if whole is None or part is None or whole.shape is None or broadcast(whole.shape, part.shape) != whole.shape:
             found.append(Difference("exception", f"`{ast.unparse(operand)}` that does not fit `{place}` always raises"))
             break
-    made = [target] if not isinstance(target, ast.Name) else bindings(facts, target.id)
+    made = [target] if not isinstance(target, ast.Name) else bound_to(facts, target.id)
     if not all(shares(facts, node).fresh for node in made):
         found.append(Difference("exception", f"`{place}` that is expanded memory raises"))
     return tuple(found)

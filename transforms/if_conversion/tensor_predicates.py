@@ -92,13 +92,6 @@ class Predicates:
                 return called(self.facts, node, *_TESTS) is not None
         return isinstance(self.facts.value(node), Const) and self.facts.value(node).type == "bool"  # type: ignore[attr-defined]
 
-    def all_of(self, tests: list[ast.expr]) -> str:
-        """The text of the conjunction of tests that are all evaluated, as a 0-d bool tensor."""
-        if len(tests) == 1:
-            return self.of(tests[0])
-        self._both(tests[1:])
-        return " & ".join(self.operand(t) for t in tests)
-
     def operand(self, node: ast.expr, replace: Replace | None = None) -> str:
         """The same, for a place next to an operator."""
         return _operand(self.of(node, replace))

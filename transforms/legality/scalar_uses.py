@@ -129,15 +129,15 @@ class ScalarUses:
                 self._follow(parent, dtype)
             case ast.Assign(targets=targets):
                 self._hand(node, targets)
-                for place in targets:
-                    self._target(place, dtype)
+                for one in targets:
+                    self._target(one, dtype)
             case ast.AnnAssign(target=target):
                 self._hand(node, [target])
                 self._target(target, dtype)
             case ast.Tuple(elts=elts) if (unpacked := self._unpacked(parent)) is not None:
-                place = unpacked[next(i for i, e in enumerate(elts) if e is node)]
-                self._hand(node, [place])
-                self._target(place, dtype)
+                taker = unpacked[next(i for i, e in enumerate(elts) if e is node)]
+                self._hand(node, [taker])
+                self._target(taker, dtype)
             case ast.AugAssign():
                 self._added(parent, dtype)
             case _:

@@ -318,7 +318,9 @@ def _stacked(facts: FunctionFacts, value: Container, text: str) -> list[Differen
     if not whole or len(dtypes) > 1 or dtypes & {None, "int", "float", "complex"}:
         found.append(Difference("dtype", f"if the dtypes of `{text}` differ, the result has the promoted one"))
     if facts.gradients(facts.statement) != "off":
-        found.append(Difference("zero-gradients", "tensors not chosen get zeros for gradients instead of None"))
+        found.append(
+            Difference("zero-gradients", "tensors that are not chosen get zeros for gradients instead of None")
+        )
     return found
 
 

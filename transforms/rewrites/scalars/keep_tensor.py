@@ -163,7 +163,7 @@ _RETENSORED = Difference("dtype", "the new tensor has the dtype and device of th
 
 
 def _retensored(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
-    """`torch.tensor(t.item())` is a copy of `t`, in torch's default dtype where `t` is a float; so is a list."""
+    """`torch.tensor(t.item())` is a copy of `t`, in torch's default dtype where `t` is a float; a list is a stack."""
     above = facts.parent(node)
     listed = above if isinstance(above, (ast.List, ast.Tuple)) else None
     parent = facts.parent(listed) if listed is not None else above

@@ -275,7 +275,9 @@ class _Elements:
         )
         if self.facts.gradients(self.facts.statement) != "off" and kind not in ("int", "bool"):
             self.differences.append(
-                Difference("gradients", f"a gradient that infinite elements share, each being the {how}, all share")
+                Difference(
+                    "gradients", f"a gradient that infinite elements share, as each is the {how}, is shared by all"
+                )
             )
         return f"{imports.name('torch.where')}({mask}, {text}, {infinity if kind == 'float' else other}).{how}()"
 
