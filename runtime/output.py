@@ -57,4 +57,5 @@ def later(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     return function(*now(args), **now(kwargs))
 
 
-mechanism.hide(emit, emit_if, later, now, calls.call)
+mechanism.hide(*(function.__code__ for function in (emit, emit_if, later, now, calls.call)))
+calls.made.append(mechanism.hide)
