@@ -6,6 +6,7 @@ exception and no stack. Knows Dynamo's tracer, as it is in torch 2.13.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import sys
 import traceback
@@ -26,6 +27,8 @@ _WORLD = (sys, torch._tensor_str.PRINT_OPTS)
 """Objects that all output depends on."""
 
 
+_LONGEST_MATCH = 100
+"""Instructions in which a handler says what it catches."""
 _FAILED = "graphmend_failed"
 """Marks Dynamo's record of one frame, which it keeps when it traces the frame again."""
 
@@ -48,7 +51,7 @@ def check(tx: Any) -> None:
     for thing in _WORLD:
         check_unchanged(tx, thing)
     for frame in _frames(tx):
-        if not _is_torchs(frame) and _in_try(frame):
+        if not _is_torchs(frame) and _is_handled(frame):
             raise Uncapturable("what fails in the graph would not reach the handler")
         if frame.f_code is getattr_and_trace.__code__ and _caches(frame.symbolic_locals["args"].items[0]):
             raise Uncapturable("a function that is called once for equal arguments is traced for every call")
@@ -110,12 +113,23 @@ def _is_torchs(frame: Any) -> bool:
     return str(frame.f_globals.get("__name__")).partition(".")[0] == "torch"
 
 
-def _in_try(frame: Any) -> bool:
-    """Is there a `try` around the instruction that a frame is at? A `with` alone is none."""
-    if any(block.with_context is None for block in frame.block_stack):
-        return True  # up to Python 3.10 each `try` is a block
+def _is_handled(frame: Any) -> bool:
+    """Is there an `except` for what the instruction raises that a frame is at? `with` and `finally` are none."""
+    if sys.version_info < (3, 11):
+        blocks = (block for block in frame.block_stack if block.with_context is None)
+        return any(block.target.opname in ("DUP_TOP", "POP_TOP") for block in blocks)
     entry = frame.current_instruction.exn_tab_entry
-    return entry is not None and not any(entry.target is block.target for block in frame.block_stack[-1:])
+    while entry is not None:
+        handler = frame.instructions[frame.indexof[entry.target] :]
+        names = [instruction.opname for instruction in handler[:_LONGEST_MATCH] if instruction.opname != "NOP"]
+        if names[:2] == ["PUSH_EXC_INFO", "POP_TOP"]:
+            return True  # `except:`
+        expression = itertools.takewhile(lambda name: name.startswith(("PUSH", "LOAD", "BUILD", "COPY")), names)
+        if "".join(names[len(list(expression)) :][:1]).startswith(("CHECK_EXC_MATCH", "CHECK_EG_MATCH")):
+            return True
+        outer = entry.target.exn_tab_entry
+        entry = outer if outer is not entry else None
+    return False
 
 
 def _caches(wrapper: Any) -> bool:

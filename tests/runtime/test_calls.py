@@ -20,8 +20,6 @@ from outputs import Lines, printing  # noqa: E402
 
 from graphmend.runtime import emit  # noqa: E402
 
-pytestmark = pytest.mark.torch
-
 X = torch.arange(6.0).reshape(2, 3)
 
 
@@ -296,8 +294,37 @@ def test_a_handler_behind_output_is_reached(check: Any) -> None:
         emit(print, "not reached", y)
         return y
 
+    def in_the_graph(x: Any, index: Any) -> Any:
+        try:
+            try:
+                emit(print, "in")
+                return x[index]
+            finally:
+                emit(print, "fin")
+        except (IndexError, ValueError):
+            emit(print, "err")
+            return x
+
+    def bare(x: Any, index: Any) -> Any:
+        try:
+            emit(print, "in")
+            return x[index]
+        except:  # noqa: E722
+            return x
+
+    def finally_only(x: Any) -> Any:
+        try:
+            emit(print, "in")
+            y = x + 1
+        finally:
+            x = x * 2
+        return x + y
+
     check(program, X)
     check(called, X)
+    check(in_the_graph, X, torch.tensor([7]))
+    check(bare, X, torch.tensor([7]))
+    assert check(finally_only, X) == 0
     assert check(guarded, X) == 0
     torch._dynamo.reset()
     for _ in range(2):
