@@ -57,12 +57,21 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "importer": ("line_numbers", "mended_code", "code_swap", "hook", "mender"),
     "dynamo": (
         "codes report requests",
-        "torch_logs",
+        "torch_logs verdict",
         "worker_process report_cache merge watched_command",
         "service",
         "worker",
     ),
-    "dynamo/worker": ("errors loading recording", "discover", "inputs", "runs", "job", "process", "main hook"),
+    "dynamo/worker": (
+        "errors loading recording",
+        "discover",
+        "inputs",
+        "comparison",
+        "runs",
+        "job",
+        "process",
+        "main hook",
+    ),
     "server": (
         "lsp documents",
         "analyses",
@@ -91,10 +100,10 @@ FLAT = frozenset({
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
     "transforms/legality/operations", "transforms/legality/raising", "transforms/if_conversion",
-    "dynamo/worker/recording", "dynamo/worker/inputs", "dynamo/worker/runs", "dynamo/worker/process",
-    "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses", "server/verification",
-    "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/checking", "cli/verifying",
-    "cli/output", "cli/output/verify", "cli/commands",
+    "dynamo/worker/recording", "dynamo/worker/inputs", "dynamo/worker/comparison", "dynamo/worker/runs",
+    "dynamo/worker/process", "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses",
+    "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/checking",
+    "cli/verifying", "cli/output", "cli/output/verify", "cli/commands",
 })  # fmt: skip
 
 #: folders of which each file stands for itself, by family: none knows a file of another family
