@@ -120,6 +120,7 @@ LONGER: dict[str, str] = {
     "analysis/interpreter/walk/statements.py": "one method for each kind of statement",
     "analysis/program/definitions.py": "functions, classes and modules define each other",
     "analysis/incremental/document.py": "one state through all kinds of edits",
+    "transforms/legality/scalar_uses.py": "one walk over all that a value may be used for",
 }
 
 
