@@ -84,9 +84,7 @@ FLOAT = frozenset(
 )
 
 #: an integer result for certain
-INTEGER = frozenset(
-    "int long short char argmax argmin argsort count_nonzero nonzero searchsorted bucketize".split()
-)
+INTEGER = frozenset("int long short char argmax argmin argsort count_nonzero nonzero searchsorted bucketize".split())
 
 #: integers are added as int64
 SUMMED = frozenset("sum prod cumsum cumprod nansum".split())
