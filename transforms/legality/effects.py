@@ -31,7 +31,8 @@ _CONVERT = frozenset("int float bool complex str repr format".split())
 _MADE_HERE = (
     ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Constant,
 )  # fmt: skip
-_COMPUTE = frozenset({"torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"})
+#: what the functions that `select` is given do is judged with their bodies, which stand in the call
+_COMPUTE = frozenset({"graphmend.runtime.select", "torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"})
 
 
 def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
