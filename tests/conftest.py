@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,25 @@ def real_files_if_any() -> list[Path]:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests never read or write the user's cache."""
     monkeypatch.setenv("GRAPHMEND_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "graphmend-cache"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where `-m` leaves out what needs torch, files of which all does are not even imported: they import it."""
+    if "not torch" not in config.option.markexpr.split(" and ") or collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text("utf-8")
+    return True if re.search(r"^pytestmark = .*\bmark\.torch\b", text, re.MULTILINE) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
+        pytest.skip("needs torch")
+
+
+@pytest.fixture(autouse=True)
+def _torch_is_imported_where_the_marker_says_so(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = "torch" in sys.modules
+    yield
+    marked = request.node.get_closest_marker("torch") is not None
+    assert before or marked or "torch" not in sys.modules, "a test that imports torch is marked `torch`"

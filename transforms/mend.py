@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: one mend may uncover the next (a kept tensor is then branched on); chains longer than this are not known
 _ROUNDS = 10
 #: rewrites that are right for every kind of value
-_INDIFFERENT = ("emit", "is_compiling")
+_INDIFFERENT = ("emit", "select")
 #: rounds that may pass without fewer findings than before: a mend may take two steps
 _IDLE = 2
 

@@ -1,4 +1,4 @@
-"""Type promotion and broadcasting: the dtype and shape of what comes out of two operands.
+"""Type promotion and broadcasting: the dtype and shape of the result of two operands.
 
 Torch's rules (https://docs.pytorch.org/docs/2.13/tensor_attributes.html#type-promotion-doc) on dtypes and shapes that
 may be tokens: a result that does not follow for certain is None.

@@ -30,7 +30,7 @@ def reads(*nodes: ast.AST) -> set[str]:
 
 def writes(*nodes: ast.AST) -> set[str]:
     """Names that `nodes` bind or delete in the scope that they stand in."""
-    return {name for node in nodes for name in _bound(node)}
+    return {name for node in nodes for name, _ in bindings(node)}
 
 
 def stored(statements: Iterable[ast.stmt]) -> set[str]:
@@ -38,23 +38,24 @@ def stored(statements: Iterable[ast.stmt]) -> set[str]:
     return {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
+def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The names that `node` binds or deletes in the scope that it stands in, each with what binds it."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-        yield node.id
+        yield node.id, node
     elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name
+        yield node.name, node
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
-        yield from ((a.asname or a.name).partition(".")[0] for a in node.names)
+        yield from (((a.asname or a.name).partition(".")[0], node) for a in node.names)
     elif (isinstance(node, ast.ExceptHandler) and node.name) or (
         isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name
     ):
-        yield node.name
+        yield node.name, node
     elif isinstance(node, ast.MatchMapping) and node.rest:
-        yield node.rest
+        yield node.rest, node
     if isinstance(node, _SCOPES):
         return
     for child in ast.iter_child_nodes(node):
-        yield from _bound(child)
+        yield from bindings(child)
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[str]:

@@ -70,6 +70,27 @@ def merged_edit(source: Source, node: ast.stmt, edits: Iterable[TextEdit]) -> Te
     return TextEdit(span, after[start : len(after) - (len(source.text) - end)])
 
 
+def statement_at(source: Source, old: ast.stmt) -> ast.stmt:
+    """The statement that begins where `old` began in an earlier text, changed only behind that place."""
+    if source.tree is not None:
+        for node in ast.walk(source.tree):
+            if isinstance(node, type(old)) and (node.lineno, node.col_offset) == (old.lineno, old.col_offset):
+                return node
+    raise Unmendable("the edited statement would not parse")
+
+
+def changed_text(source: Source, node: ast.stmt, after: str) -> TextEdit:
+    """What turns a text into `after`, which differs from it in and around one statement, as one edit of all of that."""
+    span, lines, text = source.span(node), source.lines, source.text
+    start, end = lines.offset(span.line - 1, span.column), lines.offset(span.end_line - 1, span.end_column)
+    shorter = min(len(text), len(after))
+    head = next((i for i in range(start) if text[i] != after[i]), start)
+    most = min(len(text) - end, shorter - head)
+    tail = next((i for i in range(most) if text[-1 - i] != after[-1 - i]), most)
+    begin, stop = lines.position(head), lines.position(len(text) - tail)
+    return TextEdit(Span(begin[0] + 1, begin[1], stop[0] + 1, stop[1]), after[head : len(after) - tail])
+
+
 def checked(facts: FunctionFacts, make: Callable[[], Iterable[TextEdit]]) -> tuple[TextEdit, ...]:
     """The edits that `make` makes, in order, once the edited definition is known to parse."""
     source, edits = facts.source, tuple(sorted(set(make())))

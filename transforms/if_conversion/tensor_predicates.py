@@ -18,6 +18,7 @@ from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import kept
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.speculation import speculate
 
 if TYPE_CHECKING:
@@ -340,6 +341,18 @@ _METADATA = (
     "numel",
     "is_floating_point",
 )
+
+
+def effects_of_test(facts: FunctionFacts, test: ast.expr) -> list[str]:
+    """What evaluating a test as a tensor does besides giving a value: what takes Python values out of tensors is gone
+    from it then.
+    """
+    found = effects(facts, test)
+    for node in ast.walk(test):
+        if isinstance(node, ast.Call) and (qualified(facts, node.func) or "") in _LOOKING:
+            for own in effects(facts, node)[:1]:
+                found.remove(own)
+    return found
 
 
 def split(facts: FunctionFacts, test: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:

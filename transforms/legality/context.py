@@ -21,6 +21,86 @@ def observed(facts: FunctionFacts, statement: ast.stmt) -> bool:
     return False
 
 
+def guarding_try(facts: FunctionFacts, statement: ast.stmt) -> ast.Try | None:
+    """The innermost `try` with handlers whose body a statement stands in."""
+    inside: ast.AST = statement
+    for above in facts.ancestors(statement):
+        if isinstance(above, ast.Try) and above.handlers and inside in above.body:
+            return above
+        inside = above
+    return None
+
+
+#: decorators that keep results: Dynamo traces the function below them each time
+_CACHES = ("functools.lru_cache", "functools.cache", "functools.cached_property")
+
+
+def cached_around(facts: FunctionFacts) -> str | None:
+    """The function of the module whose results are kept, if the one of the finding runs for it."""
+    tree = facts.source.tree
+    cached = _cached(facts) if tree is not None and "cache" in facts.source.text else {}
+    inside = [facts.function, *(n for n in facts.ancestors(facts.function))]
+    if any(n in cached.values() for n in inside) or facts.function in cached.values():
+        return facts.function.name
+    for name, function in cached.items():
+        if facts.function.name in _called_from(facts, function):
+            return name
+    return None
+
+
+def _cached(facts: FunctionFacts) -> dict[str, ast.AST]:
+    """The functions of the module whose results are kept."""
+    assert facts.source.tree is not None
+    functions = _functions(facts)
+    found: dict[str, ast.AST] = {}
+    for node in ast.walk(facts.source.tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if any(_keeps(facts, d) for d in node.decorator_list):
+                found[node.name] = node
+        elif isinstance(node, ast.Call):  # `f = lru_cache(None)(g)`
+            inner = node.func if _keeps(facts, node.func) else None
+            if inner is not None and len(node.args) == 1 and isinstance(node.args[0], ast.Name):
+                name = node.args[0].id
+                found.update({name: functions[name]} if name in functions else {})
+    return found
+
+
+def _keeps(facts: FunctionFacts, node: ast.expr) -> bool:
+    function = node.func if isinstance(node, ast.Call) else node
+    name = _module_name(facts, function)
+    return name in _CACHES or (
+        name.rpartition(".")[2] in ("lru_cache", "cache", "cached_property", "memoize", "cached")
+    )
+
+
+def _module_name(facts: FunctionFacts, node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return facts.names.get(node.id, node.id)
+    if isinstance(node, ast.Attribute):
+        return f"{_module_name(facts, node.value)}.{node.attr}"
+    return ""
+
+
+def _functions(facts: FunctionFacts) -> dict[str, ast.AST]:
+    assert facts.source.tree is not None
+    return {n.name: n for n in ast.walk(facts.source.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
+
+
+def _called_from(facts: FunctionFacts, function: ast.AST) -> set[str]:
+    """The names that a function, and what it calls in the module, calls."""
+    functions = _functions(facts)
+    found: set[str] = set()
+    stack = [function]
+    while stack:
+        for node in ast.walk(stack.pop()):
+            if isinstance(node, ast.Call):
+                name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+                if name in functions and name not in found:
+                    found.add(name)
+                    stack.append(functions[name])
+    return found
+
+
 _TRANSFORMS = frozenset("vmap grad grad_and_value jacrev jacfwd hessian jvp vjp functionalize linearize".split())
 
 

@@ -31,7 +31,8 @@ _CONVERT = frozenset("int float bool complex str repr format".split())
 _MADE_HERE = (
     ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Constant,
 )  # fmt: skip
-_COMPUTE = frozenset({"torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"})
+#: what the functions that `select` is given do is judged with their bodies, which stand in the call
+_COMPUTE = frozenset({"graphmend.runtime.select", "torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"})
 
 
 def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
@@ -94,7 +95,8 @@ def in_place_operands(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
         found += first
     elif isinstance(value := facts.value(function), ExternalInstance) and value.cls.startswith("torch.nn."):
         position = flags.LAYER_INPLACE.get(value.cls.rpartition(".")[2])
-        if position is not None and not _constructed(facts, function, "inplace", position):
+        made = [c for c in _made(facts, function) if isinstance(c, ast.Call)]
+        if any(_in_place(c, position) for c in made):
             found += first
     return found
 

@@ -1,7 +1,7 @@
-"""Does a block do nothing where positions that it works at are none?
+"""Decides whether a block has no effect when an index tensor is empty.
 
-`x.index_add_(0, rows, ...)` and `x[rows] = ...` do nothing when `rows` is empty, whatever else is computed on the way,
-as long as nothing of it is seen outside the block.
+`x.index_add_(0, rows, ...)` and `x[rows] = ...` then do nothing, whatever else is computed for them, as long as nothing
+of that is used outside the block; any other effect makes the answer no.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 
 class NotIdleError(Exception):
-    """Why a block may do something."""
+    """The block may have an effect; the message is the sentence to refuse with."""
 
 
 class EmptyEffect:
-    """Statements that do nothing where the positions in `empty` are none. Raises `NotIdleError` where they may."""
+    """Checks that statements have no effect when the index tensors in `empty` are; raises `NotIdleError` otherwise."""
 
     def __init__(
         self, facts: FunctionFacts, empty: Iterable[str] = (), bind: Callable[[ast.expr, ast.expr], bool] | None = None
     ) -> None:
         self._facts = facts
         self.empty = {*empty}
-        """Names of positions that are none; `bind` says of an assignment whether it makes more of them."""
+        """Names of empty index tensors; `bind` tells whether an assignment adds one."""
         self._bind = bind
         self.skips: list[ast.stmt] = []
-        """What leaves the block because there are none: it may go."""
+        """Statements that leave the block because an index is empty: they can be removed."""
         self._of_nothing: set[str] = set()
         self.unknown: dict[str, None] = {}
         """Code that is called, and is not known."""

@@ -1,5 +1,5 @@
-"""What entering a context of a `with` statement gives: what `as` binds, whether Dynamo can resume inside, and whether
-gradients are off."""
+"""Context managers of `with` statements: the value that `as` binds, whether Dynamo can resume inside after a break, and
+whether gradients are off."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ After:
 
 Legal when:
     one side only raises, or the statement is an `assert` or a check of torch. The test is one element of a tensor
-    (conjuncts in front of it that are known while tracing stay a Python `if`), and no `try` of the function would
-    catch the exception.
+    (conjuncts in front of it that are known while tracing stay a Python `if`), no `try` of the function would
+    catch the exception, and making its message has no effect.
 
 Differs in:
     while compiled the exception is a RuntimeError with the constant part of the message, on a GPU later than
@@ -25,11 +25,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.program.entities import Class
 from graphmend.transforms.code.expression_text import folded, is_atom
 from graphmend.transforms.code.fstrings import quoted
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import is_elif, replaceable
-from graphmend.transforms.code.qualified_names import called
+from graphmend.transforms.code.qualified_names import called, qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
@@ -51,6 +52,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(
             NAME, "an enclosing `try` may catch the exception, which a compiled assertion does not raise in time"
         )
+    if effect := _effect_of_message(facts, statement):
+        return refuse(NAME, f"`{effect}` in the message may do more than compute, and does not run while compiled")
     if not replaceable(facts, [statement]):
         return refuse(NAME, "the statement shares its line with another one")
     imports = Imports(facts)
@@ -85,6 +88,41 @@ def guard(facts: FunctionFacts) -> ast.If | ast.Assert | ast.Expr | None:
             ends = is_elif(facts.source, node)
             return node if _raised(node.body) or (_raised(node.orelse) and not ends) else None
     return None
+
+
+def _effect_of_message(facts: FunctionFacts, statement: ast.If | ast.Assert | ast.Expr) -> str | None:
+    """What the message of an exception does besides giving a text: the call of a function that is not known to only
+    compute. What takes numbers out of tensors does not count.
+    """
+    if isinstance(statement, ast.Assert):
+        made: list[ast.AST] = [statement.msg] if statement.msg is not None else []
+    elif isinstance(statement, ast.If):
+        made = [*(statement.body if _raised(statement.body) else statement.orelse)]
+    else:
+        call = _check(facts, statement)
+        made = [*call.args[1:], *call.keywords] if call is not None else []
+    for node in (n for part in made for n in ast.walk(part)):
+        if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
+            return ast.unparse(node)
+        if isinstance(node, ast.Call) and not isinstance(facts.parent(node), ast.Raise) and not _only_says(facts, node):
+            return ast.unparse(node)
+    return None
+
+
+def _only_says(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Does a call in a message only compute?"""
+    name = qualified(facts, call.func)
+    if name is None:
+        text = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, (ast.Constant, ast.JoinedStr))
+        return text or isinstance(facts.value(call.func), Class)  # an exception's class
+    if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
+        return False
+    return name.startswith(("builtins.", "torch.", "math.", "numpy.")) and name not in _CONSUMING
+
+
+_CONSUMING = tuple(
+    f"builtins.{name}" for name in ("next", "print", "input", "open", "setattr", "delattr", "exec", "eval")
+)
 
 
 def _check(facts: FunctionFacts, statement: ast.Expr) -> ast.Call | None:

@@ -13,14 +13,15 @@ After:
         stopped = stopped | (x.sum() > 10)
 
 Legal when:
-    the loop runs over something known while tracing and has no `else`; its body only assigns names, besides `if
-    test:` and `break`, `continue` or one `return`, which moves behind the loop; each name that lives on is a
-    tensor that keeps its shape and dtype; the loop's own variable is read neither behind
-    it nor by the `return`.
+    the loop runs over something known while tracing that is not used up by it, and has no `else`; its body only
+    assigns names, besides `if test:` and `break`, `continue` or one `return`, which moves behind the loop; what the
+    body computes, its tests too, has no effect; each name that lives on is a tensor that keeps its shape and dtype,
+    and is not changed in place where it may be another's; the loop's own variable is read neither behind it nor by the
+    `return`.
 
 Differs in:
     the loop does all its iterations; what the skipped ones compute may raise, and its NaN derivatives may reach
-    gradients.
+    gradients; a tensor that the loop leaves as it was is a copy.
 """
 
 from __future__ import annotations
@@ -28,19 +29,24 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeGuard
 
-from graphmend.analysis.lattice.values import Tensor
-from graphmend.transforms.code.expression_text import Code
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Container, Static, Tensor
+from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.code.positions import begins_line, replaceable
+from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import insert_after, insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.selection import NotSelectableError, incoming
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, effects_of_test, split
+from graphmend.transforms.legality.dtypes import casts_into, kind
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.in_place import intact, linear_operator
+from graphmend.transforms.legality.memory import changed_in_place, seen_elsewhere
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
+from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -83,6 +89,38 @@ def _leaves(statement: ast.stmt) -> TypeGuard[ast.If]:
     return False
 
 
+def _runs_again(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does a loop over a value leave it as it was, for certain?"""
+    if isinstance(node, ast.Call):
+        name = qualified(facts, node.func) or ""
+        if name in ("builtins.range", "builtins.len"):
+            return True
+        if name in _THROUGH:
+            return all(_runs_again(facts, a) for a in node.args)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "keys", "values", "children"):
+            return not node.args and _is_kept(facts, node.func.value)
+        return False
+    if isinstance(node, ast.GeneratorExp):
+        return False
+    return isinstance(node, (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp)) or _is_kept(facts, node)
+
+
+def _is_kept(facts: FunctionFacts, node: ast.expr) -> bool:
+    value = facts.value(node)
+    if isinstance(value, ExternalInstance):
+        return value.cls in _MODULES
+    return (
+        (isinstance(value, Container) and value.kind not in ("generator", "iterator"))
+        or isinstance(value, Tensor)
+        or (isinstance(value, Static) and value.type in ("str", "range", "tuple", "list", "Size"))
+    )
+
+
+#: they make an iterator of their own, which nothing else sees
+_THROUGH = frozenset(f"builtins.{name}" for name in ("enumerate", "zip", "reversed", "iter", "sorted"))
+_MODULES = frozenset(f"torch.nn.{name}" for name in ("ModuleList", "ModuleDict", "Sequential", "ParameterList"))
+
+
 class _Masked:
     """One loop, its statements under a mask."""
 
@@ -108,8 +146,12 @@ class _Masked:
         if self._returned is not None and writes(loop.target) & reads(self._returned):
             # behind the loop the variable holds its last value, not the one with which the loop was left
             raise NotSelectableError("the loop's variable is read by what the loop returns")
+        if not _runs_again(facts, loop.iter):
+            raise NotSelectableError(f"`{ast.unparse(loop.iter)}` may be used up by all iterations")
         self.changes: list[tuple[ast.stmt, str]] = []
         self.values: list[tuple[ast.expr, str]] = []
+        self._skips = ""
+        """The mask of this iteration alone, once a `continue` was met."""
         mask = self.stopped if self._breaks else ""
         evaluated: list[ast.expr] = []
         for statement in loop.body:
@@ -152,7 +194,11 @@ class _Masked:
         static, tests = split(self.facts, statement.test)
         if static or not tests:
             raise NotATensorError("the test is not about tensors alone")
-        test = self.predicates.all_of(tests) if len(tests) > 1 else self.predicates.operand(tests[0])
+        if blockers := effects_of_test(self.facts, statement.test):
+            raise NotATensorError(blockers[0])
+        self.predicates.differences += may_raise(self.facts, statement.test)
+        test = self.predicates.all_of(tests)
+        test = test if is_atom(test) else f"({test})"
         if not self._device:
             names = [
                 n for n in sorted(reads(statement.test)) if isinstance(self.facts.before(self.loop).get(n), Tensor)
@@ -160,10 +206,14 @@ class _Masked:
             if not names and self._breaks:
                 raise NotATensorError("no tensor in the test exists before the loop")
             self._device = f"{names[0]}.device" if names else ""
-        ends = not isinstance(statement.body[0], ast.Continue)
-        name = self.stopped if ends else self.skipped
-        self.changes.append((statement, f"{name} = {mask + ' | ' if mask else ''}{test}\n"))
-        return name
+        if isinstance(statement.body[0], ast.Continue):
+            self._skips = self.skipped
+            self.changes.append((statement, f"{self.skipped} = {mask + ' | ' if mask else ''}{test}\n"))
+            return self.skipped
+        # what a `continue` has skipped in this iteration is not asked whether it leaves the loop
+        asked = f"(~{self.skipped} & {test})" if self._skips else test
+        self.changes.append((statement, f"{self.stopped} = {self.stopped} | {asked}\n"))
+        return f"{self.skipped} | {self.stopped}" if self._skips else self.stopped
 
     def _assign(self, name: str, value: ast.expr, mask: str) -> None:
         known = name in self.facts.before(self.loop)
@@ -175,6 +225,12 @@ class _Masked:
         if likeness.blocker:
             raise NotSelectableError(likeness.blocker)
         self.predicates.differences += likeness.differences
+        if seen_elsewhere(self.facts, ast.Name(name, ast.Load()), rebound=name):
+            if changed_in_place(self.facts, name, behind=self.loop):
+                raise NotSelectableError(f"`{name}` may be another tensor, and is changed in place")
+            self.predicates.differences.append(
+                Difference("aliasing", f"`{name}` is a copy where the loop leaves it as it was")
+            )
         self.values.append((value, f"{self.where}({mask}, {name}, {self.code.argument(value)})"))
 
     def _change(self, name: str, statement: ast.AugAssign, mask: str) -> None:
@@ -183,6 +239,19 @@ class _Masked:
             raise NotSelectableError(f"`{name}` is not known to be a tensor that is changed in place")
         if not mask:
             return
+        node = ast.Name(name, ast.Load())
+        fits = casts_into(self.facts, node, statement.value)
+        if isinstance(statement.op, ast.Div):
+            fits = True if kind(self.facts, node) in ("float", "complex") else None
+        if fits is False:
+            raise NotSelectableError(f"`{ast.unparse(statement)}` raises for the dtype of `{name}`")
+        if fits is None:
+            self.predicates.differences.append(
+                Difference("dtype", f"where `{ast.unparse(statement)}` raised for the dtype of `{name}`, it is rounded")
+            )
+        self.predicates.differences += may_raise(
+            self.facts, ast.copy_location(ast.BinOp(node, statement.op, statement.value), statement)
+        )
         sign = self.code.text(statement)[len(name) :].strip().partition("=")[0]
         read = intact(self.facts, statement, name, linear=linear_operator(self.facts, statement.op, statement.value))
         value = f"{read} {sign} {self.code.operand(statement.value)}"

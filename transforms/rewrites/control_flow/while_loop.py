@@ -16,12 +16,14 @@ After:
 
 Legal when:
     the body only assigns names; each name that it carries from one iteration to the next is a tensor that keeps
-    its shape and dtype; what else it reads does not change. The same for `for _ in range(n)` with a tensor `n`,
-    whose variable is not used, and for `while True` with `if test: break` at its end, after a first time.
+    its shape and dtype, and is not changed in place where it may be another's; what else it reads does not change, and
+    asks for no gradients. The same for `for _ in range(n)` with a tensor `n`, whose variable is not used, and for
+    `while True` with `if test: break` at its end, after a first time.
 
 Differs in:
-    plain Python goes through torch's own loop operator too, which is slower there. Where gradients flow through the
-    loop, the aot_eager and inductor backends of torch 2.13 give up.
+    plain Python goes through torch's own loop operator too, which is slower there, and raises exceptions of its own. A
+    tensor that no iteration changes is a copy. Where gradients flow through the loop, the aot_eager and inductor
+    backends of torch 2.13 give up.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Scalar, Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
@@ -40,6 +42,10 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
 from graphmend.transforms.if_conversion.selection import NotSelectableError, incoming
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.legality.dtypes import kinds
+from graphmend.transforms.legality.effects import is_layer
+from graphmend.transforms.legality.gradients import carries
+from graphmend.transforms.legality.memory import changed_in_place, may_share, seen_elsewhere, shares
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -120,7 +126,7 @@ def _carried(
                     likeness = compare(name, old.meta, ast.unparse(value), metas.of(value))
                     if likeness.blocker:
                         raise NotSelectableError(likeness.blocker)
-                    predicates.differences += likeness.differences
+                    predicates.differences += [_kept(name, d) for d in likeness.differences]
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 continue
             case _:
@@ -130,10 +136,78 @@ def _carried(
     found = speculate(facts, *evaluated)
     if found.blockers:
         raise NotSelectableError(found.blockers[0])
+    if found.differences:
+        predicates.differences.append(
+            Difference("exception", "what an iteration raises comes from the loop operator, as another exception")
+        )
+    _check_gradients(facts, loop, evaluated, predicates)
     bound = list(dict.fromkeys(n for s in body for n in sorted(writes(s))))
     return [n for n in bound if n in facts.before(loop)], [
         n for n in bound if n not in facts.before(loop) and alive(facts, n, loop)
     ]
+
+
+def _kept(name: str, difference: Difference) -> Difference:
+    """The same for a loop, whose operator raises where a tensor is not of the same kind each time."""
+    if difference.kind in ("dtype", "shape"):
+        of = "dtype" if difference.kind == "dtype" else "shape"
+        return Difference("exception", f"it raises where an iteration changes the {of} of `{name}`")
+    return difference
+
+
+def _check_gradients(
+    facts: FunctionFacts, loop: ast.While | ast.For, evaluated: list[ast.expr], predicates: Predicates
+) -> None:
+    """What the loop only reads gets no gradient from `torch.while_loop` (torch 2.13)."""
+    if facts.gradients(loop) == "off":
+        return
+    bound = writes(*loop.body)
+    read = sorted({path for e in evaluated for path in carries(facts, e)} - bound)
+    layers = [n for e in evaluated for n in ast.walk(e) if isinstance(n, ast.Call) and is_layer(facts, n.func)]
+    if read or layers:
+        name = read[0] if read else ast.unparse(layers[0].func)
+        raise NotSelectableError(f"`{name}` may ask for gradients, which the loop operator does not give it")
+    if any(kinds(facts, e) & {"float", "complex"} for e in evaluated):
+        predicates.differences.append(
+            Difference("exception", "the aot_eager and inductor backends raise where gradients flow through the loop")
+        )
+
+
+def _carried_apart(facts: FunctionFacts, loop: ast.While | ast.For, carried: list[str]) -> list[Difference]:
+    """What differs because the loop gives tensors of its own."""
+    found = []
+    for name in carried:
+        if seen_elsewhere(facts, ast.Name(name, ast.Load()), rebound=name):
+            if changed_in_place(facts, name, behind=loop):
+                raise NotSelectableError(f"`{name}` may be another tensor, and is changed in place")
+            found.append(Difference("aliasing", f"`{name}` is a copy where no iteration changes it"))
+    return found
+
+
+def _started(facts: FunctionFacts, carried: list[str], name: str) -> str:
+    """A name as the loop takes it: two that may be one tensor must not go in as such."""
+    node = ast.Name(name, ast.Load())
+    others = [n for n in [*carried, *sorted(_tensors_read(facts))] if n != name]
+    shared = any(may_share(facts, node, ast.Name(n, ast.Load())) for n in others)
+    return f"{name}.clone()" if shared else name
+
+
+def _tensors_read(facts: FunctionFacts) -> set[str]:
+    loop = facts.statement if isinstance(facts.statement, (ast.While, ast.For)) else facts.parent(facts.statement)
+    assert isinstance(loop, (ast.While, ast.For))
+    read = reads(*loop.body, _head(loop)) - writes(*loop.body)
+    before = facts.before(loop)
+    return {n for n in read if isinstance(before.get(n), Tensor)}
+
+
+def _given_back(facts: FunctionFacts, body: list[ast.stmt], name: str) -> str:
+    """A name as an iteration gives it back: not as the very tensor that went in."""
+    values = [s.value for s in body if isinstance(s, ast.Assign) and name in writes(s)]
+    return name if all(_is_new(facts, v) for v in values) else f"{name}.clone()"
+
+
+def _is_new(facts: FunctionFacts, node: ast.expr) -> bool:
+    return shares(facts, node).fresh
 
 
 def _while(facts: FunctionFacts, asked: ast.expr, predicates: Predicates, carried: list[str]) -> str:
@@ -142,8 +216,7 @@ def _while(facts: FunctionFacts, asked: ast.expr, predicates: Predicates, carrie
         raise NotATensorError("the test is not about tensors alone")
     if not carried:
         raise NotSelectableError("nothing changes from one iteration to the next")
-    test = predicates.all_of(tests)
-    return _loop(facts, predicates, carried, [], f"return {test}", [])
+    return _loop(facts, predicates, carried, [], f"return {predicates.all_of(tests)}", [])
 
 
 def _until(facts: FunctionFacts, predicates: Predicates, carried: list[str]) -> str:
@@ -174,9 +247,8 @@ def _count(facts: FunctionFacts, loop: ast.For, predicates: Predicates, carried:
         text = Code(facts.source).operand(count)
     else:
         return None
-    value = facts.value(count)
-    exact = isinstance(value, Tensor) and dtype_kind(value.dtype) == "int" and value.rank == 0
-    if isinstance(value, Tensor) and not exact:
+    tensor = _taken_from(count)
+    if not kinds(facts, tensor) <= {"int", "uint8"}:
         predicates.differences.append(
             Difference("exception", "a number of iterations that is no whole number raises no more")
         )
@@ -193,6 +265,16 @@ def _count(facts: FunctionFacts, loop: ast.For, predicates: Predicates, carried:
     )
 
 
+def _taken_from(count: ast.expr) -> ast.expr:
+    """`n` in `n.item()` and `int(n)`."""
+    match count:
+        case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[]):
+            return value
+        case ast.Call(func=ast.Name(id="int"), args=[value]):
+            return value
+    return count
+
+
 def _loop(
     facts: FunctionFacts,
     predicates: Predicates,
@@ -205,8 +287,11 @@ def _loop(
     names = [n for n, _ in counters] + carried
     test_name, body_name = fresh(facts, "loop_test"), fresh(facts, "loop_body")
     comma = "," if len(names) == 1 else ""
-    after = [f"{n} + 1" for n, _ in counters] + carried
-    start = [text for _, text in counters] + carried
+    loop = facts.statement if isinstance(facts.statement, (ast.While, ast.For)) else facts.parent(facts.statement)
+    assert isinstance(loop, (ast.While, ast.For))
+    predicates.differences += _carried_apart(facts, loop, carried)
+    after = [f"{n} + 1" for n, _ in counters] + [_given_back(facts, loop.body, n) for n in carried]
+    start = [text for _, text in counters] + [_started(facts, carried, n) for n in carried]
     targets = ["_"] * len(counters) + carried
     return "\n".join(
         [

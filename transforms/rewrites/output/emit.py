@@ -8,7 +8,9 @@ After:
 
 Legal when:
     the call's result is not used, and each argument is something that `emit` carries, or a conversion of a
-    tensor (`item`, `float`, `str`, `%`, an f-string) that `later` can put off.
+    tensor (`item`, `float`, `str`, `%`, an f-string, arithmetic on such numbers) that `later` can put off. It stands
+    in no `try` whose handler would see something else fail, and nothing decides how often the function runs that
+    Dynamo does not look at (`lru_cache`).
 
 Differs in:
     nothing: text, values, order and the function called are the same, compiled or not. The program needs
@@ -24,16 +26,19 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
-from graphmend.analysis.program.entities import Class, Function, Instance
+from graphmend.analysis.program.entities import Class, Function, Instance, class_of
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.fstrings import quoted, template
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.module_level import bound_once, is_made_once
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.context import cached_around, guarding_try
+from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.rewrites.answers import offer, refuse, show
+from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred, is_warning
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -77,8 +82,6 @@ _OUTWARD = [
     "csv",
 ]
 _RUNTIME = "graphmend.runtime"
-#: conversions that are a plain call of one function
-_CONVERSIONS = {f"builtins.{n}" for n in ("int", "float", "bool", "str", "repr", "complex", "round", "hash")}
 #: functions whose work is not text for a reader
 _NOT_OUTPUT = frozenset(
     [
@@ -102,8 +105,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = output_call(facts)
     if call is None:
         return None
+    if is_emitted(facts, call):
+        return _with_logger(facts, call)
     if isinstance(call.func, ast.Attribute) and call.func.attr in _NOT_OUTPUT:
         return None
+    if reason := misplaced(facts, call):
+        return refuse(NAME, reason)
     differences: list[Difference] = []
     if finding.code not in OUTPUT:
         if not outward(facts, call):
@@ -116,7 +123,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
                 "it happens when the graph runs: code of the region that reads what it changes sees the old state",
             )
         )
-    elif kept := next((a for a in call.args if isinstance(facts.value(a), _OBJECTS)), None):
+    elif kept := next(
+        (a for a in call.args if isinstance(facts.value(a), _OBJECTS) and not is_warning(facts, a)), None
+    ):
         return refuse(NAME, f"`{ast.unparse(kept)}` is an object, which cannot be handed out of the graph")
     if (isinstance(call.func, ast.Attribute) and call.func.attr == "exception") or any(
         k.arg == "exc_info" for k in call.keywords
@@ -154,6 +163,88 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return show(NAME, _TITLE, facts, make, ATTRIBUTED)
     title = _TITLE if finding.code in OUTPUT else "make the call from inside the graph (graphmend.runtime)"
     return offer(NAME, title, facts, make, differences)
+
+
+def misplaced(facts: FunctionFacts, call: ast.Call) -> str | None:
+    """Why output at this place can't happen inside a graph; None where it can."""
+    if (cached := cached_around(facts)) is not None:
+        return f"`{cached}` keeps its results, which Dynamo does not know: each call would write while compiled"
+    if guarding_try(facts, facts.statement) is not None:
+        return "what fails in a graph does not reach the handler of the `try` around it"
+    if (
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "log"
+        and any(k.arg == "level" for k in call.keywords)
+    ):
+        return "a level that is given by name is not told apart from the message"
+    if own := _overriding(facts, call.func):
+        return f"`{own}` has methods of its own, which look for the line that called them"
+    return None
+
+
+def handled(facts: FunctionFacts) -> str | None:
+    """What may raise in the `try` around the statement, for a handler that the break let see it.
+
+    A break in a `try` leaves all of it to plain Python. Without the break it is traced, and what a torch operation
+    raises while it is traced reaches no handler (torch 2.13).
+    """
+    guarding = guarding_try(facts, facts.statement)
+    return _may_fail(facts, guarding) if guarding is not None else None
+
+
+def _may_fail(facts: FunctionFacts, guarding: ast.Try) -> str | None:
+    """What may raise in the body of a `try`, but for output."""
+    for statement in guarding.body:
+        for node in ast.walk(statement):
+            if isinstance(node, (ast.Raise, ast.Assert, ast.Import, ast.ImportFrom, ast.Delete)):
+                return ast.unparse(node).splitlines()[0]
+            if isinstance(node, ast.Call) and not _is_output(facts, node) and effects(facts, node):
+                return ast.unparse(node)
+            if isinstance(node, ast.expr) and not isinstance(node, ast.Constant) and _alone(facts, node):
+                found = may_raise(facts, node)
+                if found:
+                    return ast.unparse(node)
+    return None
+
+
+def _alone(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is an expression the whole of a value or a test, or an argument of output?"""
+    above = facts.parent(node)
+    return isinstance(above, ast.stmt) and not isinstance(above, ast.Expr)
+
+
+def _is_output(facts: FunctionFacts, call: ast.Call) -> bool:
+    name = qualified(facts, call.func) or ""
+    return name in ("builtins.print", "warnings.warn") or name.startswith(("logging.", f"{_RUNTIME}."))
+
+
+def _overriding(facts: FunctionFacts, function: ast.expr) -> str | None:
+    """The object of an adapter's class in reach that words or routes its records itself."""
+    if not isinstance(function, ast.Attribute):
+        return None
+    cls = class_of(facts.value(function.value))
+    for base in (cls.chain or [cls]) if cls is not None else ():
+        if {"log", "process", "_log", "makeRecord", "findCaller"} & {*base.methods}:
+            return ast.unparse(function.value)
+    return None
+
+
+def is_emitted(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Is a call one of the runtime's already?"""
+    return (qualified(facts, call.func) or "").startswith(f"{_RUNTIME}.")
+
+
+def _with_logger(facts: FunctionFacts, call: ast.Call) -> Fix | None:
+    """Output that is emitted already, by a logger that is looked up in the graph."""
+    made = next((n for a in call.args for n in ast.walk(a) if isinstance(n, ast.Call) and is_made_once(facts, n)), None)
+    if made is None:
+        return None
+
+    def make() -> list[TextEdit]:
+        name, hoisted = bound_once(facts, made, "logger")
+        return [*hoisted, replace_expression(facts.source, made, name)]
+
+    return offer(NAME, "look the logger up once, at import", facts, make)
 
 
 #: values that `emit` does not carry: it would break the graph as the call itself does
@@ -212,86 +303,3 @@ def _arguments(facts: FunctionFacts, call: ast.Call) -> int:
     at = lines.offset(func.end_line - 1, func.end_column)
     at = text.index("(", at) + 1
     return at - lines.offset(span.line - 1, span.column)
-
-
-class NotCarriedError(Exception):
-    """An argument that neither `emit` nor `later` carries."""
-
-
-def deferred(call: ast.Call, facts: FunctionFacts, imports: Imports | None = None) -> dict[ast.expr, str]:
-    """The arguments that `later` must make, with their new text."""
-    replace: dict[ast.expr, str] = {}
-    for argument in [*call.args, *(k.value for k in call.keywords)]:
-        if text := _Later(facts, imports).defer(argument):
-            replace[argument] = text
-    return replace
-
-
-class _Later:
-    """Puts off the parts of an argument that break the graph."""
-
-    def __init__(self, facts: FunctionFacts, imports: Imports | None) -> None:
-        self.facts = facts
-        self.code = Code(facts.source)
-        self.later = imports.name(f"{_RUNTIME}.later", _RUNTIME) if imports is not None else "later"
-
-    def defer(self, node: ast.expr) -> str | None:
-        """New text for an expression; None where it can stay as it is."""
-        if not self._breaks(node):
-            return None
-        match node:
-            case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" | "numpy"), args=[]):
-                if self._breaks(value):
-                    raise NotCarriedError(self.code.text(value))
-                return f"{self.later}({self.code.text(node.func)})"
-            case ast.Call(args=[*args], keywords=[]) if qualified(self.facts, node.func) in _CONVERSIONS:
-                return self._call(self.code.text(node.func), args)
-            case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format"), args=args, keywords=[]):
-                return self._call(self.code.text(node.func), args)
-            case ast.JoinedStr():
-                text, values = template(node)
-                return self._call(f"{quoted(text)}.format", values)
-            case ast.BinOp(left=left, op=ast.Mod(), right=ast.Tuple(elts=elements)) if _is_text(left):
-                inside = ", ".join(self._argument(e) for e in elements)
-                return f"{self.later}({self.code.operand(left)}.__mod__, ({inside}{',' if len(elements) == 1 else ''}))"
-            case ast.BinOp(left=left, op=ast.Mod(), right=right) if _is_text(left):
-                return self._call(f"{self.code.operand(left)}.__mod__", [right])
-            case ast.BinOp(left=left, op=ast.Add(), right=right) if _is_text(left):
-                return self._call(f"{self.code.operand(left)}.__add__", [right])
-            case ast.List() | ast.Tuple():
-                return self.code.text(node, {e: self._argument(e) for e in node.elts})
-        raise NotCarriedError(" ".join(self.code.text(node).split()))
-
-    def _call(self, function: str, arguments: list[ast.expr]) -> str:
-        return f"{self.later}({', '.join([function, *map(self._argument, arguments)])})"
-
-    def _argument(self, node: ast.expr) -> str:
-        return self.defer(node) or self.code.argument(node)
-
-    def _breaks(self, node: ast.expr) -> bool:
-        """Does evaluating an expression take a Python value out of a tensor?"""
-        return any(self._converts(n) for n in ast.walk(node))
-
-    def _converts(self, node: ast.AST) -> bool:
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist", "numpy"):
-                return isinstance(self.facts.value(node.func.value), Tensor)
-            if qualified(self.facts, node.func) in _CONVERSIONS:
-                return any(isinstance(self.facts.value(a), (Tensor, Scalar)) for a in node.args)
-            return isinstance(self.facts.value(node), Scalar)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
-            return any(
-                isinstance(self.facts.value(n), (Tensor, Scalar))
-                for n in ast.walk(node.right)
-                if isinstance(n, ast.expr)
-            )
-        if isinstance(node, ast.FormattedValue) and node.conversion != -1:
-            return isinstance(self.facts.value(node.value), Tensor)
-        return False
-
-
-def _is_text(node: ast.expr) -> bool:
-    """Is an expression a string for certain?"""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
-        return _is_text(node.left)
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -26,7 +26,7 @@ from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse, show
-from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, OUTPUT, attributed, outward
+from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, OUTPUT, attributed, handled, is_emitted, outward
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -60,12 +60,17 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return show(NAME, title, facts, make, "the debugger does not stop here while compiled")
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and attributed(facts, statement.value):
         return show(NAME, title, facts, make, ATTRIBUTED)
-    return offer(NAME, title, facts, make, [difference], silences=silences)
+    differences = [difference]
+    if fails := handled(facts):
+        differences.append(Difference("exception", f"while compiled, what `{fails}` raises reaches no handler"))
+    return offer(NAME, title, facts, make, differences, silences=silences)
 
 
 def _needed(finding: Finding, facts: FunctionFacts, statement: ast.stmt) -> str | None:
     """Why a statement cannot be left out; "" where that would not be sensible to say, None where it can be."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        if is_emitted(facts, statement.value):
+            return ""
         if finding.code in (*OUTPUT, "GM206") or outward(facts, statement.value):
             return None
         return f"code of the region may read what `{ast.unparse(statement.value.func)}` changes"

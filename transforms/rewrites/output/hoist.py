@@ -12,10 +12,12 @@ After:
         return x + pi
 
 Legal when:
-    the expression, or the class, reads no local name, and is not about time, chance, threads or output.
+    the expression, or the class, reads no local name and no global that may change, and is not about time, chance,
+    threads or output. Its value cannot be changed: a number, a text, a tuple, a module, a pattern.
 
 Differs in:
-    it is made once, at import: a later change of what it depends on is not seen, and an exception comes at import.
+    it is made once, at import: a later change of what it depends on outside the program is not seen, and an exception
+    comes at import.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.values import Container, Static
 from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, locals_of, reads
-from graphmend.transforms.code.module_level import insert_above, local_name_in, top_statement
+from graphmend.transforms.code.module_level import changing_global, insert_above, local_name_in, top_statement
 from graphmend.transforms.code.positions import begins_line, first_position, replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import replace_expression
@@ -89,7 +92,24 @@ _BUILTINS = frozenset(
         "hasattr",
     ]
 )
-_ONCE = Difference("state", "it is made once, when the module is imported")
+#: functions of those modules whose results nobody can change
+_IMMUTABLE = frozenset(
+    """
+    importlib.import_module functools.partial functools.cmp_to_key inspect.signature inspect.getsource inspect.getfile
+    inspect.isfunction inspect.isclass dataclasses.fields dataclasses.is_dataclass dataclasses.astuple hashlib.new
+    zlib.crc32 zlib.adler32 zlib.compress decimal.Decimal fractions.Fraction re.compile re.escape re.sub json.dumps
+    struct.pack struct.unpack struct.calcsize textwrap.dedent textwrap.indent textwrap.fill types.MappingProxyType
+    base64.b64encode base64.b64decode binascii.hexlify binascii.unhexlify binascii.crc32 sysconfig.get_config_var
+    bisect.bisect bisect.bisect_left bisect.bisect_right collections.namedtuple operator.itemgetter operator.attrgetter
+    operator.methodcaller os.cpu_count os.path.exists os.path.isfile os.path.isdir os.path.join os.getpid
+    """.split()
+)
+_NUMBERS = frozenset("len abs int float str round isinstance hasattr".split())
+_IMMUTABLE_TYPES = frozenset("bool int float complex str bytes NoneType tuple dtype device".split())
+_ONCE = (
+    Difference("state", "it is made once, when the module is imported"),
+    Difference("exception", "an exception comes when the module is imported"),
+)
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
@@ -107,6 +127,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if top is None or not begins_line(facts.source, top):
         return refuse(NAME, "there is no module-level line to move it to")
     largest = _largest(facts, node)
+    if changing := changing_global(facts, top, largest):
+        return refuse(NAME, f"`{changing}` may be another when the function runs")
+    if not _immutable(facts, largest):
+        return refuse(NAME, f"`{ast.unparse(largest)}` may be changed, and would be shared by all calls")
     wanted = largest.attr if isinstance(largest, ast.Attribute) else name.rpartition(".")[2]
     bound = fresh(facts, f"_{wanted.strip('_')}")
 
@@ -114,7 +138,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         text = Code(facts.source).line(largest)
         return [insert_above(facts, top, f"{bound} = {text}"), replace_expression(facts.source, largest, bound)]
 
-    return offer(NAME, "make the value once, at import", facts, make, [_ONCE])
+    return offer(NAME, "make the value once, at import", facts, make, _ONCE)
 
 
 def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
@@ -128,6 +152,10 @@ def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
         isinstance(n, ast.Name) and n.id == node.name for s in tree.body if s is not top for n in ast.walk(s)
     ):
         return refuse(NAME, f"the module has a `{node.name}` of its own")
+    if top is not None and (changing := changing_global(facts, top, node)):
+        return refuse(NAME, f"`{changing}` may be another when the function runs")
+    if _is_written(facts, node):
+        return refuse(NAME, "the class is changed, and would be shared by all calls")
     block = facts.body_of(node)
     if top is None or not begins_line(facts.source, top) or len(block) == 1 or not replaceable(facts, [node]):
         return refuse(NAME, "the class cannot be moved out of its block")
@@ -141,7 +169,48 @@ def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
         end = node.end_lineno or node.lineno
         return [insert_above(facts, top, text), TextEdit(Span(line, 0, end + 1, 0), "")]
 
-    return offer(NAME, "make the class once, at import", facts, make, [_ONCE])
+    return offer(NAME, "make the class once, at import", facts, make, _ONCE)
+
+
+def _is_written(facts: FunctionFacts, node: ast.ClassDef) -> bool:
+    """May the class, or what it holds, be changed?"""
+    mutable = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)
+    if any(isinstance(s, ast.Assign | ast.AnnAssign) and isinstance(s.value, mutable) for s in node.body):
+        return True
+    for inner in ast.walk(facts.function):
+        match inner:
+            case ast.Attribute(value=ast.Name(id=owner), ctx=ast.Store() | ast.Del()) if owner in (node.name, "cls"):
+                return True
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id in ("setattr", "delattr"):
+            return True
+    return False
+
+
+def _immutable(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is a value one that nobody can change, or is only a part of it used that is?"""
+    value = facts.value(node)
+    if isinstance(value, Static) and value.type in _IMMUTABLE_TYPES:
+        return True
+    if isinstance(value, Container) and value.kind == "tuple" and value.items is not None:
+        return all(isinstance(item, Static) and item.type in _IMMUTABLE_TYPES for item in value.items)
+    match node:
+        case ast.Call(func=function):
+            name = qualified(facts, function) or ""
+            folder, _, last = name.rpartition(".")
+            if folder in ("math", "platform", "operator") or name in _IMMUTABLE:
+                return True
+            if folder != "builtins":
+                return False
+            return last in _NUMBERS or (last in ("min", "max", "pow") and all(_immutable(facts, a) for a in node.args))
+        case ast.Attribute(value=inner):
+            return _immutable(facts, inner) and isinstance(inner, (ast.Call, ast.Attribute, ast.Name))
+        case ast.BinOp(left=left, right=right):
+            return _immutable(facts, left) and _immutable(facts, right)
+        case ast.UnaryOp(operand=operand):
+            return _immutable(facts, operand)
+        case ast.Compare() | ast.Constant() | ast.JoinedStr():
+            return True
+    return False
 
 
 def _largest(facts: FunctionFacts, node: ast.expr) -> ast.expr:

@@ -8,8 +8,8 @@ After:
 
 Legal when:
     a plain `print` whose arguments are literals, tensors, and f-strings of these; `sep` a literal, no `end`,
-    `file` or `flush`. The text is not empty (torch 2.13 loses an empty format string in aot_eager and
-    inductor).
+    `file` or `flush`; it stands where `emit` may. The text is not empty (torch 2.13 loses an empty format string in
+    aot_eager and inductor).
 
 Differs in:
     a 0-d tensor prints as a number, without `tensor(...)`, except in an f-string, where it does so anyway;
@@ -30,7 +30,7 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import offer, refuse
-from graphmend.transforms.rewrites.output.emit import output_call
+from graphmend.transforms.rewrites.output.emit import misplaced, output_call
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -43,6 +43,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = output_call(facts)
     if call is None or called(facts, call, "builtins.print") is None:
         return None
+    if reason := misplaced(facts, call):
+        return refuse(NAME, reason)
     keywords = {k.arg: k.value for k in call.keywords}
     separator = constant(keywords.pop("sep", ast.Constant(" ")))
     if keywords or not isinstance(separator, str):

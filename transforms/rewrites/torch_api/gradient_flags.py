@@ -9,13 +9,15 @@ After:
     y.data.copy_(x + 1)
 
 Legal when:
-    the tensor is made inside the function; new data has the shape and the dtype of the old. `requires_grad_` on
-    a detached tensor whose gradient nobody can ask for is left out. Where what is computed from the tensor is returned,
-    the flag is set in plain Python only.
+    the tensor is made inside the function and the flag is `True` or `False`; new data has the shape and the dtype
+    of the old. `requires_grad_` on a detached tensor whose gradient nobody can ask for is left out. Where what is
+    computed from the tensor is returned, the flag is set in plain Python only. The function asks for no gradients
+    itself (`backward`, `autograd.grad`, `.grad`, hooks), and hands the tensor to no function that may.
 
 Differs in:
     what other names of the same storage see; a result computed from a detached tensor does not require gradients; a
-    tensor whose flag is not set while compiled has no `grad` there.
+    tensor whose flag is not set while compiled has no `grad` there; a tensor that is not known to be a new one of
+    floats raises another exception while compiled, if it is none.
 """
 
 from __future__ import annotations
@@ -23,14 +25,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import parameters, reads, writes
 from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.qualified_names import constant, method
+from graphmend.transforms.code.qualified_names import called, constant, method, qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.dtypes import kind
+from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.same_shape import alike
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -41,7 +46,38 @@ if TYPE_CHECKING:
 NAME = "gradient_flags"
 
 
+#: what gives, or asks for, the gradient of a tensor
+_ATTRIBUTES = frozenset("backward grad retain_grad register_hook register_post_accumulate_grad_hook".split())
+_FUNCTIONS = _ATTRIBUTES | frozenset("jacobian hessian vjp jvp hvp vhp vmap gradcheck checkpoint".split())
+_MADE = (
+    "zeros ones full empty rand randn tensor arange linspace logspace eye zeros_like ones_like full_like empty_like "
+    "rand_like randn_like"
+).split()
+_MADE_METHODS = ("detach", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor")
+_RAISES = Difference(
+    "exception", "a tensor that is no new one of floats raises another exception while compiled, as it can't be flagged"
+)
+
+
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    answer = _answer(facts)
+    if isinstance(answer, Fix) and (asked := _asked(facts)):
+        return refuse(NAME, f"`{asked}` asks for gradients in the same function, which breaks the graph all the same")
+    return answer
+
+
+def _asked(facts: FunctionFacts) -> str | None:
+    """What asks for gradients in the function."""
+    for node in ast.walk(facts.function):
+        if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
+            return ast.unparse(node)
+        name = (qualified(facts, node.func) or "") if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and name.startswith("torch.") and name.rpartition(".")[2] in _FUNCTIONS:
+            return ast.unparse(node.func)
+    return None
+
+
+def _answer(facts: FunctionFacts) -> Fix | Refusal | None:
     match facts.statement:
         case ast.Assign(targets=[ast.Attribute(value=tensor, attr="requires_grad")], value=value):
             return _flag(facts, facts.statement, tensor, value)
@@ -53,6 +89,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 def _flag(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: ast.expr) -> Fix | Refusal:
     if not isinstance(tensor, ast.Name) or tensor.id in parameters(facts.function):
         return refuse(NAME, f"`{ast.unparse(tensor)}` is not made in the function")
+    if not isinstance(value, ast.Constant) or not isinstance(value.value, bool):
+        return refuse(NAME, f"`{ast.unparse(value)}` is not `True` or `False`")
     if not replaceable(facts, [statement]):
         return refuse(NAME, "the statement shares its line with another one")
 
@@ -67,7 +105,25 @@ def _flag(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
             )
         ]
 
-    return offer(NAME, "call requires_grad_", facts, make)
+    known = _is_leaf(facts, statement, tensor.id) and (not value.value or _is_float(facts, statement, tensor.id))
+    return offer(NAME, "call requires_grad_", facts, make, [] if known else [_RAISES])
+
+
+def _is_leaf(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
+    """Is a name bound to new tensors alone, which nothing is recorded of?"""
+    bound = bindings(facts).get(name, [])
+    made = all(b.value is not None and not b.part and _is_made(facts, b.value) for b in bound)
+    return bool(bound) and made and not changed_in_place(facts, name)
+
+
+def _is_made(facts: FunctionFacts, node: ast.expr) -> bool:
+    made = called(facts, node, *(f"torch.{name}" for name in _MADE)) or method(facts, node, *_MADE_METHODS)
+    return made is not None and all(k.arg not in ("requires_grad", None) for k in made.keywords)
+
+
+def _is_float(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
+    value = facts.before(statement).get(name)
+    return isinstance(value, Tensor) and dtype_kind(value.dtype) in ("float", "complex")
 
 
 def _leaves(facts: FunctionFacts, name: str) -> bool:
@@ -110,7 +166,9 @@ def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
         ]
 
     differences = [
-        Difference("aliasing", "other tensors that share the storage see the new data"),
+        Difference(
+            "aliasing", "other tensors that share the storage see the new data, whose own memory is not shared any more"
+        ),
         *likeness.differences,
     ]
     return offer(NAME, "copy into the data", facts, make, differences)
@@ -124,12 +182,42 @@ def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
     inner = call.func.value
     if not method(facts, inner, "detach") or isinstance(facts.parent(call), ast.Expr):
         return refuse(NAME, "the tensor's own gradient may be asked for")
-    if any(constant(a) is False for a in call.args):
+    given = [*call.args, *(k.value for k in call.keywords)]
+    if any(constant(a) is False for a in given):
         return None
+    if any(constant(a) is not True for a in given):
+        return refuse(NAME, f"`{ast.unparse(call)}` may be told not to ask for gradients")
     if not isinstance(facts.value(inner), Tensor):
         return refuse(NAME, "what is detached is not known to be a tensor")
+    if taken := _handed_on(facts, call):
+        return refuse(NAME, f"`{taken}` may ask for the tensor's gradient")
+    bound = facts.parent(call)
+    if isinstance(bound, ast.Assign) and any(changed_in_place(facts, name) for name in writes(bound)):
+        return refuse(NAME, "the tensor is changed in place, which raises for one that asks for gradients")
     text = Code(facts.source).text(inner)
-    difference = Difference("gradients", "results computed from the detached tensor do not require gradients")
+    differences = [Difference("gradients", "results computed from the detached tensor do not require gradients")]
+    if kind(facts, inner) not in ("float", "complex"):
+        differences.append(Difference("exception", "a tensor of integers raises no more"))
     return offer(
-        NAME, "leave requires_grad_ out", facts, lambda: [replace_expression(facts.source, call, text)], [difference]
+        NAME, "leave requires_grad_ out", facts, lambda: [replace_expression(facts.source, call, text)], differences
     )
+
+
+def _handed_on(facts: FunctionFacts, made: ast.Call) -> str | None:
+    """What is not known to only compute, and gets a tensor or what is computed from it."""
+    above = facts.parent(made)
+    derived = writes(above) if isinstance(above, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) else set()
+    count = -1
+    while count != len(derived):
+        count = len(derived)
+        for node in ast.walk(facts.function):
+            if isinstance(node, (ast.Assign, ast.AugAssign)) and reads(node.value) & derived:
+                derived |= writes(node)
+    for node in ast.walk(facts.function):
+        if isinstance(node, ast.Call):
+            given = [*node.args, *(k.value for k in node.keywords)]
+            takes = any(made in ast.walk(a) or reads(a) & derived for a in given)
+            name = qualified(facts, node.func) or ""
+            if takes and not name.startswith(("torch.", "math.", "builtins.")):
+                return ast.unparse(node.func)
+    return None

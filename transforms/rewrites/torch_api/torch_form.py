@@ -4,7 +4,7 @@ Before:
     pairs = torch.combinations(x)
 
 After:
-    pairs = x[torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device).T]
+    pairs = x[torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device).T.contiguous()]
 
 Legal when:
     the call has one of the forms below, with no further arguments.
@@ -19,12 +19,13 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Container
+from graphmend.analysis.lattice.values import Container, Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -69,7 +70,14 @@ def _combinations(facts: FunctionFacts, code: Code, imports: Imports) -> _Form |
     x = code.text(call.args[0])
     size = f"{x}.shape[0]"
     diagonal = 0 if repeated else 1
-    return call, f"{x}[{imports.name('torch.triu_indices')}({size}, {size}, {diagonal}, device={x}.device).T]", []
+    differences = []
+    value = facts.value(call.args[0])
+    if not isinstance(value, Tensor) or value.rank != 1:
+        differences.append(Difference("exception", f"`{x}` of no or several dimensions raised, and gives pairs now"))
+    if facts.gradients(facts.statement) != "off" and kinds(facts, call.args[0]) & {"float", "complex"}:
+        differences.append(Difference("rounding", "gradients of pairs are added up in another order"))
+    indices = f"{imports.name('torch.triu_indices')}({size}, {size}, {diagonal}, device={x}.device)"
+    return call, f"{x}[{indices}.T.contiguous()]", differences
 
 
 def _least_squares(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
@@ -99,6 +107,8 @@ def _random(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     like = imports.name("torch.randint_like")
     arguments = ", ".join(code.argument(a) for a in call.args)
     differences = [Difference("random", "other random numbers are drawn from the same generator")]
+    if facts.gradients(facts.statement) != "off":
+        differences.append(Difference("gradients", "the result does not ask for gradients, and a leaf raises no more"))
     if isinstance(base, ast.Name):
         return call, f"{base.id}.copy_({like}({base.id}, {arguments}))", differences
     if fresh_copy := method(facts, base, "clone"):
@@ -129,7 +139,10 @@ def _applied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
         return "what `apply_` changes has no name"
     replace: dict[ast.expr, str] = {n: tensor.id for n in ast.walk(body) if isinstance(n, ast.Name) and n.id == name}
     text = code.argument(body, replace)
-    differences = [Difference("rounding", "the arithmetic happens in the tensor's precision instead of Python's")]
+    differences = [
+        Difference("rounding", "the arithmetic happens in the tensor's precision instead of Python's"),
+        Difference("exception", "a tensor that is not on the CPU, or asks for gradients, raises no more"),
+    ]
     return call, f"{code.text(base)}.copy_({text})", differences
 
 
@@ -196,7 +209,11 @@ def _copied(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     deep = called(facts, call, "copy.deepcopy") is not None
     text = f"{code.operand(call.args[0])}.detach()" + (".clone()" if deep else "")
     says = "the copy does not ask for gradients itself, and a copy of a computed tensor raises no more"
-    return call, text, [Difference("gradients", says), Difference("exception", says)]
+    differences = [Difference("gradients", says), Difference("exception", says)]
+    differences.append(Difference("type", "a parameter, or a tensor with attributes of its own, gives a plain tensor"))
+    if deep:
+        differences.append(Difference("strides", "a tensor with gaps in its memory, or in no order, gives one without"))
+    return call, text, differences
 
 
 def _uniform(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:
@@ -292,7 +309,8 @@ def _along_axis(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | s
             array,
         ] if name == row and attr in ("sum", "mean", "max", "min", "prod", "std", "var", "any", "all"):
             text = f"{code.operand(array)}.{attr}(axis={code.argument(axis)})"
-            return call, text, [Difference("rounding", "sums may round differently, as they are made in another order")]
+            differences = [Difference("rounding", "sums may round differently, as they are made in another order")]
+            return call, text, differences
     return "only a reduction by a method of the array has another form"
 
 

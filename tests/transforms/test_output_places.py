@@ -1,0 +1,81 @@
+"""Where output may happen inside a graph, and where it may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphmend.analysis.check import check
+from graphmend.analysis.syntax.source import Source
+from graphmend.transforms.fix import Refusal
+from graphmend.transforms.mend import Mended, mend, mend_all
+
+HEAD = "import functools, logging, warnings\nimport torch\nlog = logging.getLogger('output')\n"
+
+
+def mended(text: str) -> Mended:
+    return mend_all(Source(HEAD + text), unsafe=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "@torch.compile\ndef case(x):\n    try:\n        print('in')\n        y = x.reshape(7)\n"
+            "    except RuntimeError:\n        y = x\n    return y\n",
+            "`try`",
+        ),
+        (
+            "@functools.lru_cache(None)\ndef once(m):\n    print(m)\n@torch.compile\n"
+            "def case(x):\n    once('a')\n    return x\n",
+            "keeps its results",
+        ),
+        (
+            "def really(m):\n    print(m)\n@functools.cache\ndef once(m):\n    really(m)\n@torch.compile\n"
+            "def case(x):\n    once('a')\n    return really(x)\n",
+            "keeps its results",
+        ),
+        ("@torch.compile\ndef case(x):\n    log.log(level=30, msg='a')\n    return x\n", "by name"),
+    ],
+)
+def test_output_stays_where_the_graph_would_change_it(text: str, reason: str) -> None:
+    assert not mended(text).changed
+    found = check(Source(HEAD + text))
+    answers = [a for finding in found.findings for a in mend(finding, found.facts(finding))]
+    assert any(reason in answer.reason for answer in answers if isinstance(answer, Refusal))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "warnings.warn(UserWarning('careful'))",
+        "warnings.warn(Own('careful', 2))",
+        "print('{a}'.format(a=x.sum().item()))",
+        "print('%(a)s' % {'a': x.sum().item()})",
+        "print(x.tolist(), x.sum().item() + 1)",
+    ],
+)
+def test_what_is_put_off_is_the_same_in_plain_python(
+    statement: str, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    torch = pytest.importorskip("torch")
+    text = f"class Own(UserWarning):\n    pass\n@torch.compile\ndef case(x):\n    {statement}\n    return x\n"
+    found = mended(text)
+    assert found.changed
+    said = []
+    for version in (HEAD + text, found.source.text):
+        names: dict[str, object] = {"__name__": "program"}
+        exec(compile(version.replace("@torch.compile\n", ""), "model.py", "exec"), names)
+        recwarn.clear()
+        names["case"](torch.ones(2))  # type: ignore[operator]
+        said.append((capsys.readouterr().out, [(w.category.__name__, str(w.message), w.filename) for w in recwarn]))
+    assert said[0] == said[1]
+
+
+def test_output_is_emitted_once() -> None:
+    text = (
+        "@torch.compile\ndef case(x):\n    if x.sum() > 0:\n        logging.getLogger('a').warning('positive')\n"
+        "    return x\n"
+    )
+    found = mended(text)
+    assert found.source.text.count("graphmend.runtime.emit") == 1
+    assert mend_all(found.source, unsafe=True).source.text == found.source.text

@@ -1,0 +1,201 @@
+"""The arguments of an output call that break the graph, put off until the output happens: `later` makes them then."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Scalar, Tensor
+from graphmend.analysis.program.entities import Class
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.fstrings import quoted, template
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.qualified_names import qualified
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+_RUNTIME = "graphmend.runtime"
+#: conversions that are a plain call of one function
+_CONVERSIONS = {f"builtins.{n}" for n in ("int", "float", "bool", "str", "repr", "complex", "round", "hash")}
+#: functions of numbers and texts that can be put off along with what they are called with
+_CALCULATIONS = _CONVERSIONS | {
+    f"builtins.{n}" for n in ("abs", "max", "min", "sum", "pow", "divmod", "len", "sorted", "list", "tuple", "format")
+}
+_OPERATORS: dict[type[ast.operator] | type[ast.unaryop] | type[ast.cmpop], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.USub: "neg",
+    ast.UAdd: "pos",
+    ast.Not: "not_",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+
+
+class NotCarriedError(Exception):
+    """An argument that neither `emit` nor `later` carries."""
+
+
+def deferred(call: ast.Call, facts: FunctionFacts, imports: Imports | None = None) -> dict[ast.expr, str]:
+    """The arguments that `later` must make, with their new text."""
+    replace: dict[ast.expr, str] = {}
+    for argument in [*call.args, *(k.value for k in call.keywords)]:
+        if text := _Later(facts, imports).defer(argument):
+            replace[argument] = text
+    return replace
+
+
+class _Later:
+    """Puts off the parts of an argument that break the graph."""
+
+    def __init__(self, facts: FunctionFacts, imports: Imports | None) -> None:
+        self.facts = facts
+        self.code = Code(facts.source)
+        self.imports = imports
+        self.later = imports.name(f"{_RUNTIME}.later", _RUNTIME) if imports is not None else "later"
+
+    def defer(self, node: ast.expr) -> str | None:
+        """New text for an expression; None where it can stay as it is."""
+        if isinstance(node, ast.Call) and is_warning(self.facts, node):
+            return self._call(self.code.text(node.func), node.args, node.keywords)
+        if not self._breaks(node):
+            return None
+        match node:
+            case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" | "numpy"), args=[], keywords=[]):
+                if self._breaks(value):
+                    raise NotCarriedError(self.code.text(value))
+                return f"{self.later}({self.code.text(node.func)})"
+            case ast.Call(args=args, keywords=keywords) if self._calculates(node):
+                return self._call(self.code.text(node.func), args, keywords)
+            case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format"), args=args):
+                return self._call(self.code.text(node.func), args, node.keywords)
+            case ast.JoinedStr():
+                text, values = template(node)
+                return self._call(f"{quoted(text)}.format", values)
+            case ast.BinOp(left=left, op=ast.Mod(), right=ast.Tuple(elts=elements)) if self._stays(left):
+                if any(isinstance(e, ast.Starred) for e in elements):
+                    raise NotCarriedError(self._short(node))
+                inside = ", ".join(self._argument(e) for e in elements)
+                return f"{self.later}({self.code.operand(left)}.__mod__, ({inside}{',' if len(elements) == 1 else ''}))"
+            case ast.BinOp(left=left, op=ast.Mod(), right=right) if self._stays(left):
+                return f"{self.later}({self.code.operand(left)}.__mod__, {self._argument(right)})"
+            case ast.BinOp(left=left, op=ast.Add(), right=right) if self._stays(left) and self._gives_text(right):
+                return f"{self.later}({self.code.operand(left)}.__add__, {self._argument(right)})"
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+                return self._call(self._operator(_OPERATORS[type(op)]), [left, right])
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
+                return self._call(self._operator(_OPERATORS[type(op)]), [left, right])
+            case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
+                return self._call(self._operator(_OPERATORS[type(op)]), [operand])
+            case ast.Subscript(value=value, slice=index) if not any(isinstance(n, ast.Slice) for n in ast.walk(index)):
+                if not self._breaks(value):
+                    raise NotCarriedError(self._short(node))
+                return self._call(self._operator("getitem"), [value, index])
+            case ast.List() | ast.Tuple():
+                return self.code.text(node, {e: self._argument(e) for e in node.elts if not self._starred(e)})
+            case ast.Dict(keys=keys, values=values):
+                if any(k is None or self._breaks(k) for k in keys):
+                    raise NotCarriedError(self._short(node))
+                return self.code.text(node, {v: self._argument(v) for v in values})
+        raise NotCarriedError(self._short(node))
+
+    def _short(self, node: ast.expr) -> str:
+        return " ".join(self.code.text(node).split())
+
+    def _starred(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Starred) and self._breaks(node):
+            raise NotCarriedError(self._short(node))
+        return isinstance(node, ast.Starred)
+
+    def _operator(self, name: str) -> str:
+        return self.imports.name(f"operator.{name}", "operator") if self.imports is not None else name
+
+    def _stays(self, left: ast.expr) -> bool:
+        """Is the left side of an operator a text that is known while tracing?"""
+        return _is_text(left) and not self._breaks(left)
+
+    def _call(self, function: str, arguments: list[ast.expr], keywords: Sequence[ast.keyword] = ()) -> str:
+        parts = [function, *map(self._argument, arguments)]
+        for k in keywords:
+            if k.arg is None:
+                raise NotCarriedError(self._short(k.value))
+            parts.append(f"{k.arg}={self._argument(k.value)}")
+        return f"{self.later}({', '.join(parts)})"
+
+    def _argument(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Starred):
+            raise NotCarriedError(self._short(node))
+        return self.defer(node) or self.code.argument(node)
+
+    def _calculates(self, node: ast.Call) -> bool:
+        """Is a call one of a function that computes numbers or texts?"""
+        name = qualified(self.facts, node.func) or ""
+        return name in _CALCULATIONS or name.startswith("math.")
+
+    def _gives_text(self, node: ast.expr) -> bool:
+        """Is a value a string for certain, so that no method of its class is asked for the sum?"""
+        name = (qualified(self.facts, node.func) or "") if isinstance(node, ast.Call) else ""
+        return _is_text(node) or name in ("builtins.str", "builtins.repr", "builtins.format")
+
+    def _breaks(self, node: ast.expr) -> bool:
+        """Does evaluating an expression take a Python value out of a tensor?"""
+        return any(self._converts(n) for n in ast.walk(node))
+
+    def _converts(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist", "numpy"):
+                return isinstance(self.facts.value(node.func.value), Tensor)
+            if qualified(self.facts, node.func) in _CONVERSIONS:
+                return any(isinstance(self.facts.value(a), (Tensor, Scalar)) for a in node.args)
+            return isinstance(self.facts.value(node), Scalar)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left):
+            return any(
+                isinstance(self.facts.value(n), (Tensor, Scalar))
+                for n in ast.walk(node.right)
+                if isinstance(n, ast.expr)
+            )
+        if isinstance(node, ast.FormattedValue) and node.conversion != -1:
+            return isinstance(self.facts.value(node.value), Tensor)
+        return False
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Is an expression a string for certain?"""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
+        return _is_text(node.left)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def is_warning(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is an argument a warning that can be made when it is given: `UserWarning("text")`?"""
+    if not isinstance(node, ast.Call) or any(k.arg is None for k in node.keywords):
+        return False
+    if any(isinstance(a, ast.Starred) for a in node.args):
+        return False
+    name = qualified(facts, node.func) or ""
+    known = getattr(builtins, name.removeprefix("builtins."), None) if name.startswith("builtins.") else None
+    if isinstance(known, type) and issubclass(known, Warning):
+        return True
+    value = facts.value(node.func)
+    if not isinstance(value, Class):
+        return False
+    bases = value.info.chain or [value.info]
+    plain = not any({"__init__", "__new__", "__call__"} & {*base.methods} for base in bases)
+    return plain and any(_names_warning(b) for base in bases for b in base.node.bases)
+
+
+def _names_warning(node: ast.expr) -> bool:
+    known = getattr(builtins, node.id, None) if isinstance(node, ast.Name) else None
+    return isinstance(known, type) and issubclass(known, Warning)
