@@ -54,7 +54,7 @@ class FunctionFacts:
         return self._values.get(expression, UNKNOWN)
 
     def before(self, statement: ast.stmt) -> Mapping[str, Value]:
-        """The local names bound before a statement, with their values; names that may be unbound are absent."""
+        """The local names bound before a statement on some path at least, with their values."""
         return self._environments.get(statement, {})
 
     def gradients(self, statement: ast.stmt) -> Gradients:

@@ -121,6 +121,7 @@ LONGER: dict[str, str] = {
     "analysis/program/definitions.py": "functions, classes and modules define each other",
     "analysis/incremental/document.py": "one state through all kinds of edits",
     "transforms/legality/scalar_uses.py": "one walk over all that a value may be used for",
+    "transforms/rewrites/shapes/masked_reduce.py": "one rewrite: what may stand between a pick and its reduction",
 }
 
 

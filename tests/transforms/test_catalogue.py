@@ -40,25 +40,6 @@ def test_pages_are_current(root: Path) -> None:
     assert not stale, "run `python docs/generate.py`"
 
 
-@pytest.mark.torch
-def test_torch_names_exist() -> None:
-    from graphmend.transforms.legality.operations import names as known
-
-    torch = pytest.importorskip("torch")
-    places = (torch, torch.Tensor, torch.nn.functional, torch.special, torch.random)
-    for names in (
-        known.RANDOM,
-        known.ELEMENTWISE,
-        known.ARITHMETIC,
-        known.TESTS,
-        known.REDUCTIONS,
-        known.CASTS,
-        known.LOSSES,
-    ):
-        assert not [n for n in names if not any(hasattr(p, n) for p in places)]
-    assert not [n for n in known.LAYERS if not hasattr(torch.nn, n.rpartition(".")[2])]
-
-
 def test_what_stands_in_no_function_has_no_mend() -> None:
     text = "import torch\ntable = [lambda x: x if x.any() else -x]\n@torch.compile\ndef f(x):\n    return table[0](x)\n"
     result = check(Source(text))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
+_LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -74,6 +75,55 @@ def bound_anywhere(facts: FunctionFacts, name: str) -> bool:
     tree = facts.source.tree
     known = {*facts.names} | locals_of(facts.function) | (writes(*tree.body) if tree is not None else set())
     return name in known or hasattr(builtins, name)
+
+
+def surely_bound(facts: FunctionFacts, node: ast.AST) -> set[str]:
+    """Local names that are bound on every path to a node."""
+    found = {*parameters(facts.function)}
+    child = node
+    for above in facts.ancestors(node):
+        for name in ("body", "orelse", "finalbody", "handlers"):
+            block = getattr(above, name, ())
+            if isinstance(block, list) and child in block:
+                found |= (
+                    {n for s in block[: block.index(child)] for n in _surely_binds([s])}
+                    if name != "handlers"
+                    else set()
+                )
+                entered = name == "body" and isinstance(above, (ast.For, ast.AsyncFor))
+                found |= writes(above.target) if entered and isinstance(above, (ast.For, ast.AsyncFor)) else set()
+        if isinstance(above, (ast.With, ast.AsyncWith)):
+            found |= {n for i in above.items if i.optional_vars is not None for n in writes(i.optional_vars)}
+        if isinstance(above, ast.ExceptHandler) and above.name:
+            found.add(above.name)
+        if above is facts.function:
+            break
+        child = above
+    deleted = {n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
+    return found - deleted
+
+
+def _surely_binds(statements: list[ast.stmt]) -> set[str]:
+    """Names that statements bind on every path through them."""
+    found: set[str] = set()
+    for statement in statements:
+        match statement:
+            case ast.If(body=body, orelse=orelse):
+                sides = [_surely_binds(side) for side in (body, orelse) if not (side and isinstance(side[-1], _LEAVES))]
+                found |= set.intersection(*sides) if sides else set()
+                found |= writes(statement.test)
+            case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=last):
+                ways = [h.body for h in handlers if not isinstance(h.body[-1], _LEAVES)]
+                found |= set.intersection(_surely_binds([*body, *orelse]), *map(_surely_binds, ways)) | _surely_binds(
+                    last
+                )
+            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
+                found |= _surely_binds(body) | {n for i in items for n in writes(i)}
+            case ast.For() | ast.AsyncFor() | ast.While() | ast.Match():
+                pass
+            case _:
+                found |= writes(statement)
+    return found
 
 
 def alive(facts: FunctionFacts, name: str, last: ast.stmt) -> bool:

@@ -73,10 +73,52 @@ def other_shape(facts: FunctionFacts, found: Picked) -> list[Difference]:
     """What differs where a mask does not have the shape of what it picks from: the index raises then."""
     one, two = facts.value(found.tensor), facts.value(found.mask)
     same = isinstance(one, Tensor) and isinstance(two, Tensor) and one.shape is not None and one.shape == two.shape
-    if same:
+    if same or _tests_each(facts, found.mask, found.tensor):
         return []
     mask, tensor = ast.unparse(found.mask), ast.unparse(found.tensor)
     return [Difference("exception", f"`{mask}` is taken to have the shape of `{tensor}`, and may broadcast or raise")]
+
+
+def _tests_each(facts: FunctionFacts, mask: ast.expr, tensor: ast.expr) -> bool:
+    """Is a mask known to be made of a test of each element of a tensor, or bound to one that still holds?"""
+    match mask:
+        case ast.Name(id=name):
+            stores = _stores_of(facts, name)
+            bound = facts.parent(stores[0]) if len(stores) == 1 else None
+            if not isinstance(bound, ast.Assign) or bound.targets != stores or not isinstance(tensor, ast.Name):
+                return False
+            own = _stores_of(facts, tensor.id)
+            looped = any(isinstance(a, (ast.For, ast.While)) for a in facts.ancestors(bound))
+            later = any((n.lineno, n.col_offset) > (bound.lineno, bound.col_offset) for n in own)
+            return not (later or (looped and own)) and _tests_each(facts, bound.value, tensor)
+        case ast.Compare(left=left, comparators=[right]):
+            sides = [left, right]
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            return _tests_each(facts, operand, tensor)
+        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() | ast.BitXor(), right=right):
+            return _tests_each(facts, left, tensor) and _tests_each(facts, right, tensor)
+        case ast.Call(func=function, args=args, keywords=[]):
+            folder, _, last = (qualified(facts, function) or "").rpartition(".")
+            if folder not in known.FUNCTIONAL or last not in known.TESTS:
+                return False
+            receiver = [function.value] if folder == "torch.Tensor" and isinstance(function, ast.Attribute) else []
+            sides = [*receiver, *args]
+        case _:
+            return False
+    wanted = ast.unparse(tensor)
+    others = [s for s in sides if ast.unparse(s) != wanted]
+    numbers = (number_type(facts, o) is not None or _is_single(facts, o) for o in others)
+    return len(others) < len(sides) and all(numbers)
+
+
+def _is_single(facts: FunctionFacts, node: ast.expr) -> bool:
+    value = facts.value(node)
+    return isinstance(value, Tensor) and value.rank == 0
+
+
+def _stores_of(facts: FunctionFacts, name: str) -> list[ast.expr]:
+    nodes = ast.walk(facts.function)
+    return [n for n in nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
 
 
 def unlike(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> list[Difference]:

@@ -37,10 +37,10 @@ _KEYWORDS = frozenset("other value exponent min max fill_value".split())
 _KINDS = ("bool", "int", "float", "complex")
 _ORDER = {kind: order for order, kind in enumerate(_KINDS)}
 
-_PRECISION = Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
+PRECISION = Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
 _COMPARED = Difference("rounding", "numbers are compared in the tensor's precision instead of Python's")
 _WRAPS = Difference("rounding", "whole numbers of more than 64 bits, which Python has, wrap around")
-_PROMOTES = Difference("dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not")
+PROMOTES = Difference("dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not")
 _HALF = Difference("rounding", "on a GPU, a tensor of half precision may round otherwise than with a number")
 _INVERSE = Difference("rounding", "a division may round in its last digit where a number is turned into its inverse")
 _POWER = Difference("rounding", "a power may round in its last digit")
@@ -153,7 +153,7 @@ class ScalarUses:
             self._meets(value, dtype, type(parent.op), left=left)
             return
         if tensor_in(value) is not None:
-            self.differences.append(_PROMOTES)
+            self.differences.append(PROMOTES)
         self._follow(parent, self._combined(dtype, parent.op, other, left=left))
 
     def _meets(self, value: Tensor, dtype: Hashable, op: type[ast.operator], *, left: bool) -> None:
@@ -192,7 +192,7 @@ class ScalarUses:
             self.differences += [] if exact else [_WRAPS]
         elif not exact:
             self.computes = True
-            self.differences.append(_PRECISION)
+            self.differences.append(PRECISION)
         return result
 
     @staticmethod
@@ -340,7 +340,7 @@ class ScalarUses:
         if isinstance(value, Tensor) and not value.ndarray:
             self._takes(value, dtype)
         elif (dtype, self._number(other)) not in (("float32", "float"), ("int64", "int"), ("bool", "bool")):
-            self.differences.append(_PROMOTES)
+            self.differences.append(PROMOTES)
 
     # Names and places
 
@@ -390,7 +390,7 @@ class ScalarUses:
             value = Tensor(of.origin, None, of.dtype)
         if isinstance(value, Tensor) and not value.ndarray:
             if _unlike(value, dtype) is not None:
-                self.differences.append(_PRECISION)
+                self.differences.append(PRECISION)
             if isinstance(node.op, ast.Div):
                 self.differences.append(_INVERSE)
             elif isinstance(node.op, ast.Pow):
@@ -446,7 +446,7 @@ def _unlike(value: Tensor, dtype: Hashable) -> Difference | None:
         return None
     if kind is not None and other is not None and _ORDER[kind] <= _ORDER[other] and value.rank:
         return _HALF if other == "float" else None
-    return _PROMOTES
+    return PROMOTES
 
 
 def _holds(value: Tensor, dtype: Hashable) -> bool:

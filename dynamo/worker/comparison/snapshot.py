@@ -172,7 +172,7 @@ class Walk:
         old = self._copies.get(id(tensor))
         if old is not None:
             same_form = old.shape == tensor.shape and old.dtype == tensor.dtype and old.device == tensor.device
-            return same_form and torch.equal(old.view(torch.uint8) if _has_nan(old) else old, _raw(tensor, old))
+            return same_form and (torch.equal(old, tensor) or _equal_but_for_nan(old, tensor))
         versions = self._earlier.versions if self._earlier is not None else {}
         return versions.get(id(tensor)) == _version(tensor)
 
@@ -198,13 +198,8 @@ def _version(tensor: torch.Tensor) -> int:
         return -1
 
 
-def _has_nan(tensor: torch.Tensor) -> bool:
-    return bool(tensor.is_floating_point() and tensor.dim() and tensor.is_contiguous() and tensor.isnan().any())
-
-
-def _raw(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    data = tensor.detach()
-    return data.contiguous().view(torch.uint8) if _has_nan(like) else data
+def _equal_but_for_nan(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.is_floating_point() and bool(((a == b) | (a.isnan() & b.isnan())).all())
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -169,8 +169,8 @@ def misplaced(facts: FunctionFacts, call: ast.Call) -> str | None:
     """Why output at this place can't happen inside a graph; None where it can."""
     if (cached := cached_around(facts)) is not None:
         return f"`{cached}` keeps its results, which Dynamo does not know: each call would write while compiled"
-    if fails := handled(facts):
-        return f"`{fails}` may raise what the `try` around it handles, which a graph of the whole `try` does not"
+    if guarding_try(facts, facts.statement) is not None:
+        return "what fails in a graph does not reach the handler of the `try` around it"
     if (
         isinstance(call.func, ast.Attribute)
         and call.func.attr == "log"

@@ -37,7 +37,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, taken
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.memory import shares
-from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.legality.scalar_uses import PRECISION, PROMOTES, NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -144,6 +144,8 @@ def _asked(facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None])
         return kept, uses
     wider = ScalarUses(facts, wide.dtype)
     ask(wider)
+    if PROMOTES in wider.differences:  # a float64 without dimensions makes others of its kind
+        return kept, uses
     return wide._replace(differences=kept.differences), wider
 
 
@@ -218,11 +220,16 @@ def _math(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal 
             return refuse(NAME, f"`{ast.unparse(argument)}` is not known to be a tensor")
         text, dtype = found.text, found.dtype
         differences += found.differences
-    if dtype != "float64":
-        text += ".double()"
     whole = function in ("floor", "ceil", "trunc")
-    uses = ScalarUses(facts, "int64" if whole else "bool" if function.startswith("is") else "float64")
+    flag = function.startswith("is")
+    uses = ScalarUses(facts, "int64" if whole else "bool" if flag else "float64")
     uses.follow(node)
+    if PROMOTES in uses.differences and not (whole or flag):  # a float64 without dimensions makes others of its kind
+        uses = ScalarUses(facts, dtype if dtype_kind(dtype) == "float" else "float32" if dtype_kind(dtype) else None)
+        uses.follow(node)
+        differences.append(PRECISION)
+    elif dtype != "float64":
+        text += ".double()"
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)

@@ -180,8 +180,11 @@ class _Elements:
             loss = f'{code.text(reduction.body, tensors)[:-1].rstrip().rstrip(",")}, reduction="none")'
             first = facts.value(reduction.body.args[0])
             self._rounds()
-            self._mean_of(first.dtype if isinstance(first, Tensor) else None)
-            return f"({where}({mask}, {loss}, 0).sum() / {self._count()})"
+            full = self._mean_of(first.dtype if isinstance(first, Tensor) else None)
+            if full:
+                return f"({where}({mask}, {loss}, 0).sum() / {self._count()})"
+            over, dtype = self._wide(imports, reduction.body.args[0])
+            return f"({where}({mask}, {loss}, 0).sum({over}) / {self._count()}).to({dtype})"
         text = code.argument(reduction.body, tensors)
         return self._text(reduction, imports, mask, text)
 
@@ -240,11 +243,10 @@ class _Elements:
             count = f"{code.operand(self.found.mask)}.sum()" if reduction.rows else self._count()
             if self._mean_of(dtype):
                 return f"({where}({mask}, {text}, 0).sum({dim}) / {count})"
-            place = code.operand(self.found.tensor)
             if reduction.body in self.nodes or same_dtype(self.facts, reduction.body, self.found.tensor):
-                high = f"{imports.name('torch.promote_types')}({place}.dtype, {imports.name('torch.float32')})"
-                over = f"{dim}, dtype={high}" if dim else f"dtype={high}"
-                return f"({where}({mask}, {text}, 0).sum({over}) / {count}).to({place}.dtype)"
+                over, wide = self._wide(imports, self.found.tensor)
+                over = f"{dim}, {over}" if dim else over
+                return f"({where}({mask}, {text}, 0).sum({over}) / {count}).to({wide})"
             self.differences.append(
                 Difference("rounding", "a sum of half precision may be infinite where its mean is not")
             )
@@ -255,6 +257,12 @@ class _Elements:
             return f"{where}({mask}, {text}, 0).norm()"
         quotient = isinstance(reduction.body, ast.BinOp) and isinstance(reduction.body.op, ast.Div)
         return self._extremum(how, imports, mask, text, operand, "float" if quotient else dtype_kind(dtype))
+
+    def _wide(self, imports: Imports, like: ast.expr) -> tuple[str, str]:
+        """The argument that makes a sum of halves in float32, and the dtype that its mean has."""
+        picks = self._picks(like)
+        dtype = f"{Code(self.facts.source).operand(next(iter(picks.values()), like))}.dtype"
+        return f"dtype={imports.name('torch.promote_types')}({dtype}, {imports.name('torch.float32')})", dtype
 
     def _count(self) -> str:
         """How many elements are picked, as text."""

@@ -132,7 +132,7 @@ def _cast(
     if operator is None:
         if same_dtype(facts, tensor, value):
             return False, []
-        if into is not None and of is not None and into != of:
+        if into is not None and of is not None and (into != of or _other_dtype(facts, tensor, value)):
             return refuse(NAME, f"`{ast.unparse(value)}` has another dtype than it is stored in, which raises")
         return True, [_DTYPES]
     result = "float" if isinstance(operator, ast.Div) and of in ("bool", "uint8", "int") else of
@@ -144,6 +144,12 @@ def _cast(
     if into == "bool" and isinstance(operator, ast.Sub):
         return refuse(NAME, "a subtraction of bools raises")
     return number_type(facts, value) is None and not same_dtype(facts, tensor, value), []
+
+
+def _other_dtype(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
+    """Are the dtypes of two tensors known, and not the same?"""
+    dtypes = {v.dtype for v in (facts.value(one), facts.value(other)) if isinstance(v, Tensor)}
+    return len(dtypes) == 2 and all(isinstance(d, str) and d[-1:].isdigit() for d in dtypes)
 
 
 def _stored_one_by_one(facts: FunctionFacts) -> Fix | Refusal | None:
