@@ -11,9 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("torch")
-
 from fuzz_mends.program import generate
 
 PROGRAMS = 300
