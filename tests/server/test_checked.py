@@ -25,7 +25,7 @@ open("ran", "a").write("x")
 
 
 class One(nn.Module):
-    def forward(self, x):
+    def forward(self, x: torch.Tensor):
         if x.sum() > 0:
             x = x + 1
         return x
