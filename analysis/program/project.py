@@ -36,6 +36,12 @@ class NoLoader:
 
 #: modules that are never read: torch is known from its facts, the standard library by name
 NEVER_READ = frozenset({"torch", "numpy", "builtins", "typing", "typing_extensions", "logging", "warnings"})
+#: what mended text calls: made for TorchDynamo, in ways that the analysis does not follow
+RUNTIME = "graphmend.runtime"
+
+
+def _is_read(name: str) -> bool:
+    return name.partition(".")[0] not in NEVER_READ and not f"{name}.".startswith(f"{RUNTIME}.")
 
 
 class Project:
@@ -59,7 +65,7 @@ class Project:
             self._for_itself.discard(name)
             return self._modules[name]
         self._modules[name] = None  # an import in a circle finds nothing to add
-        if name.partition(".")[0] not in NEVER_READ and (found := self.loader.find(name)) is not None:
+        if _is_read(name) and (found := self.loader.find(name)) is not None:
             path, text = found
             module = self._modules[name] = self.read(Source(text, path), name)
             if module is not None and self._lean:
