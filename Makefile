@@ -8,11 +8,16 @@ STAMP := $(VENV)/.installed
 # The compilers and thread pools of parallel tests would otherwise fight for the cores.
 export OMP_NUM_THREADS ?= 1
 
+# Tests start hundreds of short processes: without bytecode each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Edits that `make fuzz` makes.
 FUZZ ?= 100000
+# Programs that `make fuzz-mends` makes.
+FUZZ_MENDS ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast fuzz lint format bench docs editors clean
+.PHONY: help venv demo test test-fast fuzz fuzz-mends lint format bench docs editors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,8 +37,8 @@ demo: $(STAMP)  ## mend T5 and BART through the real server and let TorchDynamo 
 test: $(STAMP)  ## all tests
 	$(BIN)/python -m pytest -q -n auto
 
-test-fast: $(STAMP)  ## the tests that neither import torch nor build packages
-	$(BIN)/python -m pytest -q -n auto -m 'not slow'
+test-fast: $(STAMP)  ## the tests of a minute: none imports torch, builds anything or goes through hundreds of files
+	$(BIN)/python -m pytest -q -n auto -m 'not torch and not build and not many'
 
 lint: $(STAMP)  ## ruff and mypy --strict
 	$(BIN)/ruff check .
@@ -46,6 +51,9 @@ format: $(STAMP)  ## rewrite the sources as `make lint` wants them
 
 fuzz: $(STAMP)  ## random edits and messages, for half an hour of one core; FUZZ=N sets how many edits
 	GRAPHMEND_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n auto $(wildcard tests/*/test_fuzz*.py)
+
+fuzz-mends: $(STAMP)  ## random programs, run before and after mending, for most of an hour; FUZZ_MENDS=N sets how many
+	PYTHONPATH=tests/transforms$(if $(PYTHONPATH),:$(PYTHONPATH)) $(BIN)/python -m fuzz_mends --programs $(FUZZ_MENDS)
 
 bench: $(STAMP)  ## measure speed and memory
 	$(BIN)/python -m bench

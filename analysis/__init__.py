@@ -1,1 +1,2 @@
-"""What the analysis knows: text in, findings out. No torch import, no file system, no protocol, no rewrite."""
+"""Static analysis: the text of a module in, findings of graph breaks out. No torch import, no file system, no protocol,
+no rewrite."""

@@ -1,4 +1,4 @@
-"""The pure check: a source in, findings out."""
+"""Entry point of the analysis: the findings of one source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Place = tuple[ast.expr | ast.stmt, FunctionInfo]
 class Result:
     """The findings of one file, in the order of its text, and what a rewrite may ask about each.
 
-    `elsewhere` holds what the walk found in other files on its way, by path: it belongs to their results.
+    `elsewhere` holds findings in other files that tracing reaches from this one, by path: they belong to the results
+    of those files.
     """
 
     source: Source
@@ -37,10 +38,10 @@ class Result:
     _recording: Recording | None = field(default=None, repr=False)
 
     def facts(self, finding: Finding) -> FunctionFacts | None:
-        """What the walk knows about the function that `finding`, of this file or of `elsewhere`, stands in; None for
-        what stands in a lambda at a module's top level.
+        """The facts about the function that `finding`, of this file or of `elsewhere`, stands in; None for a lambda at
+        a module's top level.
 
-        The first call walks the module's roots once more, with a record of every function that has a finding.
+        The first call analyses the module's roots once more and records the functions that have a finding.
         """
         place = self._places.get((finding.path, finding.key))
         if self._again is None or place is None:
@@ -60,7 +61,7 @@ class Result:
         return self._recording.facts(info.module.source, definition, node, dict(info.module.imports), version)
 
     def close(self) -> None:
-        """Let go of what facts are made from."""
+        """Release the definitions that facts are made from; `facts` has no answers any more."""
         self._places, self._recording = {}, None
         if self._again is not None:
             project, _, module = self._again
@@ -69,7 +70,7 @@ class Result:
 
 
 def _definition(info: FunctionInfo) -> Definition | None:
-    """The innermost `def` that a finding of a function stands in: of a lambda's, the one around it."""
+    """The innermost `def` around a finding of this function: for a lambda, the function that holds it."""
     around: FunctionInfo | None = info
     while around is not None and isinstance(around.node, ast.Lambda):
         around = around.outer

@@ -1,4 +1,4 @@
-"""What the analysis says: a `Finding` at a place in a file. Plain data; knows no editor, no protocol, no rewrite."""
+"""The result of the analysis: a `Finding` at a place in a file. Plain data: no editor, no protocol, no rewrite."""
 
 from __future__ import annotations
 

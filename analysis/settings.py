@@ -1,4 +1,4 @@
-"""What a user may choose about the analysis. Plain data; read from configuration by other rooms."""
+"""The user's settings of the analysis. Plain data; read from configuration by other rooms."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Settings:
     """Qualified names of callables that are known not to break."""
 
     preview: bool = False
-    """Whether rules that are still being tried report, too."""
+    """Whether preview rules report, too."""
 
     def tries(self, code: str) -> bool:
-        """Whether a rule that is a preview was asked for: by `preview`, or by its whole code."""
+        """Whether a preview rule is switched on: by `preview`, or by its whole code in `select`."""
         return self.preview or code in self.select
 
     def selects(self, code: str) -> bool:

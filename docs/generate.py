@@ -1,4 +1,6 @@
-"""Writes the pages of the documentation that are made from code. `--check` writes nothing and fails on stale ones."""
+"""Writes the pages of the documentation, and parts of pages, that are made from code. `--check` writes nothing and
+fails on stale ones.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+from floors import with_floors
 from rule_pages import rule_pages
 
 from graphmend.transforms import document
@@ -19,7 +22,9 @@ WHOLE = (DOCS / "rules", DOCS / "rewrites")
 
 def pages() -> dict[Path, str]:
     """What each generated page should hold."""
+    architecture = DOCS / "architecture.md"
     return {
+        architecture: with_floors(architecture.read_text("utf-8")),
         DOCS / "configuration.md": reference(),
         DOCS / "configuration.schema.json": json.dumps(json_schema(), indent=2) + "\n",
         **{DOCS / "rules" / name: text for name, text in rule_pages().items()},

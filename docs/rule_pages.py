@@ -7,6 +7,7 @@ from itertools import groupby
 
 from graphmend.analysis.check import check
 from graphmend.analysis.rules import RULES
+from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.cli.rule_catalogue import CODE, FAMILIES, Documented, rules
 from graphmend.transforms.catalogue import CATALOGUE
@@ -88,7 +89,6 @@ def _examples(code: str) -> list[str]:
 def break_ids(code: str) -> list[str]:
     """The ids of the breaks that a rule's examples show."""
     rule = next((rule for rule in RULES if rule.code == code), None)
-    found = (
-        finding for text in (rule.invalid if rule else ()) for finding in check(Source(text, "example.py")).findings
-    )
+    texts = rule.invalid if rule else ()
+    found = (f for text in texts for f in check(Source(text, "example.py"), settings=Settings(preview=True)).findings)
     return sorted({finding.gb_id for finding in found if finding.code == code and finding.gb_id})

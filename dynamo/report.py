@@ -86,11 +86,24 @@ class RunInfo(NamedTuple):
     raised: str | None
 
 
+class Difference(NamedTuple):
+    """One thing that differs. `kind` is one of `dynamo.verdict.KINDS`; `where` names the run and the place."""
+
+    kind: str
+    where: str
+    detail: str
+
+    @property
+    def line(self) -> str:
+        return f"{self.where}: {self.detail}" if self.where else self.detail
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """The mended text beside the original, on the same inputs and weights. Empty `differences` means equal.
 
-    `silenced` holds printed or logged lines that the original shows and the mended text, compiled, does not.
+    `silenced` holds printed or logged lines that the original shows and the mended text, compiled, does not. `found`
+    is all of it by kinds; `dynamo.verdict` judges it.
     """
 
     runs: int
@@ -100,6 +113,11 @@ class Comparison:
     """How many gradients were compared."""
     largest: float = 0.0
     """The largest difference of a value or gradient; 0.0 means equal to the bit."""
+    rounding: float = 0.0
+    """The largest difference that rounding explains, relative to the value."""
+    found: tuple[Difference, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What is told and not judged: the words of exceptions."""
 
     @property
     def equal(self) -> bool:
@@ -169,6 +187,8 @@ class Report:
     seconds: float = 0.0
     after: Report | None = None
     """The same check of the mended text, where one was asked for."""
+    named: tuple[str, ...] = ()
+    """Of a mended text: the differences that its mends name."""
 
     @property
     def breaks(self) -> tuple[Break, ...]:
@@ -233,6 +253,9 @@ def _target(data: Mapping[str, Any]) -> TargetReport:
             tuple(comparison["silenced"]),
             comparison["gradients"],
             comparison["largest"],
+            comparison["rounding"],
+            tuple(Difference(d["kind"], d["where"], d["detail"]) for d in comparison["found"]),
+            tuple(comparison["remarks"]),
         ),
         times=None if times is None else Times(**times),
     )

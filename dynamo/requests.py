@@ -28,7 +28,8 @@ class Request:
 
     `texts` holds unsaved buffers by absolute path; they win over the files. `names` are classes, functions or
     `Class.method`; empty means every target that is found. `roots` are the folders whose files are the user's
-    (workspace folders); the file's own package is always one. `mended` are texts for a second run beside the first.
+    (workspace folders); the file's own package is always one. `mended` are texts for a second run beside the first;
+    `named` are the differences that their mends name.
     """
 
     path: str
@@ -43,6 +44,7 @@ class Request:
     module: str | None = None
     import_root: str | None = None
     mended: Mapping[str, str] | None = None
+    named: tuple[str, ...] = ()
     bench: bool = False
     memory: int | None = None
 

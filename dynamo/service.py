@@ -51,7 +51,8 @@ class Service:
                 return before
             tell("checking the mended text")
             mended = dataclasses.replace(request, texts={**request.texts, **request.mended}, mended=None)
-            return dataclasses.replace(before, after=await self._checked(mended, tell, compare=folder))
+            after = await self._checked(mended, tell, compare=folder)
+            return dataclasses.replace(before, after=dataclasses.replace(after, named=request.named))
 
     def recall(self, request: Request) -> Report | None:
         """The report of an earlier check of the same texts, made in this or another process; None where there is

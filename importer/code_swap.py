@@ -4,8 +4,8 @@ Knows two texts of one file and the modules in which functions of it may be foun
 
 Before:  a helper was imported, and only then a caller that shows what in it breaks
 After:   the helper's functions run the mended text; objects, defaults, closures and globals are the same as before
-Legal when: the texts differ in bodies of functions only, and in imports that the new text adds; a function keeps its
-    parameters, its kind and its free variables
+Legal when: the texts differ in bodies of functions only; a function keeps its parameters, its kind and its free
+    variables
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from graphmend.importer import line_numbers
+from graphmend.importer import mended_code
 
 Definition = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: what must stay for a function's callers and its closure
@@ -42,42 +42,25 @@ def swap(path: str, texts: Texts, modules: Iterable[ModuleType]) -> int:
     All or nothing: raises `Unswappable`, with nothing changed, where one of them cannot take it.
     """
     modules = list(modules)
-    added = _added_imports(ast.parse(texts.loaded), ast.parse(texts.mended))
-    new = _changes(_compiled(path, texts.disk, texts.loaded), _compiled(path, texts.disk, texts.mended))
+    loaded, mended = (mended_code.tree(texts.disk, text) for text in (texts.loaded, texts.mended))
+    if _outside_functions(loaded) != _outside_functions(mended):
+        raise Unswappable("its mends change more than the bodies of functions")
+    old, code = (compile(tree, path, "exec", dont_inherit=True) for tree in (loaded, mended))
+    new = _changes(old, code)
     functions = [f for f in _functions(path, modules) if _name(f.__code__) in new]
     for function in functions:
         _check(function.__code__, new[_name(function.__code__)])
-    names = _run(added, path)
-    for module in modules:
-        if getattr(module, "__file__", None) == path:
-            _bind(module, names)
     for function in functions:
         function.__code__ = new[_name(function.__code__)]
     return len(functions)
 
 
-def _compiled(path: str, disk: str, text: str) -> CodeType:
-    return compile(line_numbers.parse(disk, text), path, "exec", dont_inherit=True)
-
-
 # What differs
 
 
-def _added_imports(old: ast.Module, new: ast.Module) -> list[ast.stmt]:
-    """The imports at the top of `new` that `old` lacks; everything else outside functions must be the same."""
-    present = {ast.dump(statement) for statement in old.body if isinstance(statement, (ast.Import, ast.ImportFrom))}
-    added: list[ast.stmt] = [
-        s for s in new.body if isinstance(s, (ast.Import, ast.ImportFrom)) and ast.dump(s) not in present
-    ]
-    rest = [statement for statement in new.body if statement not in added]
-    if _outside_functions(old.body) != _outside_functions(rest):
-        raise Unswappable("its mends change more than the bodies of functions")
-    return added
-
-
-def _outside_functions(body: list[ast.stmt]) -> str:
-    """The text of statements without the bodies of the functions among them and in their classes."""
-    tree = ast.parse(ast.unparse(ast.Module(body, [])))
+def _outside_functions(tree: ast.Module) -> str:
+    """What a module says without the bodies of the functions in it and in its classes."""
+    tree = ast.parse(ast.unparse(tree))
     for node in ast.walk(tree):
         if isinstance(node, Definition):
             node.body = [ast.Pass()]
@@ -161,18 +144,3 @@ def _contents(function: FunctionType) -> Iterator[Any]:
             continue
         if isinstance(content, FunctionType):
             yield content
-
-
-def _run(imports: list[ast.stmt], path: str) -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    exec(compile(ast.Module(imports, []), path, "exec", dont_inherit=True), names)
-    names.pop("__builtins__", None)
-    return names
-
-
-def _bind(module: ModuleType, names: dict[str, Any]) -> None:
-    missing = object()
-    for name, value in names.items():
-        if vars(module).get(name, missing) not in (missing, value):
-            raise Unswappable(f"it has another `{name}`")
-    vars(module).update(names)

@@ -1,7 +1,7 @@
-"""Mends modules while they are imported: which ones, when, and what happens if a mend does not hold.
+"""Mends modules while they are imported: which ones, when, and what happens if a file cannot be mended.
 
-Never makes a program fail that would run without it: a file that cannot be mended runs as it is, and a module that does
-not import mended is imported as it is.
+Whether a file runs mended is decided before any of it runs: one whose mended text does not compile, or whose mends call
+a runtime that this program cannot load, runs as it is. Nothing runs twice, and what a module raises is the program's.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import importlib
 import importlib.util
 import os
 import sys
@@ -18,11 +19,17 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 #: torch's own top-level packages, and ours
 UNTOUCHED = frozenset({"torch", "torchgen", "functorch", "graphmend"})
 _PACKAGES = ("site-packages", "dist-packages")
+#: what the text of a mended module may call
+_RUNTIME = "graphmend.runtime"
+#: the file that Python names for its own loaders
+_IMPORT_SYSTEM = "<frozen importlib._bootstrap_external>"
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 Note = dict[str, Any]
 """What happened to one finding, as JSON."""
@@ -162,12 +169,6 @@ class Report:
         if outcome.left:
             self.left[path] = outcome.left
 
-    def fell_back(self, path: str, error: BaseException) -> None:
-        self.mended.pop(path, None)
-        self.problems[path] = (
-            f"it does not import when mended ({type(error).__name__}: {error}), so it was imported as it is"
-        )
-
 
 class Importer(MetaPathFinder):
     """Finds the modules to mend, wherever the other finders find them, and gives them a loader that mends."""
@@ -244,6 +245,8 @@ class Importer(MetaPathFinder):
             if known[1].problem is None:
                 self._mender.store(text, path, *known)
         code, outcome = known
+        if code is not None and (problem := self._runtime_problem(outcome)) is not None:
+            code, outcome = None, Outcome(problem=problem)
         self.report.add(path, outcome)
         if outcome.text is not None:
             self._texts[path] = text, outcome.text
@@ -252,7 +255,7 @@ class Importer(MetaPathFinder):
         return code
 
     def _mend(self, text: str, path: str) -> tuple[CodeType | None, Outcome]:
-        from graphmend.importer import line_numbers
+        from graphmend.importer import mended_code
 
         try:
             disk, before = self._texts.get(path, (text, text))
@@ -264,10 +267,25 @@ class Importer(MetaPathFinder):
                 now = before if outcome.text is None else outcome.text
                 if now == text:
                     return None, outcome
-                tree = line_numbers.parse(text, now)
-                return compile(tree, path, "exec", dont_inherit=True), outcome._replace(text=now)
+                return mended_code.compiled(path, text, now), outcome._replace(text=now)
         except Exception as error:
             return None, Outcome(problem=f"it could not be mended ({type(error).__name__}: {error})")
+
+    def _runtime_problem(self, outcome: Outcome) -> str | None:
+        """Why the mends of a text would not find the runtime that they call."""
+        if not any(_RUNTIME in (text or "") for text in (outcome.text, *(e.text for e in outcome.elsewhere.values()))):
+            return None
+        torch = sys.modules.get("torch")
+        if torch is None and importlib.util.find_spec("torch") is not None:
+            self.after("torch", _load_runtime)  # before torch.compile traces the first call of it
+            return None
+        if getattr(getattr(torch, "__spec__", None), "_initializing", False):
+            return None  # torch itself imports this file
+        try:
+            _load_runtime()
+        except Exception as error:
+            return f"its mends need {_RUNTIME}, which cannot be imported ({type(error).__name__}: {error})"
+        return None
 
     # What runs already
 
@@ -301,11 +319,6 @@ class Importer(MetaPathFinder):
         before = self.report.mended.get(path, Outcome())
         self.report.mended[path] = Outcome(mended.text, [*before.mends, *mended.mends])
 
-    def fell_back(self, path: str, error: BaseException) -> None:
-        """A module did not import mended: it runs as it is."""
-        self._texts.pop(path, None)
-        self.report.fell_back(path, error)
-
     def _taken_over(self, module: ModuleType) -> bool:
         loader = getattr(getattr(module, "__spec__", None), "loader", None)
         return isinstance(loader, MendingLoader)
@@ -334,10 +347,22 @@ def _decoded(path: str) -> str | None:
         return None
 
 
+def _load_runtime() -> None:
+    importlib.import_module(_RUNTIME)
+
+
+def _part_of_the_import_system(function: Function) -> Function:
+    """Python leaves the frames of its import system out of tracebacks and of what `stacklevel` counts: these too."""
+    plain: Any = function
+    plain.__code__ = plain.__code__.replace(co_filename=_IMPORT_SYSTEM)
+    return function
+
+
 def _then(loader: Any, action: Callable[[], object]) -> None:
     """Makes a loader do something when it has run its module."""
     original = loader.exec_module
 
+    @_part_of_the_import_system
     def exec_module(module: ModuleType) -> None:
         del loader.exec_module
         original(module)
@@ -353,24 +378,8 @@ class MendingLoader(SourceFileLoader):
         super().__init__(name, path)
         self._importer = importer
 
+    @_part_of_the_import_system
     def get_code(self, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)
         code = self._importer.code(self.get_data(path), path)
         return super().get_code(fullname) if code is None else code
-
-    def exec_module(self, module: ModuleType) -> None:
-        try:
-            super().exec_module(module)
-        except Exception as error:
-            path = self.get_filename(module.__name__)
-            if path not in self._importer.report.mended or not _may_be_ours(error):
-                raise
-            original = super().get_code(module.__name__)
-            assert original is not None
-            exec(original, module.__dict__)
-            self._importer.fell_back(path, error)
-
-
-def _may_be_ours(error: Exception) -> bool:
-    """Could mending be the cause? An import of something else that fails would fail without us too."""
-    return not isinstance(error, ImportError) or (error.name or "").partition(".")[0] in ("", "graphmend")

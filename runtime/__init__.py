@@ -1,4 +1,4 @@
-"""What a mended program may import: output that stays in the graph. Knows torch and nothing else of ours.
+"""What a mended program may import: output and choices that stay in the graph. Knows torch and nothing else of ours.
 
 A rewrite turns an output call into `emit`, argument for argument, and nothing else changes::
 
@@ -10,6 +10,10 @@ A rewrite turns an output call into `emit`, argument for argument, and nothing e
 Output that depends on a tensor hands the condition on, which eager code asks::
 
     if y.sum() > 0: print("positive", y)      ->  emit_if(y.sum() > 0, print, "positive", y)
+
+Where an argument may raise, it is made only if the condition holds::
+
+    if bad.any(): print(rows[bad][0])         ->  emit_when(bad.any(), print, lambda: (rows[bad][0],))
 
 An argument that itself breaks the graph becomes `later(function, *arguments)`, a call made when the output happens::
 
@@ -23,9 +27,16 @@ Tensors, shapes, numbers, strings, f-strings with tensors in them, None, dtypes,
 of these need no `later`. What `emit` cannot carry (a user's object, a module, an array) still prints: the call then
 breaks the graph, as the original line did.
 
-In plain Python `emit(f, *args)` is `f(*args)` and `later(f, *args)` is `f(*args)`. The result of `emit` is always None.
+A branch on a tensor becomes `select`, whose sides are computed both, while compiling only, where their results agree::
+
+    if y.sum() > 0: h = y * 2                 ->  h = select(y.sum() > 0, lambda: y * 2, lambda: y + 1)
+    else: h = y + 1
+
+In plain Python `select(test, f, g)` is `f() if test else g()`, `emit(f, *args)` is `f(*args)` and `later(f, *args)` is
+`f(*args)`. The result of `emit` is always None.
 """
 
-from .output import emit, emit_if, later
+from .output import emit, emit_if, emit_when, later
+from .selection import select
 
-__all__ = ["emit", "emit_if", "later"]
+__all__ = ["emit", "emit_if", "emit_when", "later", "select"]

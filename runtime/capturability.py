@@ -6,14 +6,18 @@ exception and no stack. Knows Dynamo's tracer, as it is in torch 2.13.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._dynamo.exc import RestartAnalysis, TorchRuntimeError
+from torch._dynamo.polyfills import getattr_and_trace
 from torch._dynamo.variables.ctx_manager import CatchWarningsCtxManagerVariable
 
 _BODIES = ("autograd.Function",)
@@ -23,12 +27,20 @@ _WORLD = (sys, torch._tensor_str.PRINT_OPTS)
 """Objects that all output depends on."""
 
 
+_LONGEST_MATCH = 100
+"""Instructions in which a handler says what it catches."""
+_FAILED = "graphmend_failed"
+"""Marks Dynamo's record of one frame, which it keeps when it traces the frame again."""
+
+
 class Uncapturable(Exception):
     """The call must be made outside the graph."""
 
 
 def check(tx: Any) -> None:
     """Raises `Uncapturable` where the frame `tx` of `emit` traces code that no output can leave in order."""
+    if getattr(tx.speculation_log, _FAILED, False):
+        raise Uncapturable("what stands behind it fails while it is traced, before the graph has run")
     if tx.parent is None or tx.export:
         raise Uncapturable("an exported program finds no table")
     if torch._C._functorch.peek_interpreter_stack() is not None:
@@ -38,6 +50,35 @@ def check(tx: Any) -> None:
         raise Uncapturable("in the body of an operator such as torch.cond, AOTAutograd 2.13 drops effects")
     for thing in _WORLD:
         check_unchanged(tx, thing)
+    for frame in _frames(tx):
+        if not _is_torchs(frame) and _is_handled(frame):
+            raise Uncapturable("what fails in the graph would not reach the handler")
+        if frame.f_code is getattr_and_trace.__code__ and _caches(frame.symbolic_locals["args"].items[0]):
+            raise Uncapturable("a function that is called once for equal arguments is traced for every call")
+
+
+def break_if_tracing_fails(tx: Any) -> None:
+    """Lets the output of a frame come before the error of an operation that fails while it is traced.
+
+    The graph, and what it would write, is lost then. So the frame is traced again, and output breaks the graph.
+    """
+    output = tx.output
+    if output.root_tx.one_graph or any(isinstance(hook, _TraceAgain) for hook in output.cleanup_hooks):
+        return
+    output.cleanup_hooks.insert(0, _TraceAgain(tx))  # they are called from behind: this one, which may raise, is last
+
+
+@dataclass(frozen=True, slots=True)
+class _TraceAgain:
+    tx: Any
+
+    def __call__(self) -> None:
+        if isinstance(sys.exc_info()[1], TorchRuntimeError):
+            log = self.tx.speculation_log
+            log.clear()
+            setattr(log, _FAILED, True)
+            self.tx.output.cleanup_hooks.clear()
+            raise RestartAnalysis(restart_reason="output stands in front of an operation that fails")
 
 
 def check_unchanged(tx: Any, value: Any) -> None:
@@ -50,7 +91,8 @@ def check_unchanged(tx: Any, value: Any) -> None:
 def check_function(tx: Any, function: Any, kwargs: dict[str, Any]) -> None:
     """Raises for a function that looks at what a graph does not have."""
     if function is warnings.warn:
-        if any(isinstance(context, CatchWarningsCtxManagerVariable) for context in _contexts(tx)):
+        blocks = (block for frame in _frames(tx) for block in frame.block_stack)
+        if any(isinstance(block.with_context, CatchWarningsCtxManagerVariable) for block in blocks):
             raise Uncapturable("the graph runs outside of catch_warnings")
     elif getattr(function, "__module__", None) in ("warnings", "_warnings", traceback.__name__):
         raise Uncapturable("it changes the filters of warnings, or shows the exception that is handled")
@@ -60,8 +102,36 @@ def check_function(tx: Any, function: Any, kwargs: dict[str, Any]) -> None:
         raise Uncapturable("it shows the exception that is handled, or the stack")
 
 
-def _contexts(tx: Any) -> Iterator[Any]:
-    """The contexts whose `with` statements the traced frames are in."""
+def _frames(tx: Any) -> Iterator[Any]:
+    """The traced frames, innermost first."""
     while tx is not None:
-        yield from (block.with_context for block in tx.block_stack)
+        yield tx
         tx = tx.parent
+
+
+def _is_torchs(frame: Any) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "torch"
+
+
+def _is_handled(frame: Any) -> bool:
+    """Is there an `except` for what the instruction raises that a frame is at? `with` and `finally` are none."""
+    if sys.version_info < (3, 11):
+        blocks = (block for block in frame.block_stack if block.with_context is None)
+        return any(block.target.opname in ("DUP_TOP", "POP_TOP") for block in blocks)
+    entry = frame.current_instruction.exn_tab_entry
+    while entry is not None:
+        handler = frame.instructions[frame.indexof[entry.target] :]
+        names = [instruction.opname for instruction in handler[:_LONGEST_MATCH] if instruction.opname != "NOP"]
+        if names[:2] == ["PUSH_EXC_INFO", "POP_TOP"]:
+            return True  # `except:`
+        expression = itertools.takewhile(lambda name: name.startswith(("PUSH", "LOAD", "BUILD", "COPY")), names)
+        if "".join(names[len(list(expression)) :][:1]).startswith(("CHECK_EXC_MATCH", "CHECK_EG_MATCH")):
+            return True
+        outer = entry.target.exn_tab_entry
+        entry = outer if outer is not entry else None
+    return False
+
+
+def _caches(wrapper: Any) -> bool:
+    """Is what Dynamo traces past the cache of `functools.lru_cache`?"""
+    return hasattr(getattr(wrapper.realize(), "wrapper_obj", None), "cache_info")

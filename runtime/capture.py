@@ -32,7 +32,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from . import sites
 from .calls import Frame
-from .capturability import Uncapturable, check, check_function, check_unchanged
+from .capturability import Uncapturable, break_if_tracing_fails, check, check_function, check_unchanged
 from .deferred import Later
 from .template import Attribute, Call, Constant, Group, Mapping, Number, Part, Stream, Tensor
 from .tensor_appearance import Appearance, appearance_of
@@ -45,6 +45,7 @@ def capture(context: Any) -> None:
         reader = _Reader(tx)
         names = tx.symbolic_locals
         site = reader.site(names["function"], names["args"], names["kwargs"], names.get("condition"))
+        break_if_tracing_fails(tx)
     except TorchDynamoException:
         raise  # Dynamo's own signals
     except Exception:
@@ -103,6 +104,8 @@ class _Reader:
                 kwargs = Mapping(tuple((key, self.value(value)) for key, value in variable.sym_kwargs.items()))
                 return Call(Constant(variable.format_string.format), args, kwargs)
             case NamedTupleVariable() if variable.tuple_cls is Later:
+                if variable.source is not None:  # it was made before a graph break: its parts are inputs now
+                    raise Uncapturable("a call that was put off before the graph broke")
                 function, arguments, keywords = variable.items
                 return Call(self.function(function), self.group(arguments), self.mapping(keywords))
             case StructSequenceVariable():

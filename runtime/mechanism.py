@@ -7,7 +7,7 @@ as ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import torch
@@ -56,12 +56,12 @@ def capture(context: Any) -> None:
     capture(context)
 
 
-def hide(*functions: Callable[..., Any]) -> None:
+def hide(*codes: CodeType) -> None:
     """Keeps Dynamo from compiling these functions when plain Python calls them; it still traces through them."""
     try:
         from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
     except ImportError:
         return
     itself_only = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.DEFAULT)
-    for function in functions:
-        set_code_exec_strategy(function.__code__, itself_only)
+    for code in codes:
+        set_code_exec_strategy(code, itself_only)

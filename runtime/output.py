@@ -1,4 +1,4 @@
-"""`emit`, `emit_if` and `later`, the functions that mended text calls. Dynamo traces them; keep them plain."""
+"""The functions that mended text calls for its output. Dynamo traces them; keep them plain."""
 
 from __future__ import annotations
 
@@ -50,6 +50,24 @@ def emit_if(condition: Any, function: Callable[..., Any], /, *args: Any, **kwarg
         function(*now(args), **now(kwargs))
 
 
+def emit_when(condition: Any, function: Callable[..., Any], make: Callable[[], tuple[Any, ...]], /) -> None:
+    """`emit_if(condition, function, *make())`, where plain Python calls `make` only if `condition` holds."""
+    if not torch.compiler.is_dynamo_compiling():
+        if condition:
+            calls.call(function, now(make()), {})
+        return
+    args, kwargs = make(), {}  # type: ignore[var-annotated]
+    site = tensors = numbers = None
+    if mechanism.available:
+        from torch._dynamo.comptime import comptime
+
+        comptime(mechanism.capture)
+    if site is not None:
+        mechanism.operator(site, tensors or (torch.empty(0, device="cpu"),), numbers)
+    elif condition:
+        function(*now(args), **now(kwargs))
+
+
 def later(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Calls `function`: at once in plain Python; while `torch.compile` traces, when the `emit` around it happens."""
     if torch.compiler.is_dynamo_compiling():
@@ -57,4 +75,5 @@ def later(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     return function(*now(args), **now(kwargs))
 
 
-mechanism.hide(emit, emit_if, later, now, calls.call)
+mechanism.hide(*(function.__code__ for function in (emit, emit_if, emit_when, later, now, calls.call)))
+calls.made.append(mechanism.hide)

@@ -37,7 +37,7 @@ def install() -> bool:
         from torch._dynamo import config
         from torch._dynamo.convert_frame import ConvertFrame
 
-        from . import known_values
+        from .specialised import known_values
     except ImportError:
         return False
     if not all(hasattr(config, s) for s in _RUNGS[0]):

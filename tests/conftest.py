@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+Report = pytest.CollectReport
 
 
 @pytest.fixture(scope="session")
@@ -50,3 +54,43 @@ def real_files_if_any() -> list[Path]:
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests never read or write the user's cache."""
     monkeypatch.setenv("GRAPHMEND_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "graphmend-cache"))
+
+
+def _without_torch(config: pytest.Config) -> bool:
+    """Whether `-m` leaves out what needs torch."""
+    return "not torch" in str(config.option.markexpr).split(" and ")
+
+
+def _all_needs_torch(path: Path) -> bool:
+    """Whether a file is marked `torch` as a whole."""
+    text = path.read_text("utf-8") if path.suffix == ".py" else ""
+    return re.search(r"^pytestmark = .*\bmark\.torch\b", text, re.MULTILINE) is not None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where torch is left out, files whose tests all need it are not even imported: they import it."""
+    return True if _without_torch(config) and _all_needs_torch(collection_path) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Report, Report]:
+    before = "torch" in sys.modules
+    report = yield
+    imports = not before and "torch" in sys.modules
+    if imports and _without_torch(collector.config) and not _all_needs_torch(collector.path):
+        report.outcome, report.longrepr = "failed", "a file that imports torch says `pytestmark = pytest.mark.torch`"
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
+        pytest.skip("needs torch")
+
+
+@pytest.fixture(autouse=True)
+def _torch_is_imported_where_the_marker_says_so(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = "torch" in sys.modules
+    yield
+    marked = request.node.get_closest_marker("torch") is not None
+    assert before or marked or "torch" not in sys.modules, "a test that imports torch is marked `torch`"

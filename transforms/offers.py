@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 #: rewrites that are right for every kind of value
-_INDIFFERENT = ("emit", "is_compiling")
+_INDIFFERENT = ("emit", "select")
 
 
 class Applied(NamedTuple):

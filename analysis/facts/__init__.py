@@ -1,1 +1,1 @@
-"""What a walk saw in one function, for whoever decides about rewrites."""
+"""Facts about one function: the values and environments that its walks computed, recorded for rewrites."""

@@ -1,4 +1,4 @@
-"""What the walk saw in one function, for whoever must decide whether a rewrite is right."""
+"""Facts about one function: the abstract values in it, by which rewrites decide whether they are legal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FunctionFacts:
         self.statement = next(n for n in (node, *self.ancestors(node)) if isinstance(n, ast.stmt))
 
     def same_walk(self, other: FunctionFacts) -> bool:
-        """Are these facts about another place, from one and the same walk?"""
+        """Whether both are facts about one function from one recording; they may be about different places in it."""
         return self._values is other._values and self.function is other.function
 
     def value(self, expression: ast.expr) -> Value:
@@ -54,7 +54,7 @@ class FunctionFacts:
         return self._values.get(expression, UNKNOWN)
 
     def before(self, statement: ast.stmt) -> Mapping[str, Value]:
-        """The local names bound before a statement, with their values; names that may be unbound are absent."""
+        """The local names bound before a statement on some path at least, with their values."""
         return self._environments.get(statement, {})
 
     def gradients(self, statement: ast.stmt) -> Gradients:

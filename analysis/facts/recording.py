@@ -1,4 +1,5 @@
-"""Walks of functions with a record of every expression's value: facts for rewrites. A check alone keeps no record."""
+"""Records the value of every expression, and the environment before every statement, while functions are walked.
+Rewrites ask for it; a check alone records nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 class Recording:
-    """What was seen while walking some definitions, in all of their activations."""
+    """What was computed while walking some definitions: the join over all their summaries."""
 
     def __init__(self, functions: set[ast.FunctionDef | ast.AsyncFunctionDef]) -> None:
         self.values: dict[ast.AST, Value] = {}

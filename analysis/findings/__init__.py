@@ -1,1 +1,1 @@
-"""Verdicts become findings; comments take findings back."""
+"""Makes findings from verdicts, and applies suppression comments to them."""

@@ -1,8 +1,8 @@
-"""Declarations that are wrong: a parameter is annotated as a tensor, or used like one, and every call in sight passes
-something else.
+"""Wrong declarations: a parameter is annotated as a tensor, or used like one, and every known call passes something
+else.
 
-A function that tracing starts at, or that is called with a value nobody knows, is walked with what its declaration
-says. Where the calls that are known contradict it, what follows from the declaration alone is not believed.
+A root, and a function that is called with an unknown value, is analysed with the values that its parameters declare.
+Verdicts that rest on such a declaration alone are dropped where the known calls contradict it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from graphmend.analysis.lattice.values import NONE, UNKNOWN, Container, Scalar, 
 
 
 class KnownCalls:
-    """What the walks that tracing gets to pass to each function."""
+    """The arguments for which each function was analysed, over all summaries that tracing reaches."""
 
     def __init__(self, summaries: Iterable[FunctionSummary]) -> None:
         self._all = tuple(summaries)
@@ -34,7 +34,7 @@ class KnownCalls:
         return all(itself) and any(map(_is_no_tensor, known)) and not any(map(may_hold_tensor, known))
 
     def may_contradict(self, parameter: Parameter) -> bool:
-        """Whether a call that is known passes something else than a tensor for a parameter."""
+        """Whether some known call passes something else than a tensor for a parameter."""
         where, name = parameter
         return any(_is_no_tensor(a.env.get(name, UNKNOWN)) for a in self._of_function.get(where, ()))
 
@@ -48,12 +48,12 @@ class KnownCalls:
 
 
 def _is_declared(value: Value, origin: DeclaredEvidence) -> bool:
-    """Whether a value is what the declaration made of the parameter, and no call's."""
+    """Whether a value comes from this declaration of the parameter, and not from an argument of a call."""
     return any(part.origin is not None and part.origin.first is origin for part in parts_of(value))
 
 
 def _is_no_tensor(value: Value) -> bool:
-    """Whether a value is known to be there, and to be no tensor itself."""
+    """Whether a value is known to be neither None nor a tensor."""
     if isinstance(value, Static):
         return value.type is not None and value is not NONE
     return isinstance(value, (Container, Scalar))

@@ -1,4 +1,4 @@
-"""Verdicts become findings: where, what it costs, how sure it is, and by what evidence."""
+"""Makes findings from the verdicts that tracing reaches: place, effect, certainty and evidence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LocatedFinding(NamedTuple):
 
 
 class ReachedVerdict(NamedTuple):
-    """A verdict, and how tracing comes to where it was said."""
+    """A verdict, the region from which tracing reaches it, and whether it does so on every run."""
 
     verdict: Verdict
     region: Region
@@ -50,7 +50,7 @@ def path_of_owner(owner: Owner) -> str:
 
 
 def report(roots: Iterable[tuple[FunctionSummary, Region]]) -> dict[str, list[LocatedFinding]]:
-    """All findings, by path, in the order of each text."""
+    """All findings of what tracing reaches from `roots`: by path, in the order of each text."""
     said: dict[Owner, list[ReachedVerdict]] = {}
     live = reached(roots)
     calls = KnownCalls(one.summary for one in live)
@@ -65,8 +65,8 @@ def report(roots: Iterable[tuple[FunctionSummary, Region]]) -> dict[str, list[Lo
 
 
 def found_in(said: Iterable[ReachedVerdict]) -> list[LocatedFinding]:
-    """The findings of one home, in the order of the text; equal keys, which name the function, are told apart by
-    number."""
+    """The findings of one owner, in the order of the text. Equal keys (a key names function and text, not the line) are
+    numbered."""
     places: dict[tuple[int, int, str], LocatedFinding] = {}
     for verdict, region, always in said:
         certain = always and not verdict.conditional and not verdict.breaks.likely
@@ -94,7 +94,7 @@ def _numbered(found: list[LocatedFinding]) -> list[LocatedFinding]:
 
 
 def _finding(verdict: Verdict, region: Region, certain: bool) -> Finding:
-    """The finding of a verdict; made once for each way in which it is reached."""
+    """The finding of a verdict. The verdict keeps the last one, for the same region and certainty."""
     shift = verdict.info.shift
     made = verdict.made
     if made is not None and made[0] is region and made[1] == certain:

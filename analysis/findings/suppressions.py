@@ -1,6 +1,6 @@
-"""Comments that take findings back: `# graphmend: ignore[GM101] reason` for a line, `ignore-file[...]` for a file.
+"""Suppression comments: `# graphmend: ignore[GM101] reason` for a line, `ignore-file[...]` for a file.
 
-Text in, data out. A comment that takes nothing back is itself a finding, GM001, so that none outlives its reason.
+Text in, data out. A comment that suppresses nothing is itself a finding, GM001, so that none outlives its reason.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def suppressions(source: Source) -> tuple[Suppression, ...]:
 
 
 def apply(source: Source, findings: Iterable[Finding], settings: Settings) -> tuple[Finding, ...]:
-    """The findings that no comment takes back and GM001 for the comments that were not needed, in order of the text."""
+    """The findings that no comment suppresses, and GM001 for comments that suppress nothing, in order of the text."""
     return take_back(suppressions(source), source.path, findings, settings)
 
 
@@ -115,7 +115,7 @@ def take_back(
 
 
 def _can_tell(code: str, settings: Settings) -> bool:
-    """Would the check have found what a comment takes back?"""
+    """Whether GM001 may name an unused code: the check looked for it, or no rule has it."""
     if not settings.selects(UnusedSuppression.code) or code.startswith((_SEEN_BY_DYNAMO_ONLY, UnusedSuppression.code)):
         return False
     if code and not _CODE.match(code):
@@ -126,7 +126,7 @@ def _can_tell(code: str, settings: Settings) -> bool:
 
 
 def _covered(comment: Suppression, comments: Iterable[Suppression]) -> bool:
-    """Does another comment take GM001 itself back here?"""
+    """Whether another comment suppresses GM001 itself here."""
     line = comment.span.line
     return any(UnusedSuppression.code in other.codes and other.reaches(line) for other in comments)
 

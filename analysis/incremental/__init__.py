@@ -1,1 +1,1 @@
-"""The analysis of one file, kept up to date through edits."""
+"""Incremental analysis: the findings of one file, kept up to date through edits."""

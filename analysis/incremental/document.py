@@ -1,7 +1,8 @@
-"""One file while it is edited: what was edited is parsed by itself, and no more is walked again than reads of it.
+"""Incremental analysis of one file: an edit parses the edited section alone and re-analyses the functions that depend
+on it.
 
-An edit starts again from the text only where it changes what there is: a function or class comes, goes or gets another
-name, base or decorator, or something else is compiled.
+The whole text is analysed again only where an edit changes which definitions there are (a function or class comes, goes
+or gets another name, base or decorator) or what is compiled.
 """
 
 from __future__ import annotations
@@ -50,18 +51,18 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Update(NamedTuple):
-    """What is known after a change.
+    """The state of a file after an edit.
 
-    `findings` are those of all functions that parse. Evidence in a function that was not walked again may still tell of
-    its caller's text as it was; a `check` of the whole text tells it anew. `broken` are the ranges of lines (from 1) of
-    which nothing new is known because they do not parse: what was shown there before stands, moved with the edits.
-    `notice` says it where that is because the text is of a newer Python.
+    `findings` are those of all sections that parse. Evidence in a function that was not re-analysed may still quote its
+    caller's text as it was; a `check` of the whole text gives the current one. `broken` are the ranges of lines (from
+    1) that do not parse: nothing new is known there, and the caller keeps what it showed, moved with the edits.
+    `notice` is set where the text does not parse because it is of a newer Python.
     """
 
     findings: tuple[Finding, ...]
     broken: tuple[tuple[int, int], ...] = ()
     comments: tuple[Suppression, ...] = ()
-    """The comments that take findings back; in a broken range, those that stood there before."""
+    """The suppression comments; in a broken range, those that stood there before."""
     notice: str | None = None
 
 
@@ -81,10 +82,10 @@ class IncrementalAnalysis:
         self._comments: tuple[Suppression, ...] = ()
         self._broken: set[Section] = set()
         self._lost = False
-        """Whether more changed while a part did not parse than could be followed."""
+        """Whether an edit could not be followed while a part did not parse; the next text that parses starts anew."""
 
     def update(self, text: str, edit: Edit | None = None) -> Update:
-        """What is known of the text as it is now. `edit` tells how it came from the last one, where that is known."""
+        """The state for a new text. `edit` is how it came from the last one; without it, the difference is computed."""
         if self._session is None:
             return self._from_scratch(Source(text, self.path))
         edit = edit or difference(self._text, text)
@@ -100,8 +101,8 @@ class IncrementalAnalysis:
         return self._inside(self._sections.all[first], edit, before)
 
     def close(self) -> None:
-        """Let go of all that was learned, and of the syntax tree at once: what refers to itself in circles would stay
-        until the collector finds it."""
+        """Release all analysis state and the syntax tree at once: their reference cycles would otherwise live until the
+        garbage collector runs."""
         session, self._session = self._session, None
         self._text, self._lost = "", False
         self._broken.clear()
@@ -112,7 +113,7 @@ class IncrementalAnalysis:
             session.module.release_trees()
 
     def _from_scratch(self, source: Source) -> Update:
-        """Parse and walk everything. Of a text that does not parse nothing is known."""
+        """Parse and analyse the whole text. One that does not parse has no findings."""
         self.close()
         self._text = source.text
         self._comments = suppressions(source)
@@ -133,7 +134,7 @@ class IncrementalAnalysis:
         return self._update()
 
     def _again(self) -> Update:
-        """Start again from the text; while a part of it does not parse, all is as it was."""
+        """Analyse the whole text again; while a part of it does not parse, keep the state as it is."""
         source = Source(self._text, self.path)
         if source.tree is not None:
             return self._from_scratch(source)
@@ -161,7 +162,7 @@ class IncrementalAnalysis:
     # -- where an edit is
 
     def _spans(self, first: int, last: int, edit: Edit, before: str) -> Update:
-        """An edit in several sections: they are one until the whole text parses."""
+        """An edit that spans several sections: these are merged until the whole text parses."""
         source = Source(self._text, self.path)
         if source.tree is not None:
             return self._from_scratch(source)
@@ -195,7 +196,7 @@ class IncrementalAnalysis:
         return self._update()
 
     def _give_back(self, section: Section, behind: str) -> Update:
-        """Lines became a part of the function before them by their indentation."""
+        """Lines belong to the function before them now, by their indentation: move the boundary of the sections."""
         function = self._sections.all[section.index - 1]
         if function.text is None:
             function.text = self._own(function)
@@ -233,7 +234,7 @@ class IncrementalAnalysis:
         return first != last and self._sections.end(first) == self._sections.begin(last)
 
     def _grow(self, section: Section, edit: Edit, before: str, parses: bool) -> None:
-        """A section was edited: everything behind it moves."""
+        """A section was edited: shift everything behind it."""
         new = self._text[edit.begin : edit.begin + edit.length]
         grown = edit.length - (edit.end - edit.begin)
         index, sections = section.index, self._sections
@@ -263,8 +264,8 @@ class IncrementalAnalysis:
         yield from (c.moved(lines) for c in self._comments if c.span.line > last)
 
     def _move(self, edited: Section, lines: int) -> None:
-        """The functions behind an edited section stand on other lines, and so does what stands in no function:
-        lambdas, inner classes' methods, compile sites."""
+        """Shift the line numbers of what stands behind an edited section: functions, and what is in no section's
+        function (lambdas, inner classes' methods, compile sites)."""
         session, sections = self._session, self._sections
         assert session is not None
         behind = [s.info for s in sections.all[edited.index + 1 :] if s.info is not None]
@@ -289,7 +290,8 @@ class IncrementalAnalysis:
     # -- what an edit says
 
     def _unit(self, section: Section, text: str, parsed: Parsed) -> bool:
-        """Take a function's new text, and what was put behind it. False where all must be analysed again."""
+        """Analyse a function's new text, and statements that were put behind it. False where that can't be followed and
+        the whole text must be analysed."""
         statements = parsed.inner + parsed.outer
         node, rest = statements[0] if statements else None, statements[1:]
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or first_indent(text) != section.indent:
@@ -313,7 +315,7 @@ class IncrementalAnalysis:
         return self._function(section, node, own) and self._gap(gap, gap_text, gap_parsed)
 
     def _function(self, section: Section, node: Definition, text: str) -> bool:
-        """Take a function's new text."""
+        """Analyse a function's new text; False where the edit can't be followed."""
         session, info, old = self._session, section.info, section.text
         assert session is not None
         assert session.module is not None
@@ -343,14 +345,14 @@ class IncrementalAnalysis:
         return self._consequences.apply(change, self._text)
 
     def _gives(self, owner: ClassInfo, names: set[str], change: Change) -> None:
-        """A method may give these attributes other values."""
+        """Note in `change` the attributes that a method may set to other values."""
         before = {name: attribute_writers(owner, name) for name in names}
         owner.reread()
         change.attributes |= {(owner, name) for name in names}
         change.given |= {(owner, name) for name, those in before.items() if those != attribute_writers(owner, name)}
 
     def _gap(self, section: Section, text: str, parsed: Parsed) -> bool:
-        """Take the new text of what stands in no function."""
+        """Analyse the new text between functions; False where the edit can't be followed."""
         session, old = self._session, section.text
         assert session is not None
         assert session.module is not None
@@ -374,7 +376,7 @@ class IncrementalAnalysis:
         return self._consequences.apply(change, self._text)
 
     def _outside(self, section: Section, parsed: Parsed) -> list[Outside] | None:
-        """The statements of what stands in no function; None where classes came or went."""
+        """The statements between functions; None where classes came or went."""
         assert self._session is not None
         assert self._session.module is not None
         before = self._sections.all[section.index - 1].info if section.index else None
@@ -396,7 +398,7 @@ class IncrementalAnalysis:
         return found if not classes else None
 
     def _states(self, section: Section, outside: list[Outside], changed: list[Outside], change: Change) -> bool:
-        """Take other statements outside of all functions."""
+        """Update imports, globals and class members from changed statements; False where that can't be followed."""
         assert self._session is not None
         module = self._session.module
         assert module is not None

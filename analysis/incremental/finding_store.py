@@ -1,7 +1,7 @@
-"""The findings of one file between two edits: those of a function are made again only where something new was said.
+"""Cache of one file's findings, keyed by outermost function.
 
-Which walks tracing gets to, and which of them speak about which function, is kept as long as no walk enters others than
-before; so a keystroke costs what its own function costs, however long the file is.
+After an edit only functions whose verdicts may have changed are rebuilt, and the list of reachable summaries only if a
+re-analysed function calls others than before. Cost per keystroke: the edited function, not the file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Roots = Iterable[tuple[FunctionSummary, Region]]
 
 
 class FindingStore:
-    """What stands in one file. Told of a walk before it is made again, it asks for no more than that changed."""
+    """The findings of one file. Its owner calls `before_reanalysis` for every summary and `after_reanalysis` once."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -39,7 +39,7 @@ class FindingStore:
         self._before: dict[FunctionSummary, tuple[list[tuple[FunctionSummary, bool]], set[Owner]]] = {}
 
     def rebuild(self, roots: Roots) -> None:
-        """Everything may have changed."""
+        """Recompute which summaries are reachable and drop all findings: everything may have changed."""
         self._before.clear()
         self._found.clear()
         self._speakers.clear()
@@ -51,16 +51,16 @@ class FindingStore:
                     self._speakers.setdefault(where, []).append(one)
 
     def may_contradict(self, parameters: Iterable[Parameter]) -> bool:
-        """Whether calls pass something else than a tensor for one of these parameters."""
+        """Whether a known call passes something else than a tensor for one of these parameters."""
         return any(map(self._calls.may_contradict, parameters))
 
     def before_reanalysis(self, summary: FunctionSummary) -> None:
-        """An summary is about to be walked again."""
+        """A summary is about to be re-analysed: remember its calls and where its verdicts are."""
         if summary not in self._before:
             self._before[summary] = list(summary.calls.items()), _spoken_of(summary)
 
     def after_reanalysis(self, infos: Iterable[FunctionInfo], roots: Roots) -> None:
-        """All that an edit of these functions changes was walked again."""
+        """All summaries that an edit of these functions affects were re-analysed: drop the findings that may differ."""
         for summary, (calls, homes) in self._before.items():
             if list(summary.calls.items()) != calls or _spoken_of(summary) != homes:
                 self.rebuild(roots)
@@ -71,13 +71,13 @@ class FindingStore:
         self._before.clear()
 
     def moved(self, homes: Iterable[Owner]) -> None:
-        """Functions stand on other lines now."""
+        """Functions moved to other lines: drop their findings."""
         for where in homes:
             self._found.pop(where, None)
 
     def outside(self, functions: set[FunctionInfo]) -> Iterator[tuple[Owner, FunctionInfo, int]]:
-        """What is spoken of in none of these functions: lambdas of the top level, methods of inner classes. Each with
-        the outermost function whose lines count, and a line of it in the text that was parsed."""
+        """Verdicts outside these functions (in lambdas of the top level, methods of inner classes): the owner, the
+        outermost function around, and the verdict's line in the text that was parsed."""
         for where in self._speakers:
             if where not in functions:
                 for said in self._said(where):
@@ -87,7 +87,7 @@ class FindingStore:
                     yield where, info, said.verdict.node.lineno
 
     def findings(self, without: Container[Owner] = ()) -> tuple[Finding, ...]:
-        """The findings as they stand, in the order of the text, but for those in some functions."""
+        """All findings in the order of the text, except those of the owners in `without`."""
         everything: list[LocatedFinding] = []
         for where in self._speakers:
             if where not in without:

@@ -1,4 +1,4 @@
-"""What others see of a part of a text, to be compared before and after an edit of it."""
+"""Fingerprints: the part of a definition that other code depends on, compared before and after an edit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphmend.analysis.syntax.traversal import statements
 
 
 class Fingerprint(NamedTuple):
-    """What others see of a function."""
+    """What other code depends on in a function; texts with equal fingerprints differ in the body only."""
 
     head: str
     """Its name and decorators, and whether it is a stub."""
@@ -35,14 +35,14 @@ def attribute_writers(owner: ClassInfo, name: str) -> tuple[set[str], bool]:
 
 
 def has_global_effect(text: str, nodes: Iterable[ast.AST]) -> bool:
-    """Whether a section may do more than compute and give values to names and attributes."""
+    """Whether a section may say what is compiled, or assign globals: effects that are not followed edit by edit."""
     if says_what_is_traced(text):
         return True
     return says_global(text) and any(isinstance(inner, ast.Global) for node in nodes for inner in statements(node))
 
 
 def defines(owner: ClassInfo | None, statement: ast.stmt) -> bool:
-    """Whether a statement outside of all functions that are followed defines more of them."""
+    """Whether a statement between functions holds definitions that are no section of their own."""
     if owner is None and isinstance(statement, ast.ClassDef):
         return False  # what its body holds is listed by itself
     return any(isinstance(node, DEFINITIONS) for node in ast.walk(statement))
@@ -54,7 +54,7 @@ def class_head(node: ast.ClassDef) -> list[str]:
 
 
 def differing(old: list[Outside], new: list[Outside]) -> tuple[list[Outside], list[Outside]]:
-    """What two lists of statements do not begin and end with alike."""
+    """The statements of two lists that differ: without their equal beginning and end."""
     before, after = [[(owner, _text_of(s)) for owner, s in one] for one in (old, new)]
     first = 0
     while first < min(len(before), len(after)) and before[first] == after[first]:

@@ -1,7 +1,8 @@
-"""What an edit of one place changes elsewhere: which attributes and globals are worth something else, and which
-functions must be walked again because they read one of those, or call what changed.
+"""Invalidation: which summaries an edit makes stale, and their re-analysis.
 
-What a function reads is told by the words of its text: a superset that costs no bookkeeping.
+An edit may change the values of attributes and globals; functions that read one of those, or call a function whose
+result changed, are stale too. Which globals a function reads is taken from the words of its text: a superset that needs
+no bookkeeping. Which attributes it reads, its summary has recorded.
 """
 
 from __future__ import annotations
@@ -36,27 +37,27 @@ _IMPLICIT = frozenset({"forward", "setup_context", "example_inputs"})
 
 @dataclass
 class Change:
-    """What is known of an edit before anything is walked again."""
+    """What an edit changes, collected before anything is re-analysed."""
 
     functions: set[FunctionInfo] = field(default_factory=set)
-    """Those whose walks count no longer."""
+    """Functions all of whose summaries are stale."""
     signature_changed: set[FunctionInfo] = field(default_factory=set)
-    """Those whose parameters are others."""
+    """Functions whose parameters, or what these declare, changed."""
     walks: set[FunctionSummary] = field(default_factory=set)
-    """Single walks that count no longer."""
+    """Single summaries that are stale."""
     names: set[str] = field(default_factory=set)
-    """Globals that are others."""
+    """Globals that are bound differently."""
     globals: set[str] = field(default_factory=set)
-    """Those that may be worth something else."""
+    """Globals that may have another value; compared when the change is applied."""
     given: set[Attribute] = field(default_factory=set)
-    """Attributes that come from elsewhere now, in a class and those derived from it."""
+    """Attributes that other methods set than before, in a class and those derived from it."""
     attributes: set[Attribute] = field(default_factory=set)
-    """Those that may be worth something else."""
+    """Attributes that may have another value; compared when the change is applied."""
 
 
 class Invalidation:
-    """The walks of one file. Each method that gives a bool says whether all that a change reaches was followed; where
-    it was not, only an analysis of the whole text is right."""
+    """Keeps the summaries of one file up to date. A method that returns a bool says whether a change was followed to
+    everything that depends on it; where it was not, the whole text must be analysed."""
 
     def __init__(
         self, session: AnalysisSession, module: ModuleInfo, sections: Sections, standing: FindingStore
@@ -72,7 +73,7 @@ class Invalidation:
         self._generalised = 0
 
     def start(self, roots: Iterable[Root]) -> None:
-        """Walk everything."""
+        """Analyse all roots."""
         session = self._session
         for root in roots:
             known = len(session.summaries.roots)
@@ -83,7 +84,7 @@ class Invalidation:
         self._standing.rebuild(session.summaries.roots)
 
     def apply(self, change: Change, text: str) -> bool:
-        """Walk again what a change in `text` reaches."""
+        """Re-analyse what depends on a change in `text`."""
         if not self._propagate(change, text):
             return False
         for info in change.signature_changed:
@@ -119,14 +120,14 @@ class Invalidation:
         return False
 
     def _differing_globals(self, change: Change) -> set[str]:
-        """The names of the globals that are worth something else now."""
+        """The globals of `change` that have another value now."""
         session, cache = self._session, self._module.value_cache
         before = {name: cache.pop(name) for name in change.globals if name in cache}
         change.globals.clear()
         return {name for name, old in before.items() if _key(global_name(session, self._module, name)) != _key(old)}
 
     def _differing_attributes(self, change: Change) -> set[Attribute]:
-        """The attributes that are worth something else now, of every class that was asked for them."""
+        """The attributes of `change` that have another value now, in every class where they were read."""
         given = self._of_classes(change.given)
         asked = given | self._of_classes(change.attributes)
         change.given.clear()
@@ -139,7 +140,7 @@ class Invalidation:
         }
 
     def _of_classes(self, attributes: Iterable[Attribute]) -> set[Attribute]:
-        """Attributes of the classes that were asked for them: their own, and those derived from these."""
+        """The attributes in the classes where they were read: their own class, and those derived from it."""
         return {
             (cls, name)
             for owner, name in attributes
@@ -148,7 +149,7 @@ class Invalidation:
         }
 
     def _read(self, attributes: set[Attribute], change: Change) -> bool:
-        """Take in what hangs on attributes."""
+        """Add to `change` what was computed from attributes that have another value."""
         reading = self._session.reading
         if not reading.unscoped_reads.isdisjoint(attributes):
             return False
@@ -168,11 +169,11 @@ class Invalidation:
             yield cls
 
     def attributes_named(self, names: Iterable[str]) -> set[Attribute]:
-        """The attributes of these names that were asked for."""
+        """The attributes of these names that were read, in any class."""
         return {(cls, name) for name in names for cls in self._classes() if name in cls.attribute_cache}
 
     def _mentioning(self, names: Iterable[str], text: str) -> list[Section]:
-        """The sections in whose text one of these words stands; those that do not parse count as well."""
+        """The sections whose text has one of these words, and all that do not parse."""
         sections = self._sections
         found = {section.index for section in sections.all if section.broken}
         for name in names:
@@ -188,7 +189,7 @@ class Invalidation:
         return [sections.all[index] for index in found]
 
     def _reads(self, section: Section, names: set[str], change: Change, text: str) -> bool:
-        """Take in what depends on what a section reads."""
+        """Add to `change` what a section computes from the names that it reads."""
         if says_what_is_traced(text[self._sections.begin(section.index) : self._sections.end(section.index)]):
             return False
         if section.info is None:
@@ -206,7 +207,7 @@ class Invalidation:
         return True
 
     def _stated(self, owner: ClassInfo | None, statement: ast.stmt, names: set[str], change: Change) -> bool:
-        """Take in what a statement outside of all functions makes of the names that it reads."""
+        """Add to `change` what a statement between functions computes from the names that it reads."""
         if isinstance(statement, ast.ClassDef):
             return not names & set(words(*statement.bases, *statement.keywords, *statement.decorator_list))
         if not names & set(words(statement)):
@@ -219,7 +220,7 @@ class Invalidation:
         return True
 
     def names_in_class(self, owner: ClassInfo, statements: Iterable[ast.stmt], change: Change) -> bool:
-        """Take in that the names which statements of a class's body give may be worth something else."""
+        """Add to `change` the attributes that statements of a class's body define."""
         bound = {name for statement in statements for name in self.bound(statement)}
         derived = (cls for cls in self._classes() if owner in mro(cls, self._session))
         if bound and any(record_fields(self._session, cls) is not None for cls in derived):
@@ -228,7 +229,7 @@ class Invalidation:
         return True
 
     def bound(self, statement: ast.stmt) -> set[str]:
-        """The names that a statement outside of all functions binds."""
+        """The names that a statement between functions binds."""
         found: set[str] = set()
         for one in statements_of([statement]):
             if isinstance(one, (ast.Import, ast.ImportFrom)):
@@ -239,8 +240,8 @@ class Invalidation:
         return found
 
     def redeclare(self, info: FunctionInfo) -> bool:
-        """Read anew what a function's text says of its parameters: whether it says the same. Then what is known stays,
-        for the walks that were made hold these very values."""
+        """Evaluate the declarations of a function's parameters again: whether they are as before. Then the old values
+        are kept, because the summaries hold these very objects."""
         session = self._session
         before = _declared(session, info)
         session.forget(info)
@@ -254,7 +255,7 @@ class Invalidation:
     # -- what calls what changed
 
     def _invalidate_signature(self, info: FunctionInfo, change: Change, text: str) -> bool:
-        """Drop the walks of a function whose parameters are others, and find those who call it."""
+        """Drop the summaries of a function whose parameters changed, and add its callers to `change`."""
         session = self._session
         if info in session.summaries.results_memoised or info.is_abstract or info.is_passthrough is not None:
             return False
@@ -276,7 +277,7 @@ class Invalidation:
         return True
 
     def _walk_again(self, change: Change) -> bool:
-        """Walk again what counts no longer, then the callers of that whose result changed."""
+        """Re-analyse stale summaries, then the callers of those whose result changed, for some rounds at most."""
         session = self._session
         todo = dict.fromkeys([a for info in change.functions for a in self._summaries_of(info)])
         todo.update(dict.fromkeys(change.walks))
@@ -296,14 +297,14 @@ class Invalidation:
         return False
 
     def _gives_another(self, summary: FunctionSummary) -> bool:
-        """Walk an summary again: whether those who entered it get another value."""
+        """Re-analyse a summary: whether its result is another one for its callers."""
         self._standing.before_reanalysis(summary)
         before = _seen_by_callers(summary)
         self._session.walk(summary)
         return _seen_by_callers(summary) != before
 
     def _prune(self) -> None:
-        """Let go of summaries that no root reaches any more, once there are many of them."""
+        """Drop the summaries that no root reaches any more, once there are many of them."""
         session = self._session
         if len(session.summaries) > 2 * self._kept + 100:
             session.summaries.keep_only(one.summary for one in reached(session.summaries.roots))
@@ -313,8 +314,8 @@ class Invalidation:
         return [*self._session.summaries, *self._roots]
 
     def _summaries_of(self, info: FunctionInfo) -> list[FunctionSummary]:
-        """All walks of a function. But where parameters change, summaries are only added, and taken away many at
-        once; so their number tells whether the index still holds."""
+        """All summaries of a function. Except where parameters change, summaries are only added, or dropped many at
+        once; so their number tells whether the index is up to date."""
         if self._indexed != len(self._session.summaries):
             self._indexed = len(self._session.summaries)
             self._of_function = {}
@@ -329,7 +330,7 @@ def _is_wrapped(session: AnalysisSession, info: FunctionInfo) -> bool:
 
 
 def _is_recursive(summary: FunctionSummary) -> bool:
-    """Whether a walk comes to its own function again: what that gives depends on where the walks began."""
+    """Whether a summary calls its own function, directly or not: its result depends on where iteration began."""
     seen, stack = {summary}, [summary]
     while stack:
         for called in stack.pop().calls:
@@ -342,7 +343,7 @@ def _is_recursive(summary: FunctionSummary) -> bool:
 
 
 def given_by(info: FunctionInfo) -> set[str]:
-    """The attributes that a method gives its class's instances."""
+    """The attributes that a method sets on instances of its class."""
     return {name for name, _, _ in (*info.assigns, *info.registers)}
 
 
@@ -378,10 +379,10 @@ def _key(value: Value | None) -> Hashable:
 
 
 def _seen_by_callers(summary: FunctionSummary) -> tuple[Hashable, bool, bool]:
-    """What a walk gives to the walks that entered it."""
+    """The part of a summary that its callers depend on."""
     return (_key(summary.value), summary.breaks, summary.always_breaks)
 
 
 def _declared(session: AnalysisSession, info: FunctionInfo) -> dict[tuple[FunctionInfo, str], Value]:
-    """What is known of the parameters of a function without any call."""
+    """The declared values of a function's parameters."""
     return {(info, p.arg): declared(session, info, p) for p in (*info.parameters, *info.node.args.kwonlyargs)}

@@ -1,7 +1,7 @@
-"""The stretches that an edited text is cut into, each parsed by itself: where they stand, and what an edit is in.
+"""Sections: the ranges of whole lines that an edited text is divided into, each parsed by itself.
 
 A section is a function of the top level or a method of a top-level class, with the empty lines and comments behind it;
-or what stands between two of these, which may be nothing.
+or the text between two of these, which may be empty.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Outside = tuple[ClassInfo | None, ast.stmt]
 
 
 class Section:
-    """One stretch of whole lines."""
+    """One range of whole lines: a function, or the text between two functions."""
 
     __slots__ = (
         "broken",
@@ -51,23 +51,23 @@ class Section:
     def __init__(self, index: int, info: FunctionInfo | None, indent: str) -> None:
         self.index = index
         self.info = info
-        """The function; None for what stands in none."""
+        """The function; None for the text between functions."""
         self.indent = indent
-        """A function's own."""
+        """The indentation of the function."""
         self.text: str | None = None
-        """What it was when it parsed last; None for what it was when the whole text was parsed."""
+        """Its text when it parsed last; None where that is the text that was parsed as a whole."""
         self.outside: list[Outside] = []
-        """The statements of what stands in no function."""
+        """The statements of a section without a function."""
         self.fingerprint: object = None
-        """What others saw of the function then."""
+        """The fingerprint of the function as of `text`."""
         self.broken = False
-        """Whether it does not parse."""
+        """Whether its current text does not parse."""
         self.parses_alone = True
-        """Whether it can be parsed by itself; what stands among the functions of an `if` can't."""
+        """Whether it can be parsed by itself; text inside an `if` that holds functions can't."""
         self.merged = False
-        """Whether it was several sections, so that nothing is known of how they stand in it."""
+        """Whether it was several sections, whose places in it are not known."""
         self.merged_functions: list[FunctionInfo] = []
-        """The functions that stood in those."""
+        """The functions of the sections that were merged into it."""
 
     @property
     def infos(self) -> list[FunctionInfo]:
@@ -76,21 +76,21 @@ class Section:
 
 
 class Parsed(NamedTuple):
-    """The statements of a section."""
+    """The statements of a section, as parsed by itself."""
 
     inner: list[ast.stmt]
-    """Those of the class that the section begins in."""
+    """Those of the class body that the section begins in."""
     outer: list[ast.stmt]
-    """Those of the top level behind them."""
+    """Those of the top level behind that class."""
     inserted: int = 0
-    """By how many lines their line numbers are too large."""
+    """By how many lines the line numbers of the nodes are too large."""
     nested: bool = False
-    """Whether what follows would stand in another statement than a class."""
+    """Whether the function that follows would be nested in another statement than a class."""
 
 
 def parse(text: str, following: str = "") -> Parsed | None:
-    """The statements of whole lines, in front of a function that is indented by `following`; None where they do not
-    parse."""
+    """The statements of a text of whole lines, as they stand before a function that is indented by `following`; None
+    where they do not parse."""
     if following:
         text += following + "pass"
     indented = bool(first_indent(text))
@@ -122,7 +122,7 @@ def first_indent(text: str) -> str | None:
 
 
 class Sections:
-    """The sections of one text, in order; they leave nothing out."""
+    """The sections of one text, in order; together they are the whole text."""
 
     def __init__(self, module: ModuleInfo, source: Source) -> None:
         self.all: list[Section] = []
@@ -177,7 +177,7 @@ class Sections:
         return self._lines[index]
 
     def moved(self, line: int) -> int:
-        """How far what stood on a line of the text that was parsed has moved down, if its section was not edited."""
+        """By how many lines a line of the parsed text has moved down, if its section was not edited."""
         index = self._parsed_at(line)
         return self._lines[index] - self._parsed_lines[index]
 
@@ -194,9 +194,10 @@ class Sections:
         return next((s.indent for s in self.all[index + 1 : index + 3] if s.info is not None), "")
 
     def around(self, edit: Edit, text: str) -> tuple[int, int]:
-        """The first and the last of the sections that an edit is in. `text` is what it gave.
+        """The first and the last of the sections that an edit is in. `text` is the text after the edit.
 
-        What is put between two sections belongs to the first, whose lines stay whole by it; else to the second.
+        An insertion between two sections belongs to the first, if that still ends with a whole line; else to the
+        second.
         """
         grown = edit.length - (edit.end - edit.begin)
         if edit.begin == edit.end:
@@ -212,19 +213,19 @@ class Sections:
         return first, last
 
     def _is_cut_well(self, index: int, grown: int, text: str) -> bool:
-        """Whether a section ends with a line after it grew."""
+        """Whether a section still ends at the end of a line after it grew."""
         end = self.end(index) + grown
         return end == len(text) or (text[end - 1 : end] in ("", "\n", "\r") and text[end - 1 : end + 1] != "\r\n")
 
     def grow(self, index: int, characters: int, lines: int) -> None:
-        """A section became longer: all behind it moves."""
+        """A section became longer (or shorter): shift all sections behind it."""
         self._begins.shift(index + 1, characters)
         if lines:
             self._lines.shift(index + 1, lines)
 
     def has_stray_indent(self, section: Section, text: str) -> bool:
-        """Whether what stands in no function begins with an indentation that nothing around it has, or the function
-        before it."""
+        """Whether a section without a function begins with an indentation that is neither that of the top level nor
+        that of the function before it."""
         indent = first_indent(text)
         fits = (
             indent in (None, "")
@@ -234,7 +235,7 @@ class Sections:
         return section.info is None and section.parses_alone and not section.merged and not fits
 
     def behind_function(self, section: Section, text: str) -> str:
-        """The lines at the begin of a section that belong to the function before it, by their indentation."""
+        """The first lines of a section, as far as their indentation makes them a part of the function before it."""
         before = self.all[section.index - 1] if section.index else None
         if before is None or before.info is None or before.merged or not before.parses_alone:
             return ""
@@ -246,12 +247,12 @@ class Sections:
         return text[:end] if _is_deeper(first_indent(text) or "", before.indent) else ""
 
     def give(self, index: int, characters: int, lines: int) -> None:
-        """The next section begins earlier by so much."""
+        """Move the boundary to the next section up by so many characters and lines."""
         self._begins.splice(index + 1, index + 2, [self._begins[index + 1] - characters])
         self._lines.splice(index + 1, index + 2, [self._lines[index + 1] - lines])
 
     def merge(self, first: int, last: int) -> Section:
-        """Several sections become one, which nothing is known of until the whole text is parsed."""
+        """Make several sections one; it has no findings until the whole text is parsed."""
         merged = self.all[first]
         for other in self.all[first : last + 1]:
             merged.parses_alone &= other.parses_alone
@@ -267,10 +268,10 @@ class Sections:
         return merged
 
     def may_parse(self, section: Section, text: str) -> bool:
-        """Whether a section that does not parse by itself may do so with what stands around it in `text`.
+        """Whether a section that does not parse by itself may parse together with its surroundings in `text`.
 
-        It begins with another indentation than its place has; or what it leaves open is closed by what follows, up to
-        the next function; or it opens a string that an odd quote elsewhere closes.
+        It begins with an unexpected indentation; or it leaves a bracket or block open that the following text, up to
+        the next function, completes; or it opens a string that is closed elsewhere.
         """
         index = section.index
         own = text[self.begin(index) : self.end(index)]
@@ -312,7 +313,7 @@ def _is_deeper(indent: str, than: str) -> bool:
 
 
 def _may_be_continued(text: str) -> bool:
-    """Whether what is missing at the end of a text may be a function: the body of a statement, what is decorated."""
+    """Whether a function behind a text may complete it: it ends with a head such as `if x:`, or a decorator."""
     last = next((line for line in reversed(_LINE_END.split(text)) if not _IS_EMPTY.match(line)), "")
     heads = _HEAD.findall(text)
     return ":" in last or (bool(heads) and heads[-1] == "@")

@@ -1,4 +1,4 @@
-"""What the walk tells the rules: one event for each thing a function does that may concern TorchDynamo."""
+"""Events: what the interpreter reports to the rules, one for each operation that may break the graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BranchKind = Literal["if", "while", "ternary", "and", "or", "not", "assert", "ra
 
 
 class Situation:
-    """Where the walk stands: what encloses the statement, as far as it changes what a break costs."""
+    """The context of a statement, as far as it changes the effect or certainty of a break."""
 
     __slots__ = ("blocks", "conditional", "gradients_off")
 
@@ -20,8 +20,9 @@ class Situation:
         self.blocks: list[str] = []
         """Enclosing "for", "while", "try", "except", "with" (of a context that Dynamo can't resume), innermost last."""
         self.conditional = 0
-        """How many enclosing branches hang on something that is static but unknown to us."""
-        self.gradients_off = 0
+        """How many enclosing branches have a condition that is known while tracing, but not to the analysis."""
+        self.gradients_off = False
+        """Whether gradients are off for certain: the innermost context that has a say decides."""
 
 
 class Event:
@@ -36,7 +37,7 @@ class Event:
 
 
 class Branch(Event):
-    """The truth of `value` is asked."""
+    """The truth value of `value` is needed."""
 
     __slots__ = ("kind", "message", "value")
 
@@ -53,11 +54,11 @@ class Branch(Event):
         self.value = value
         self.kind = kind
         self.message = message
-        """Of an `assert`, what its message is; None where it has none."""
+        """The message of an `assert`; None without one."""
 
 
 class Call(Event):
-    """A call that ends outside the code in reach. `callee` is a qualified name; a method's is `torch.Tensor.item`."""
+    """A call of a function without available source. `callee` is its qualified name, such as `torch.Tensor.item`."""
 
     __slots__ = ("arguments", "callee", "keywords", "receiver")
     node: ast.expr
@@ -136,7 +137,7 @@ class SetAttribute(Event):
 
 
 class With(Event):
-    """A context manager is entered: `callee` made it, or `value` is it."""
+    """A context manager is entered: `callee` is the function that returned it, or `value` the manager."""
 
     __slots__ = ("callee", "value")
 
@@ -161,7 +162,7 @@ class Define(Event):
 
 
 class Generator(Event):
-    """Tracing starts at a function that turned out to be a generator."""
+    """A root is a generator function."""
 
     __slots__ = ()
 
@@ -176,5 +177,5 @@ def loses_frame(situation: Situation) -> bool:
 
 
 def only_some_rounds(situation: Situation) -> bool:
-    """Whether a place within loops is not reached in each of their rounds."""
+    """Whether a place within loops is not reached in every iteration."""
     return situation.conditional > sum(block in ("for", "while") for block in situation.blocks)

@@ -1,6 +1,6 @@
-"""The one interface through which the parts of the interpreter call each other back.
+"""Interfaces between the parts of the interpreter, so that none imports another that imports it.
 
-Evaluators are given a `Walk`, the walk of one function; the walk is given a `Host`, the analysis that it is a part of.
+Evaluators get a `Walk`, the interpretation of one function body; the walk gets a `Host`, the analysis of the program.
 """
 
 from __future__ import annotations
@@ -25,44 +25,44 @@ if TYPE_CHECKING:
 
 
 class Frames(Depth, Protocol):
-    """Which walks are under way."""
+    """The part of the call stack that a walk sees."""
 
     traced: bool
-    """Whether what is walked lies in a region that is compiled."""
+    """Whether the code that is interpreted is traced by TorchDynamo."""
 
 
 class Host(ProgramView, Protocol):
-    """What a walk needs from the analysis that it is a part of."""
+    """What a walk needs from the analysis of the program."""
 
     @property
     def stack(self) -> Frames: ...
 
     @property
     def region(self) -> Region:
-        """Why what is walked is traced."""
+        """The region that is analysed: why its code is traced."""
 
     @property
     def mode(self) -> Mode:
-        """With which of Dynamo's switches it is traced."""
+        """With which of TorchDynamo's options it is traced."""
 
     def within(self, mode: Mode) -> AbstractContextManager[None]:
-        """Walk what follows as it is traced in another mode."""
+        """Run the block in another tracing mode."""
 
     def listens(self, callee: str) -> bool:
-        """Whether a rule cares for calls of `callee`."""
+        """Whether some rule wants the calls of `callee`."""
 
     def judge(self, w: Walk, kind: type[Event], node: ast.expr | ast.stmt, details: tuple[Any, ...]) -> None:
-        """Ask the rules that subscribe to an event, and keep what they find."""
+        """Make an event, ask the rules that subscribe to it, and keep the verdict."""
 
     def enter(self, function: Function, args: Arguments, keywords: Keywords, w: Walk, node: ast.AST) -> Value:
-        """The value of a call of a function in reach."""
+        """The value of a call of a function whose source is available."""
 
     def inner_function(self, node: FunctionNode, outer: FunctionInfo) -> FunctionInfo:
         """The definition of a function inside another one."""
 
 
 class Walk(Protocol):
-    """The walk of one function, as evaluators of expressions and statements see it."""
+    """The interpretation of one function body, as transfer functions see it."""
 
     session: Host
     info: FunctionInfo
@@ -72,37 +72,37 @@ class Walk(Protocol):
     depth: int
     situation: Situation
     statement: ast.stmt | None
-    """The statement that is walked."""
+    """The current statement."""
     yields: list[Value]
     silent: int
-    """Above zero, events are not told to the rules."""
+    """Above zero, no events are emitted."""
     unrolled: int
-    """How many comprehensions around this place are evaluated for each item."""
+    """How many enclosing comprehensions are evaluated item by item."""
     resumed: int
-    """How often the walk went on behind a graph break."""
+    """How many graph breaks the walk has passed."""
     path_ends: set[str]
     """The last names of all dotted paths that `env` may hold."""
     lazy: dict[str, ast.expr | Value]
-    """Locals that are evaluated on demand; what they were found to be."""
+    """Locals that are evaluated on demand: their expression, or the value once that was asked for."""
 
     @property
     def always(self) -> bool:
-        """Whether every run gets to where the walk stands."""
+        """Whether every run reaches the current statement."""
 
     def eval(self, node: ast.expr) -> Value:
         """The value of an expression."""
 
     def restoring(self) -> AbstractContextManager[None]:
-        """A context at whose end the situation is what it was; behind an exception, the names are too."""
+        """A context manager that restores the situation at its end and, behind an exception, the environment."""
 
     def emit(self, kind: type[Event], node: ast.expr | ast.stmt, *details: Any) -> None:
-        """Tell the rules of an event at `node`."""
+        """Emit an event at `node` to the rules."""
 
     def resume(self, always: bool = True) -> None:
-        """Go on behind a graph break."""
+        """Continue behind a graph break: tensors become inputs of the next graph."""
 
     def apply(self, callee: Value, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
         """The value of `callee(*args, **keywords)`."""
 
     def external(self, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-        """The value of a call that ends outside the code in reach."""
+        """The value of a call of a function without available source."""

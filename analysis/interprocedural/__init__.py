@@ -1,1 +1,1 @@
-"""The walks of all functions that tracing gets to: summaries, verdicts, and what calls of other modules give."""
+"""Interprocedural analysis: calls, summaries of functions, recursion, verdicts, results shared between files."""

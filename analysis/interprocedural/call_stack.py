@@ -1,6 +1,5 @@
-"""Where the analysis stands: which walks are under way, how deep in calls, and whether what is walked is traced.
-
-What is changed for a while is changed by a context manager, so nothing has to be put back by hand.
+"""The call stack of the analysis: which summaries are being computed, how deep the calls are nested, and whether the
+current code is traced. All temporary changes are context managers.
 """
 
 from __future__ import annotations
@@ -19,39 +18,39 @@ _MOST_CLOSURES = 64
 
 
 class CallStack:
-    """The walks under way, outermost first."""
+    """The summaries that are being computed, outermost first, and counters that bound the analysis."""
 
     def __init__(self) -> None:
         self.walks: list[FunctionSummary] = []
         self.depth = 0
-        """How many calls deep what is walked is, readings included."""
+        """How deep calls are nested, evaluation on demand included."""
         self.traced = False
-        """Whether what is walked lies in a region that is compiled."""
+        """Whether the current code is traced by TorchDynamo."""
         self.is_isolated = False
         self._active: list[FunctionInfo] = []
         self._closures: Counter[FunctionInfo] = Counter()
 
     @property
     def innermost(self) -> FunctionSummary | None:
-        """The walk under way; None outside all walks."""
+        """The summary that is being computed; None outside all."""
         return self.walks[-1] if self.walks else None
 
     def too_deep(self) -> bool:
-        """Whether one more call is not followed."""
+        """Whether calls are nested so deep that one more is not followed."""
         return self.depth >= DEEPEST
 
     def times_active(self, info: FunctionInfo) -> int:
-        """How many calls of a function are under way."""
+        """How many calls of a function are on the stack."""
         return self._active.count(info)
 
     def may_close_over(self, info: FunctionInfo) -> bool:
-        """Count a walk of a function that closes over names of the walk under way; False for one too many."""
+        """Count one more walk of an inner function within the current walk; False for one too many."""
         self._closures[info] += 1
         return self._closures[info] <= _MOST_CLOSURES
 
     @contextmanager
     def root(self, summary: FunctionSummary) -> Iterator[None]:
-        """Walk a summary from nothing: it is outermost, and afterwards nothing is under way."""
+        """The block computes a summary as the outermost one; afterwards the stack is empty."""
         self.walks, self.traced, self.depth = [summary], summary.within_region, 0
         self._active.clear()
         self._closures.clear()
@@ -63,7 +62,7 @@ class CallStack:
 
     @contextmanager
     def walking(self, summary: FunctionSummary) -> Iterator[None]:
-        """Walk a summary on behalf of the one under way."""
+        """The block computes a summary that the current one calls."""
         closures = self._closures
         self.walks.append(summary)
         try:
@@ -73,12 +72,12 @@ class CallStack:
             self._closures = closures
 
     def forget_closures(self) -> None:
-        """Count walks of inner functions from nothing."""
+        """Reset the counts of walks of inner functions."""
         self._closures = Counter()
 
     @contextmanager
     def body(self, info: FunctionInfo) -> Iterator[None]:
-        """Walk a function's body."""
+        """The block walks a function's body, one call deeper."""
         self.depth += 1
         self._active.append(info)
         try:
@@ -89,7 +88,7 @@ class CallStack:
 
     @contextmanager
     def region(self, traced: bool) -> Iterator[None]:
-        """What follows is traced, or is not."""
+        """The block is code that is traced, or is not."""
         outer, self.traced = self.traced, traced
         try:
             yield
@@ -98,7 +97,7 @@ class CallStack:
 
     @contextmanager
     def separate(self) -> Iterator[None]:
-        """What follows is no part of the walk under way."""
+        """The block is no part of the current walk: it adds nothing to its summary."""
         outer = self.walks, self._closures
         self.walks, self._closures = [], Counter()
         self.depth += 1
@@ -110,7 +109,7 @@ class CallStack:
 
     @contextmanager
     def isolated(self) -> Iterator[None]:
-        """What follows begins with nothing under way, as if nothing had led to it."""
+        """The block runs with an empty stack, so that its result does not depend on the callers."""
         outer = self.depth, self.walks, self._active, self.is_isolated
         self.depth, self.walks, self._active, self.is_isolated = 0, [], [], True
         try:

@@ -1,4 +1,4 @@
-"""What decorators make of a function, and those that keep Dynamo from tracing it."""
+"""Decorators: the function that they return, and those that keep TorchDynamo from tracing a function."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MODULE_SCOPE = ast.Lambda(ast.parse("lambda: 0", mode="eval").body.args, ast.Con
 
 
 def wrapped(session: Analysis, info: FunctionInfo) -> Function | None:
-    """The function that the decorators return, if it is another one with a body in reach."""
+    """The function that the decorators return, if it is another one whose source is available."""
     value: Value = Function(info)
     for node in reversed(info.decorators):
         name = named(session, info.module, node.func if isinstance(node, ast.Call) else node)
@@ -51,7 +51,7 @@ def _silent_call(session: Analysis, function: Function, args: tuple[Value, ...],
 
 
 def _looks_transparent(decorator: FunctionInfo) -> bool:
-    """Whether a decorator's text has nothing that a rule could speak of: then what it wraps stands for itself."""
+    """Whether a decorator's text has nothing that a rule could judge: then it is ignored."""
     if decorator.is_passthrough is None:
         text = decorator.source.segment(decorator.source.span(decorator.node))
         decorator.is_passthrough = _TELLING.search(text) is None

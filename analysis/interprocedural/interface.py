@@ -1,4 +1,4 @@
-"""What the parts of the interprocedural analysis need from the one that is under way."""
+"""Interfaces between the parts of the interprocedural analysis."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Analysis(Host, Protocol):
         silent: int,
         caller: Walk | None,
     ) -> Value:
-        """The value of a function's body; one that closes over its caller's names is walked as a part of `caller`."""
+        """Walk a function's body and return the value of the call. A closure is walked as a part of `caller`."""
 
 
 class Recorder(Protocol):
-    """Keeps what walks of some functions see."""
+    """Records what walks of some functions compute."""
 
     def wants(self, info: FunctionInfo) -> bool:
         """Whether a function is one of those asked about, or stands inside one."""

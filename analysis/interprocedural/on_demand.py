@@ -1,8 +1,7 @@
-"""Single expressions, read without walking the function that they stand in: globals, defaults, what `__init__` puts on
-`self`, what a compile site names.
+"""Evaluation on demand: single expressions, without walking the function around them. For globals, defaults, what
+`__init__` assigns to `self`, what a compile site names.
 
-Nothing that is read here is part of a walk: it makes no finding, and a function that it calls is entered for its value
-alone.
+It is no part of any walk: it emits no events, and functions are entered for their value alone.
 """
 
 from __future__ import annotations
@@ -26,30 +25,30 @@ if TYPE_CHECKING:
 
 
 class Reading:
-    """Reads expressions for one session."""
+    """Evaluates expressions on demand for one session, and records which attributes were read."""
 
     def __init__(self, session: Analysis) -> None:
         self._session = session
         self._readers: dict[FunctionInfo, dict[Hashable, Walker]] = {}
         self.read_in: dict[FunctionInfo, set[Attribute]] = {}
-        """The attributes on which hangs what was read in a function."""
+        """For each function: the attributes on which values evaluated in it depend."""
         self.unscoped_reads: set[Attribute] = set()
-        """Those on which something else hangs."""
+        """The attributes on which values depend that were evaluated outside of functions."""
         self.read_set = self.unscoped_reads
-        """Where an attribute is noted that what is read now hangs on."""
+        """The set that takes the attributes read by the current evaluation."""
 
     def forget(self, info: FunctionInfo) -> None:
-        """Drop what was read from a function's text, which has changed."""
+        """Drop the evaluator of a function whose text changed."""
         self._readers.pop(info, None)
 
     def close(self) -> None:
-        """Let go of everything that was read."""
+        """Drop everything."""
         self._readers.clear()
         self.read_in.clear()
         self.unscoped_reads.clear()
 
     def attribute(self, info: ClassInfo, name: str) -> Value | None:
-        """What an attribute is worth, for one who keeps nothing of it."""
+        """The value of an attribute, for a comparison: no read is recorded."""
         outer, self.read_set = self.read_set, set()
         try:
             return instance_attribute(self._session, info, name)
@@ -68,7 +67,7 @@ class Reading:
         return self.read(w, node)
 
     def read(self, w: Walker, node: ast.expr) -> Value:
-        """The value of an expression in a reader; what it calls is no part of the walk that asked."""
+        """The value of an expression as `w` evaluates it, with calls that are no part of the current walk."""
         outer, self.read_set = self.read_set, self._notes(w.info)
         with self._session.stack.region(traced=False), self._session.stack.separate():
             try:
@@ -79,15 +78,15 @@ class Reading:
                 self.read_set = outer
 
     def evaluate_for(self, method: FunctionInfo, receiver: Value, node: ast.expr) -> Value:
-        """The value of an expression in a method that is called on `receiver`; locals are looked up when asked for."""
+        """The value of an expression in a method that is called on `receiver`; locals are evaluated on demand."""
         return self.read(self.reader(method, receiver), node)
 
     def _notes(self, info: FunctionInfo) -> set[Attribute]:
         return self.unscoped_reads if info.node is MODULE_SCOPE else self.read_in.setdefault(info, set())
 
     def evaluate_in(self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.expr) -> Value:
-        """The value of an expression that stands in a function, whose locals are looked up when asked for; or at the
-        top level."""
+        """The value of an expression in the function `scope`, whose locals are evaluated on demand; at the top level
+        where that is None or a lambda."""
         if scope is None or isinstance(scope.node, ast.Lambda):
             return self.evaluate(module, node)
         w = self.reader(scope, Instance(scope.owner) if scope.owner is not None and not scope.is_static else None)
@@ -97,8 +96,7 @@ class Reading:
             return UNKNOWN
 
     def reader(self, info: FunctionInfo, receiver: Value | None) -> Walker:
-        """A walker that reads single expressions of a function without walking it: locals are evaluated when asked
-        for."""
+        """A walker for single expressions of a function: its body is not walked, locals are evaluated on demand."""
         readers, key = self._readers.setdefault(info, {}), None if receiver is None else receiver.key
         known = readers.get(key)
         if known is not None:
@@ -125,7 +123,7 @@ class Reading:
         return w
 
     def examples(self, function: Function) -> tuple[Value, ...] | None:
-        """What a module-level `example_inputs()` says that the arguments are; None without one that fits."""
+        """The arguments of a function by the module's `example_inputs()`; None without one that fits."""
         module = function.info.module
         maker = module.functions.get("example_inputs")
         if maker is None or function.info.owner is not None:

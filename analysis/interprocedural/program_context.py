@@ -1,4 +1,4 @@
-"""The program as one analysis sees it: the module at hand, the project, the settings, and what was looked up."""
+"""The program as one analysis sees it: the checked module, the project, the settings, and caches of lookups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphmend.analysis.torch_facts import load
 
 
 class ProgramContext:
-    """What does not depend on which function is walked."""
+    """The part of a session that does not depend on which function is analysed."""
 
     def __init__(self, module: ModuleInfo | None, project: Project, settings: Settings) -> None:
         self.module = module
@@ -19,11 +19,11 @@ class ProgramContext:
         self.settings = settings
         self.torch = load(settings.torch_version)
         self.module_classes: dict[ClassInfo, bool] = {}
-        """Whether classes derive from `torch.nn.Module`, as far as asked."""
+        """Cache: whether classes derive from `torch.nn.Module`."""
         self.outside: dict[ClassInfo, list[str]] = {}
-        """Of classes: the qualified names of the bases that are out of reach."""
+        """Cache: for each class, the qualified names of its bases without available source."""
         self.known_parameters: dict[tuple[FunctionInfo, str], Value] = {}
-        """What declarations of parameters say, as far as asked."""
+        """Cache: the declared values of parameters."""
         self._inner: dict[FunctionNode, FunctionInfo] = {}
 
     def inner_function(self, node: FunctionNode, outer: FunctionInfo) -> FunctionInfo:
@@ -34,11 +34,11 @@ class ProgramContext:
         return found
 
     def forget_parameters(self, info: FunctionInfo) -> None:
-        """Drop what was read from a function's header, which has changed."""
+        """Drop the declared values of a function whose header changed."""
         for name in (p.arg for p in (*info.parameters, *info.node.args.kwonlyargs)):
             self.known_parameters.pop((info, name), None)
 
     def close(self) -> None:
-        """Let go of what was looked up."""
+        """Drop all caches."""
         for kept in (self.module_classes, self.outside, self.known_parameters, self._inner):
             kept.clear()

@@ -1,4 +1,4 @@
-"""Which walks tracing gets to from its roots, and whether it does so on every run."""
+"""Reachability: which summaries tracing reaches from the roots, and whether it does so on every run."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 class Reached(NamedTuple):
-    """An summary that tracing gets to, and how."""
+    """A summary that tracing reaches, and from which region."""
 
     summary: FunctionSummary
     region: Region
     always: bool
-    """Whether on every run."""
+    """Whether every run reaches it."""
 
 
 def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
-    """The summaries that tracing gets to from the roots.
+    """The summaries that tracing reaches from the roots.
 
-    One that two roots reach belongs to the first; that a later one reaches it on every run is told by a second entry.
-    A function that a compile site leads to is known by the calls there: as a root that is only assumed it adds nothing.
-    A module that calls one which is compiled by itself is not assumed to be compiled as a whole.
+    One that two roots reach belongs to the first; a second entry is added if a later root reaches it on every run and
+    the first does not. An assumed root is left out where a compiled region reaches the same function, whose arguments
+    are known there, and where it calls a module that is compiled by itself: then the whole is not.
     """
     found: list[Reached] = []
     seen: dict[FunctionSummary, bool] = {}
@@ -52,7 +52,7 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
 
 
 def _enters(root: FunctionSummary, parts: set[FunctionInfo]) -> bool:
-    """Whether tracing a root gets to one of these functions."""
+    """Whether tracing a root reaches one of these functions."""
     seen = {root} if parts else set()
     stack = list(seen)
     while stack:

@@ -1,8 +1,9 @@
-"""What a function gives that calls itself: the least value that agrees with its own body.
+"""Recursive functions: the result is the least fixed point of the body.
 
-A call of a walk that is under way gives NOTHING at first, so the paths that return without it say what the function
-gives; the body is then walked again with that, until it gives no more. Walks that rely on what was assumed of another
-one are kept only until that one is walked again or has settled; of functions that call each other, the first iterates.
+A call of a function that is being walked has the value BOTTOM at first, so that the paths without a recursive call give
+a first result; the body is walked again with that as assumption, until the result is the assumption. Summaries that
+rely on the assumption about another function are provisional: they are dropped when that one is walked again or has
+settled. Of functions that call each other, the one entered first iterates.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _ROUNDS = 4
 
 
 class Recursion:
-    """The walks of a session that rely on assumptions."""
+    """The provisional summaries of a session."""
 
     def __init__(self, summaries: SummaryTable) -> None:
         self._summaries = summaries
@@ -28,7 +29,7 @@ class Recursion:
 
     @contextmanager
     def isolated(self) -> Iterator[None]:
-        """What follows begins without assumptions."""
+        """The block begins without provisional summaries."""
         outer, self._provisional = self._provisional, []
         try:
             yield
@@ -36,13 +37,13 @@ class Recursion:
             self._provisional = outer
 
     def forget(self) -> None:
-        """Drop the walks that rely on an assumption."""
+        """Drop the provisional summaries."""
         for key in self._provisional:
             self._summaries.discard(key)
         self._provisional.clear()
 
     def settled(self, summary: FunctionSummary, key: Hashable, walk: Callable[[], Value]) -> Value:
-        """What an summary gives. `walk` walks its body once."""
+        """The result of a summary, iterated to a fixed point. `walk` walks its body once."""
         value = walk()
         for _ in range(_ROUNDS - 1):
             if summary.provisional_on is not None:
@@ -53,7 +54,7 @@ class Recursion:
             self.forget()
             if value.key == summary.assumed_result.key:
                 return value if value is not BOTTOM else UNKNOWN
-            if not may_hold_tensor(value):  # nothing that a rule speaks of: not worth another walk
+            if not may_hold_tensor(value):  # nothing that a rule judges: another walk would not pay
                 return Static(value.type) if isinstance(value, Static) and value is not NONE else UNKNOWN
             summary.clear()
             summary.assumed_result = value
@@ -62,8 +63,8 @@ class Recursion:
         return UNKNOWN
 
     def given(self, summary: FunctionSummary, stack: list[FunctionSummary], traced: bool) -> Value:
-        """What a call of an summary that was entered before gives. `stack`: the summaries under way; those that
-        the call comes through rely on what is assumed of the called one. Code that is not `traced` is not worth it."""
+        """The result of a summary that was entered before. While it is being computed, that is the assumed one, and all
+        summaries above it on `stack` become provisional; UNKNOWN where the code is not `traced`."""
         assumes = summary if summary.value is None else summary.provisional_on
         if assumes is not None:
             if not traced or assumes not in stack:
@@ -77,7 +78,7 @@ class Recursion:
 
 
 def _rely(head: FunctionSummary, stack: list[FunctionSummary]) -> None:
-    """Note of all that were entered from `head` that they rely on it, unless they rely on an outer one."""
+    """Mark the summaries above `head` as provisional on it, unless they are on an outer one."""
     depth = stack.index(head)
     for one in stack[depth + 1 :]:
         if one.provisional_on is None or stack.index(one.provisional_on) > depth:

@@ -1,7 +1,6 @@
-"""One check: the state that the walks of its functions share.
+"""The analysis of one file: enters functions, computes a summary for each, asks the rules and keeps their verdicts.
 
-It enters functions, remembers what they gave for which kinds of arguments, and turns what the rules say into findings.
-A function is walked once for each combination of argument values (evidence aside), so a helper that is called with a
+A function is walked once for each combination of abstract arguments (evidence aside), so a helper that is called with a
 tensor here and with a number there is judged for both.
 """
 
@@ -49,7 +48,7 @@ _RECURSION = 2
 
 
 class AnalysisSession(ProgramContext):
-    """The analysis of one file: the walks of all functions that tracing gets to, and what they share."""
+    """The state of one analysis: call stack, summaries, rules, and what was evaluated on demand."""
 
     def __init__(
         self, module: ModuleInfo | None, project: Project, settings: Settings, rules: tuple[Rule, ...] = RULES
@@ -63,13 +62,13 @@ class AnalysisSession(ProgramContext):
         self.judging = Judging(rules, settings, self.torch, self._is_module)
         self.reading = Reading(self)
         self.follows = False
-        """Whether edits are followed: then what was walked may have been entered first by what is gone."""
+        """Whether edits are followed: the call that a summary was computed for may then be gone from the text."""
         self._recursion = Recursion(self.summaries)
         self._decorated: dict[FunctionInfo, Function | None] = {}
 
     @property
     def mode(self) -> Mode:
-        """How what is walked right now is traced."""
+        """The tracing mode of the current code."""
         return self.judging.mode
 
     def _is_module(self, value: Instance) -> bool:
@@ -77,7 +76,7 @@ class AnalysisSession(ProgramContext):
 
     @contextmanager
     def within(self, mode: Mode) -> Iterator[None]:
-        """Walk what follows as it is traced in another mode."""
+        """Run the block in another tracing mode."""
         outer, self.judging.mode = self.judging.mode, mode
         try:
             yield
@@ -86,20 +85,20 @@ class AnalysisSession(ProgramContext):
 
     @contextmanager
     def isolated(self) -> Iterator[None]:
-        """Run what follows with an empty call stack, no variant counts and a private summary table, so that its result
+        """Run the block with an empty call stack, no variant counts and a private summary table, so that its result
         does not depend on the caller. Needed for results that files share."""
         with self.stack.isolated(), self.summaries.isolated(), self._recursion.isolated():
             yield
 
     def note_attribute_read(self, info: ClassInfo, name: str) -> None:
-        """What is walked or read now hangs on an attribute."""
+        """Record that the current summary, or evaluation on demand, depends on an attribute."""
         under_way = self.stack.innermost
         (self.reading.read_set if under_way is None else under_way.reads).add((info, name))
         if info.is_inner:  # it goes with the walk that defines it; what it inherits is asked for but once
             self.reading.unscoped_reads.update((cls, name) for cls in mro(info, self)[1:])
 
     def close(self) -> None:
-        """Let go of all walks."""
+        """Drop all summaries and caches."""
         super().close()
         self.reading.close()
         self.summaries.clear()
@@ -108,11 +107,11 @@ class AnalysisSession(ProgramContext):
     # -- rules
 
     def listens(self, callee: str) -> bool:
-        """Whether a rule cares for calls of `callee`."""
+        """Whether some rule wants the calls of `callee`."""
         return bool(self.judging.rules_for(callee))
 
     def judge(self, w: Walk, kind: type[Event], node: ast.expr | ast.stmt, details: tuple[Any, ...]) -> None:
-        """Ask the rules that subscribe to an event, and keep what they find."""
+        """Make an event, ask the rules that subscribe to it, and keep the verdict."""
         if not self.stack.traced:
             return
         assert w.statement is not None
@@ -144,7 +143,7 @@ class AnalysisSession(ProgramContext):
     # -- roots
 
     def walk_root(self, root: Root) -> None:
-        """Walk a function that tracing starts at."""
+        """Analyse a root."""
         function, region = root.function, root.region
         self.region = region
         self.judging.mode = region.mode
@@ -161,7 +160,7 @@ class AnalysisSession(ProgramContext):
         self.walk(summary)
 
     def walk(self, summary: FunctionSummary) -> None:
-        """Walk a function (again), from nothing."""
+        """Compute a summary (again), as the outermost one."""
         summary.clear()
         self._recursion.forget()
         self.judging.mode = summary.mode
@@ -176,7 +175,7 @@ class AnalysisSession(ProgramContext):
     # -- functions
 
     def walker(self, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None = None) -> Walker:
-        """A walker for one summary; one that records where facts about this function were asked for."""
+        """A walker for one function body; a recording one where facts about the function are wanted."""
         recording = self.recording
         if recording is not None and recording.wants(info):
             return recording.walker(self, info, env, closure, self.stack.depth)
@@ -187,15 +186,15 @@ class AnalysisSession(ProgramContext):
         return annotated(self, module, node, name, where)
 
     def forget(self, info: FunctionInfo) -> None:
-        """Drop what was read from a function's text, which has changed."""
+        """Drop what was evaluated from a function whose text changed."""
         self.forget_parameters(info)
         self.reading.forget(info)
         self._decorated.pop(info, None)
 
     def decorated(self, info: FunctionInfo, bound: Value | None = None) -> Value:
-        """What a definition's name stands for: what its decorators make of it.
+        """The function that the name of a definition stands for, after its decorators.
 
-        Most keep a function's meaning and have nothing that a rule could speak of; they are looked through.
+        Decorators without anything that a rule could judge are ignored.
         """
         if not info.decorators:
             return Function(info, bound=bound)
@@ -210,7 +209,7 @@ class AnalysisSession(ProgramContext):
     def enter(
         self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk, node: ast.AST
     ) -> Value:
-        """The value of a call of a function in reach. Walks its body unless that was done for such arguments."""
+        """The value of a call of a function whose source is available, from its summary for these arguments."""
         info = function.info
         if info.decorators and self.stack.traced and not w.silent and isinstance(node, ast.expr):
             if any(info.decorated_with(name) for name in DISABLED):
@@ -233,12 +232,12 @@ class AnalysisSession(ProgramContext):
         return self._entered(function, args, keywords, w)
 
     def _most_recursion(self, function: Function) -> int:
-        """How many summaries of a function there may be when one more is entered: where it is traced, one of them has
-        no constants, and is asked again by its own calls."""
+        """How many calls of a function may be on the stack when one more is entered: in traced code the last of them is
+        without constants, so that its recursive calls find its own summary."""
         return _RECURSION + (function.closure is None and self.stack.traced)
 
     def _entered(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk) -> Value:
-        """The value of a call whose body is walked, unless that was done for such arguments."""
+        """The value of a call of a function that is not opaque: from a shared result, a summary, or a walk."""
         info = function.info
         env = bind(self, function, args, keywords)
         if function.closure is not None:
@@ -256,7 +255,7 @@ class AnalysisSession(ProgramContext):
         return value
 
     def _value_of_call(self, info: FunctionInfo, env: Environment, w: Walk) -> Value:
-        """The value of a walk with such arguments, made now or before."""
+        """The value from the summary for these arguments, which is computed where there is none."""
         stack, table, traced = self.stack, self.summaries, self.stack.traced
         many = table.has_many_variants(info)
         if many or (traced and stack.times_active(info) >= _RECURSION):
@@ -287,7 +286,7 @@ class AnalysisSession(ProgramContext):
         return value
 
     def _walked(self, summary: FunctionSummary, key: Hashable) -> Value:
-        """The value of a function that was not walked for such arguments yet."""
+        """Compute a new summary: its value."""
 
         def walk() -> Value:
             self.stack.forget_closures()
@@ -309,12 +308,12 @@ class AnalysisSession(ProgramContext):
         silent: int,
         caller: Walk | None,
     ) -> Value:
-        """Walk a body. One that closes over its caller's names is walked as a part of `caller`."""
+        """Walk a function's body and return the value of the call. A closure is walked as a part of `caller`."""
         walker = self.walker(info, env, closure)
         walker.silent = silent
         walker.situation.conditional = int(caller is not None and bool(caller.situation.conditional))
         if info.decorators and any(map(info.decorated_with, GRADIENTS_OFF)):
-            walker.situation.gradients_off += 1
+            walker.situation.gradients_off = True
         with self.stack.body(info):
             if isinstance(info.node, ast.Lambda):
                 walker.statement = caller.statement if caller is not None else None
@@ -350,5 +349,5 @@ class AnalysisSession(ProgramContext):
 
 
 def _without_constants(value: Value) -> Value:
-    """A value without what only one call knows of it."""
+    """A value without its constant, so that more calls share a summary."""
     return Static(value.type) if isinstance(value, Const) and value.value is not None else value

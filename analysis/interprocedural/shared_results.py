@@ -1,7 +1,8 @@
-"""What calls in other modules give: what does not depend on the text at hand is worked out once for all of a project.
+"""Results of calls into other modules, shared by all files of a project.
 
-`AutoModel.from_config(config)` is asked by every model that has another one inside, always with the same answer, and
-walking there takes as long as checking the whole file.
+A result is shared if the function, its arguments and the result carry no evidence and nothing that the checked file
+defines; it is computed with an empty call stack, so the order of files does not matter. Every model that contains
+another one calls `AutoModel.from_config(config)`, for instance, and walking there takes as long as checking the file.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def shared_result(session: Analysis, info: FunctionInfo, env: Environment, walk: Callable[[], Value]) -> Value | None:
-    """What `walk` gives, which enters a function of another module for its value alone; None where that depends on the
-    text at hand. The walk begins as if nothing had led to it, so it does not matter who asks first."""
+    """The shared result of a function of another module, which is entered for its value alone; `walk` computes it. None
+    where the function or an argument belongs to the checked file, so that nothing can be shared."""
     here = session.module
     if info.module is here or not all(_is_from_outside(value, here) for value in env.values()):
         return None
@@ -38,7 +39,7 @@ def shared_result(session: Analysis, info: FunctionInfo, env: Environment, walk:
 
 
 def _is_from_outside(value: Value, here: ModuleInfo | None) -> bool:
-    """Whether a value has neither evidence nor anything that a module defines in it."""
+    """Whether a value carries no evidence and nothing that the module `here` defines."""
     if value is UNKNOWN or isinstance(value, (Static, ExternalName, ExternalInstance)):
         return True
     if isinstance(value, Instance) and value.given and not all(_is_from_outside(v, here) for v in value.given.values()):

@@ -1,6 +1,6 @@
-"""What one walk of one function gave: its result, what the rules said on the way, and which other walks it relied on.
+"""Summaries of functions: result, verdicts, calls and reads of one function for one combination of arguments.
 
-Summaries are kept from one state of a text to the next, so that an edit walks again only what it can affect."""
+They are kept from one state of a text to the next, so that an edit recomputes only those that it can affect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FunctionSummary:
-    """The walk of one function for one combination of arguments."""
+    """What a function does for one combination of abstract arguments (`env`, by parameter) in one tracing mode."""
 
     __slots__ = (
         "always_breaks",
@@ -54,25 +54,25 @@ class FunctionSummary:
         self.within_region = within_region
         self.mode = mode
         self.value: Value | None = None
-        """The result; None while the walk is under way."""
+        """The result; None while it is being computed."""
         self.assumed_result: Value | None = None
-        """What a call of itself gives it while the walk is under way; None where it made no such call."""
+        """The value of recursive calls while it is being computed; None where there was no such call."""
         self.provisional_on: FunctionSummary | None = None
-        """The outermost walk under way that this one relies on: on what that one was assumed to give."""
+        """The outermost summary on the stack whose assumed result this one depends on."""
         self.verdicts: dict[tuple[str, int, int, str], Verdict] = {}
         self.frame_lost_at: dict[Evidence | None, ast.AST] = {}
-        """Values that cost the frame wherever it is entered, and where they did so first."""
+        """The evidence of values that made TorchDynamo give the frame up, and where they did so first."""
         self.breaks = False
-        """Whether the graph breaks in this walk or in one that it entered."""
+        """Whether the graph breaks in the function or in one that it calls."""
         self.always_breaks = False
         """Whether it does so on every run."""
         self.calls: dict[FunctionSummary, bool] = {}
-        """The summaries that this one entered, and whether it did so on every run."""
+        """The summaries that it calls, and whether it does so on every run."""
         self.reads: set[Attribute] = set()
-        """The attributes that it asked for."""
+        """The attributes that it reads."""
 
     def clear(self) -> None:
-        """Forget what a walk gave, for the next one."""
+        """Drop what a walk computed, before the next one."""
         self.verdicts.clear()
         self.calls.clear()
         self.frame_lost_at.clear()
@@ -80,13 +80,13 @@ class FunctionSummary:
         self.breaks = self.always_breaks = False
 
     def add(self, place: tuple[str, int, int, str], verdict: Verdict) -> None:
-        """Keep a verdict; a surer one replaces one for the same place."""
+        """Keep a verdict; a more certain one replaces one for the same place."""
         old = self.verdicts.get(place)
         if old is None or (_doubt(verdict) < _doubt(old)):
             self.verdicts[place] = verdict
 
     def broke(self, always: bool) -> None:
-        """The graph breaks, here or in a walk that was entered; whether it does so on every run."""
+        """Note that the graph breaks, here or in a callee; `always`: on every run."""
         self.breaks = True
         self.always_breaks |= always
 

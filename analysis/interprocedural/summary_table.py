@@ -1,4 +1,4 @@
-"""The summaries of all functions that were walked, by function and kinds of arguments."""
+"""The table of summaries, by function and abstract arguments."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _MOST_VARIANTS = 16
 
 
 class SummaryTable:
-    """What was walked so far."""
+    """All summaries of one session."""
 
     def __init__(self) -> None:
         self.roots: list[tuple[FunctionSummary, Region]] = []
-        """The walks that tracing starts with, and why."""
+        """The summaries of roots, which are in no table, with their regions."""
         self.results_memoised: set[FunctionInfo] = set()
-        """Functions whose results went into attributes and globals, which are evaluated once."""
+        """Functions whose results are part of attributes and globals, which are evaluated once and kept."""
         self.mixed_declarations: set[Parameter] = set()
-        """Parameters whose declaration some call of a function rests on, but not the one that it was walked for."""
+        """Parameters on whose declaration an argument rests in some calls that share a summary, and not in others."""
         self.generalised = 0
-        """How often constants did not count because a function had too many variants."""
+        """How often constants were dropped because a function had too many variants."""
         self._by_key: dict[Hashable, FunctionSummary] = {}
         self._variants: Counter[FunctionInfo] = Counter()
 
@@ -51,7 +51,7 @@ class SummaryTable:
         self._by_key.pop(key, None)
 
     def has_many_variants(self, info: FunctionInfo) -> bool:
-        """Whether constants among a function's arguments do not count any more."""
+        """Whether a function has so many summaries that constants among its arguments are dropped."""
         return self._variants[info] >= _MOST_VARIANTS
 
     def drop(self, info: FunctionInfo) -> None:
@@ -66,12 +66,12 @@ class SummaryTable:
         self._by_key = {key: summary for key, summary in self._by_key.items() if summary in kept}
 
     def callers_of(self, summaries: Iterable[FunctionSummary]) -> list[FunctionSummary]:
-        """The walks, roots included, that entered one of these."""
+        """The summaries, roots included, that call one of these."""
         called = set(summaries)
         return [one for one in (*self, *(root for root, _ in self.roots)) if not called.isdisjoint(one.calls)]
 
     def clear(self) -> None:
-        """Let go of all walks."""
+        """Drop everything."""
         self.roots.clear()
         self._by_key.clear()
         self._variants.clear()
@@ -80,7 +80,7 @@ class SummaryTable:
 
     @contextmanager
     def isolated(self) -> Iterator[None]:
-        """What is walked meanwhile is kept apart and dropped, and what was walked before is not seen."""
+        """The block works on an empty table, which is dropped at its end."""
         outer = self._by_key, self._variants
         self._by_key, self._variants = {}, Counter()
         try:

@@ -1,4 +1,4 @@
-"""What a rule said about one place."""
+"""Verdicts: the answers of rules about single places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Verdict:
-    """A rule's word about one place, as far as it does not depend on who called the function."""
+    """A rule's answer that the graph breaks at a place, as far as it does not depend on the callers of the function."""
 
     __slots__ = ("breaks", "callee", "conditional", "info", "loses_frame", "made", "node", "raises", "rule")
 
@@ -37,4 +37,4 @@ class Verdict:
         self.callee = callee
         self.raises = raises
         self.made: tuple[Region, bool, int, Finding] | None = None
-        """The finding made of it last, and what it was made with."""
+        """The last finding made from it, with region, certainty and line shift."""

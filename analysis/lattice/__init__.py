@@ -1,1 +1,1 @@
-"""Abstract values, what names are worth at a place, and the evidence that values carry."""
+"""The lattice of abstract values, environments of names, and the evidence that values carry."""

@@ -1,4 +1,4 @@
-"""Which declarations a value rests on, and whether it may hold a tensor."""
+"""Questions about a value as a whole: on which declarations it rests, and whether it may hold a tensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ Parameter = tuple[tuple[str, str], str]
 
 
 def declared_sources(value: Value) -> frozenset[Parameter]:
-    """The parameters whose declarations alone make a value, or a part of it, a tensor."""
+    """The parameters whose annotation (or inferred use) is the only evidence that `value`, or a part of it, is a
+    tensor. Known calls may contradict that evidence."""
     found = set()
     for part in parts_of(value):
         first = part.origin.first if part.origin is not None else None
@@ -20,7 +21,7 @@ def declared_sources(value: Value) -> frozenset[Parameter]:
 
 
 def parts_of(value: Value) -> tuple[Value, ...]:
-    """What a value is made of, as far down as is known."""
+    """A value and all that it holds: options of a choice, elements and fields of containers."""
     if isinstance(value, Choice):
         return tuple(p for o in value.options for p in parts_of(o))
     if isinstance(value, Container):

@@ -1,4 +1,4 @@
-"""What the names of a function are worth at one point of its walk, and how two such states are joined."""
+"""Environments: the values of a function's names at one point of its walk, their join and their refinement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ Environment = dict[str, Value]
 
 
 def merge(a: Environment, b: Environment) -> Environment:
-    """The join of two environments: names that only one side binds may be unbound, but keep their value."""
+    """The join of two environments. A name that one side binds keeps its value, though it may be unbound; a dotted path
+    that one side binds is dropped."""
     if a is b:
         return a
     merged = dict(a)
@@ -28,7 +29,7 @@ def merge(a: Environment, b: Environment) -> Environment:
 
 
 def same(a: Environment, b: Environment) -> bool:
-    """Whether two environments say the same, evidence aside."""
+    """Whether two environments are equal, evidence aside."""
     return a.keys() == b.keys() and all(v is b[k] or v.key == b[k].key for k, v in a.items())
 
 
@@ -44,9 +45,10 @@ def behind_break(env: Environment, always: bool) -> Environment:
 
 
 def filled_in(before: Environment, branch: Environment, after: Environment) -> Environment:
-    """`if p is None: p = x.sum()`: what stands in for an absent value tells what it is where it is there.
+    """Names of unknown value that a branch replaces where they are None: `if p is None: p = x.sum()`. They are likely a
+    tensor on the other side, too.
 
-    `branch` is what the condition tells, `after` what the names are worth at the end of the branch.
+    `branch` holds the names as the condition refines them, `after` the environment at the end of the branch.
     """
     absent = [name for name, value in branch.items() if value is NONE and before.get(name) is UNKNOWN]
     return {name: _likely(value, name) for name in absent if isinstance(value := after.get(name), Tensor)}

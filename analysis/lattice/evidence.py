@@ -1,4 +1,4 @@
-"""Evidence: the chain of sentences from an expression back to what makes its value a tensor."""
+"""Evidence: why a value is a tensor, as a chain of sentences from an expression back to a first cause."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Evidence:
 
 
 class DeclaredEvidence(Evidence):
-    """The first link of a tensor that only a declaration, or the way it is used, makes one: of parameter `node` of the
-    function `where` (module, qualified name). Calls may contradict it."""
+    """A first link that rests on a declaration, or on how a parameter is used: parameter `node` of the function `where`
+    (module, qualified name). Known calls may contradict it."""
 
     __slots__ = ("where",)
 

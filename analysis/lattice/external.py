@@ -1,5 +1,5 @@
-"""Values that stand for what is defined outside the loader's reach: names, instances, texts known in
-part, callables that the analysis carries out itself."""
+"""Values without a definition in the program: external names, instances of external classes, partly known strings, and
+callables that the analysis implements itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graphmend.analysis.lattice.values import Static, Value
 
 
 class ExternalName(Value):
-    """Something imported from outside the loader's reach, by qualified name: `torch.nn.functional.relu`."""
+    """A function, class or module without available source, by qualified name: `torch.nn.functional.relu`."""
 
     __slots__ = ("name",)
 
@@ -25,7 +25,7 @@ class ExternalName(Value):
 
 
 class ExternalInstance(Value):
-    """An instance of a class from outside, by the class's qualified name: `logging.Logger`, `torch.nn.Linear`."""
+    """An instance of an external class, by the class's qualified name: `logging.Logger`, `torch.nn.Linear`."""
 
     __slots__ = ("cls", "made_inside")
 
@@ -42,7 +42,7 @@ class ExternalInstance(Value):
 
 
 class PartialString(Static):
-    """A string of which the analysis knows how it begins and ends: `f"layer{i}"`."""
+    """A string with a known beginning and end: `f"layer{i}"`."""
 
     __slots__ = ("begins", "ends")
 
@@ -52,12 +52,12 @@ class PartialString(Static):
         self.ends = ends
 
     def fits(self, text: str) -> bool:
-        """Whether it may be this one."""
+        """Whether the string may be `text`."""
         return len(text) > len(self.begins + self.ends) and text.startswith(self.begins) and text.endswith(self.ends)
 
 
 class Intrinsic(Value):
-    """A callable that the analysis itself carries out, given (walker, arguments, keywords, node): a partial, mostly."""
+    """A callable that the analysis implements, as `call(walk, arguments, keywords, node)`: mostly a partial."""
 
     __slots__ = ("call", "name")
 

@@ -1,20 +1,20 @@
-"""The lattice of abstract values: what the walk knows about an expression while TorchDynamo would be tracing it.
+"""The lattice of abstract values: what is known of an expression on every run, while TorchDynamo would trace it.
 
     Tensor      its elements are unknown while tracing
     Scalar      a Python number, bool, string or list taken out of a tensor
-    Static      known while tracing: shapes, dtypes, configuration; a `Const` is known to us too
+    Static      known while tracing: shapes, dtypes, configuration; a `Const` is known to the analysis too
     Container   list, tuple, set, dict, dataclass or named tuple of values
-    Ref         an imported module, function or class, by its qualified name
-    Object      an instance of a class outside the project, by the class's qualified name
+    ExternalName, ExternalInstance
+                a module, function or class without available source, by qualified name; an instance of such a class
     Function, Class, Instance
-                definitions in reach of the loader, and what calls of them enter
+                definitions whose source is available, and instances of such classes
     Choice      one of several of the above
-    UNKNOWN     nothing is known; no rule speaks about it
-    NOTHING     there is no such value, as far as was seen
+    UNKNOWN     any value: the top of the lattice; no rule judges it
+    BOTTOM      no value: the bottom of the lattice, of a call for which no returning path was found yet
 
-A Tensor or Scalar carries its `origin`: the chain back to the parameter, annotation or torch call that makes it one.
-Ref to Instance stand in `entities.py`. Values are immutable and compare by identity; `key` is what a summary is looked
-up by, and leaves origins out.
+A Tensor or Scalar carries its `origin`: the evidence back to the parameter, annotation or torch call that makes it one.
+External values are in `external.py`, those with a definition in `program/entities.py`. Values are immutable and compare
+by identity; `key` is equal for equal values, whatever their origins: summaries are looked up by it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class Value:
     __slots__ = ()
     origin: Evidence | None = None
     may_hold_tensor: bool = False
-    """Whether values of the kind are tensors, or hold some."""
+    """Whether values of this class are tensors, or may hold some."""
     dispatches: bool = False
-    """Whether it is an instance of a class in reach, whose methods operators and builtins call."""
+    """Whether operators and builtins call methods of the value's class, whose source is available."""
 
     @property
     def key(self) -> Hashable:
-        """What a summary is looked up by: equal keys, equal values but for their evidence."""
+        """A hashable identity: values with equal keys are equal but for their evidence."""
         raise NotImplementedError
 
 
 class _Mark(Value):
-    """A value of which there is but one."""
+    """A value with a single instance."""
 
     __slots__ = ("name",)
 
@@ -76,7 +76,7 @@ class Static(Value):
 
 
 class Const(Static):
-    """A constant that the analysis itself knows."""
+    """A constant whose value the analysis knows."""
 
     __slots__ = ("value",)
 
@@ -136,7 +136,7 @@ class Tensor(Value):
         return ("tensor", self.rank, dtype_kind(self.dtype), *flags)
 
     def entering(self) -> Tensor:
-        """The same tensor as an input of the graph."""
+        """The same tensor, as an input of the graph."""
         return Tensor(
             self.origin, self.rank, self.dtype, self.shape, likely=self.likely, graph_input=True, ndarray=self.ndarray
         )
@@ -216,7 +216,7 @@ class Container(Value):
                 depth = max(depth, *map(_depth, held))
         self.depth = depth + 1
         if self.depth > _DEEPEST:
-            # nested by a loop, most likely: its values would climb for ever
+            # nested by a loop, most likely: without a bound there would be no fixed point
             self.items, self.of, self.fields, self.depth = None, UNKNOWN, None, 1
 
     @property
@@ -232,7 +232,7 @@ class Container(Value):
 
     @property
     def element(self) -> Value:
-        """What iteration yields."""
+        """The join of all elements: what iteration yields."""
         if self.items is not None:
             return join_all(self.items)
         return self.of if self.of is not None else UNKNOWN
@@ -265,9 +265,9 @@ class Choice(Value):
 
 
 UNKNOWN: Final = _Mark("unknown")
-#: among the options of what a dict holds under a key: some paths leave the key out
+#: an option of the value under a key of a dict: on some paths the key is not set
 ABSENT: Final = _Mark("absent")
-#: what a recursive call gives as long as no path that returns was found: the least value
+#: the least value: that of a recursive call as long as no returning path was found
 BOTTOM: Final = _Mark("nothing")
 STATIC: Final = Static()
 INT: Final = Static("int")
@@ -278,7 +278,7 @@ NONE: Final = Const(None)
 TRUE: Final = Const(True)
 FALSE: Final = Const(False)
 
-#: more options than this and a join gives up
+#: with more options than this, a join is UNKNOWN
 _WIDEST = 5
 
 _KINDS = {"bool": "bool", "complex64": "complex", "complex128": "complex", "complex": "complex"}
@@ -326,7 +326,7 @@ def join(a: Value, b: Value) -> Value:
 
 
 def _join_alike(a: Value, b: Value) -> Value | None:
-    """The join of two values of one kind; None where it takes a `Choice`."""
+    """The join of two values of one class; None where it would be a `Choice`."""
     if isinstance(a, Tensor):
         if not isinstance(b, Tensor) or a.ndarray != b.ndarray:
             return None
@@ -387,7 +387,7 @@ def _join_elements(a: Container, b: Container) -> Value:
 def _join_fields(
     a: Mapping[Any, Value] | None, b: Mapping[Any, Value] | None, missing: Value | None
 ) -> Mapping[Any, Value] | None:
-    """`missing` is what stands for what only one side has; None where that is taken for both."""
+    """The join by key. `missing` stands for what one side lacks; with None, the other side's value is taken."""
     if a is None or b is None:
         return a if b is None else b
     if a is b:
@@ -400,7 +400,7 @@ def _join_fields(
 
 
 def join_all(values: Iterable[Value]) -> Value:
-    """The join of any number of values; UNKNOWN of none."""
+    """The join of any number of values; UNKNOWN for none."""
     result: Value | None = None
     for value in values:
         result = value if result is None else join(result, value)
@@ -424,8 +424,8 @@ def tensor_in(value: Value) -> Tensor | None:
 
 
 def as_input(value: Value, always: bool = True) -> Value:
-    """The value behind a graph break: a tensor that was computed before it enters the next graph as an input. Where the
-    graph breaks on some runs only, a constant stays one: whoever asks for a proof that it is none gets no proof."""
+    """The value behind a graph break: a tensor computed before it becomes an input of the next graph. Where the graph
+    breaks on some runs only, a constant stays one, so that nothing is proved by its not being one."""
     if isinstance(value, Tensor):
         return value if value.graph_input or (value.constant and not always) else value.entering()
     if isinstance(value, Choice):
@@ -446,7 +446,7 @@ def is_known_number(tensor: Tensor) -> bool:
 
 
 def present(value: Value) -> Value:
-    """What a dict holds under a key, where the key is there."""
+    """The value under a key of a dict, where the key is present: without ABSENT."""
     if isinstance(value, Choice) and ABSENT in value.options:
         kept = tuple(o for o in value.options if o is not ABSENT)
         return kept[0] if len(kept) == 1 else Choice(kept)

@@ -1,1 +1,1 @@
-"""What modules define, before anything is evaluated; the project that they belong to."""
+"""Definitions of modules, as parsed and before any evaluation; the values that stand for them; the project."""

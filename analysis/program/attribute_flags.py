@@ -1,6 +1,7 @@
-"""Attributes that are switched on: by their names, over the whole text of a module.
+"""Boolean attributes that a module's text may switch on, by name.
 
-A flag that every object sets to False counts as False, unless some line gives an attribute of that name another value.
+An attribute that `__init__` sets to False counts as False, unless some line of the module assigns another value to an
+attribute of that name.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ _ANY_SWITCH = re.compile(_SWITCH.format(r"(\w+)"))
 
 
 class Flags:
-    """What the text of one module switches on; kept up to date from text to text."""
+    """The names of attributes that one module's text switches on, kept up to date through edits."""
 
     def __init__(self, module: ModuleInfo, text: str) -> None:
         self._given = Counter(_ANY_SWITCH.findall(text))
         self._setters: dict[str, int] = {}
-        """Functions that would set a flag, and how often the text names them."""
+        """Functions that set a flag from a parameter, and how often the text names them."""
         for info in module.all_functions():
             for attr in sets_flags(info):
                 times = self._setters[info.name] = _times(info.name, text)
@@ -33,8 +34,8 @@ class Flags:
         return self._given[name] > 0
 
     def edited(self, old: str, new: str) -> set[str] | None:
-        """Take an edit in; the attributes for which that made a difference. None where it may be any: a function that
-        would set flags is named more or less often."""
+        """Update for an edit and return the attributes whose flag changed. None where it may be any: a function that
+        sets flags is named more or less often."""
         if any(_times(name, old) != _times(name, new) for name in self._setters):
             return None
         change = Counter(_ANY_SWITCH.findall(new))
@@ -57,7 +58,7 @@ def switched(module: ModuleInfo, name: str) -> bool:
 
 
 def _idle(module: ModuleInfo, text: str) -> Iterator[str]:
-    """The attributes that functions would set which nothing in sight calls."""
+    """The attributes set by functions that the module never calls."""
     for info in module.all_functions():
         for attr in sets_flags(info):
             if _times(info.name, text) == 1:

@@ -1,4 +1,4 @@
-"""What a module defines: its imports, functions, classes and globals, before anything is evaluated."""
+"""Definitions of a module: imports, functions, classes and globals, before any evaluation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SwitchedNames(Protocol):
-    """The attributes that a text gives another value than False."""
+    """The names of attributes that a text sets to another value than False."""
 
     def __contains__(self, name: str, /) -> bool: ...
 
@@ -33,14 +33,14 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class FunctionInfo:
-    """A function or lambda: where it stands and how it takes its arguments."""
+    """The definition of a function or lambda: its node, place, parameters and decorators."""
 
     def __init__(
         self, node: FunctionNode, module: ModuleInfo, owner: ClassInfo | None = None, outer: FunctionInfo | None = None
     ) -> None:
         self._node: FunctionNode | ReleasedTree = node
         self._folded: ReleasedTree | None = None
-        """What the node was made from again, where it was."""
+        """The released tree that the node was parsed from again, if it was."""
         self.module = module
         self.owner = owner
         self.outer = outer
@@ -50,9 +50,9 @@ class FunctionInfo:
         prefix = owner.qualname if owner is not None else outer.qualname if outer is not None else ""
         self.qualname: str = f"{prefix}.{self.name}" if prefix else self.name
         self.is_passthrough: bool | None = None
-        """Whether it changes nothing about what it decorates, once it was asked as a decorator."""
+        """Cache: whether it changes nothing about a function that it decorates."""
         self.uses: dict[str, str] | None = None
-        """Names that the body uses as only a tensor can be used, once that was asked."""
+        """Cache: names that the body uses as only a tensor can be used."""
 
     @property
     def node(self) -> FunctionNode:
@@ -63,7 +63,7 @@ class FunctionInfo:
         return self._node
 
     def release_trees(self) -> None:
-        """Let go of the syntax tree until it is asked for."""
+        """Release the syntax tree until `node` is read again."""
         if self._folded is not None:
             self._node, self._folded = self._folded, None
         elif isinstance(self._node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -71,7 +71,7 @@ class FunctionInfo:
 
     @property
     def source(self) -> Source:
-        """The text that the nodes' positions are those of: the module's, or the function's own after an edit of it."""
+        """The text to which the nodes' positions belong: the module's, or the function's own after an edit of it."""
         return self.outer.source if self.outer is not None else self._source or self.module.source
 
     @property
@@ -80,11 +80,11 @@ class FunctionInfo:
         return self.outer.shift if self.outer is not None else self._shift
 
     def moved(self, lines: int) -> None:
-        """Text above the function grew by so many lines."""
+        """The function moved down by so many lines."""
         self._shift += lines
 
     def replaced(self, node: FunctionNode, source: Source) -> None:
-        """The function's own text was edited and parsed again; its header says what it said before."""
+        """Take the new tree of a function whose text was edited; name and decorators are as before."""
         self._node, self._folded = node, None
         self._source = source
         self._shift = 0
@@ -94,7 +94,7 @@ class FunctionInfo:
 
     @cached_property
     def parameters(self) -> list[ast.arg]:
-        """Those that positional arguments fill, in order."""
+        """The positional parameters, in order."""
         return [*self.node.args.posonlyargs, *self.node.args.args]
 
     @cached_property
@@ -177,7 +177,7 @@ class FunctionInfo:
 
     @cached_property
     def is_abstract(self) -> bool:
-        """A body that only documents or refuses: nothing to learn from it."""
+        """Whether the body only has a docstring or raises: the result is known from the annotation alone."""
         return is_stub(self.node)
 
 
@@ -197,7 +197,7 @@ class ClassInfo:
         self.classes: dict[str, ClassInfo] = {}
         self.attribute_cache: dict[str, Value | None] = {}
         self.chain: list[ClassInfo] | None = None
-        """The class and its bases, once they were asked for."""
+        """Cache: the class and its bases."""
         for statement in statements_of(node.body):
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 if any(
@@ -231,14 +231,14 @@ class ClassInfo:
         return found
 
     def define_again(self, statements: Iterable[ast.stmt]) -> None:
-        """The names and annotations that the statements of the body make now; methods and inner classes stay."""
+        """Read the names and annotations of the body's statements again; methods and inner classes stay."""
         self.names.clear()
         self.annotations.clear()
         for statement in statements_of(statements):
             self._name(statement)
 
     def reread(self) -> None:
-        """A method's own text changed: what it assigns."""
+        """Drop what methods assign: the text of one changed."""
         for name in ("assigned", "registered"):
             self.__dict__.pop(name, None)
 
@@ -253,7 +253,7 @@ class ClassInfo:
                 self.names[statement.target.id] = statement.value
 
     def release_trees(self) -> None:
-        """Let go of the methods' syntax trees; what they assign is read before."""
+        """Release the methods' syntax trees; what they assign is read before."""
         self.assigned, self.registered  # noqa: B018
         self.node.body.clear()
         for method in self.methods.values():
@@ -262,7 +262,7 @@ class ClassInfo:
             cls.release_trees()
 
     def close(self) -> None:
-        """Let go of all definitions."""
+        """Release all definitions."""
         for cls in self.classes.values():
             cls.close()
         for kept in (self.methods, self.classes, self.names, self.annotations, self.attribute_cache):
@@ -298,17 +298,17 @@ class ModuleInfo:
         self.value_cache: dict[str, Value] = {}
         self.are_trees_released = False
         self.reparsed: list[FunctionInfo] = []
-        """Functions whose syntax trees were asked for since they were let go of."""
+        """Functions whose syntax trees were parsed again after their release."""
         self.switched: dict[str, bool] = {}
-        """Whether the text gives an attribute another value than False, where that was asked."""
+        """Cache: whether the text sets an attribute to another value than False."""
         self.flags: SwitchedNames | None = None
-        """The same of every attribute, while edits of the text are followed."""
+        """The same for all attributes, while edits of the text are followed."""
         self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
         for statement in statements_of(source.tree.body):
             self._define(statement)
 
     def release_trees(self) -> None:
-        """Let go of all functions' syntax trees until they are asked for: of most imported modules a few are needed."""
+        """Release the syntax trees of all functions until they are needed: of an imported module few are."""
         self.are_trees_released = True
         for cls in self.classes.values():
             cls.release_trees()
@@ -317,14 +317,14 @@ class ModuleInfo:
         self.source.release_trees()
 
     def release_trees_again(self) -> None:
-        """Let go of the syntax trees that were asked for in the meantime."""
+        """Release the syntax trees that were parsed again in the meantime."""
         for function in self.reparsed:
             function.release_trees()
         self.reparsed.clear()
 
     def close(self) -> None:
-        """Let go of all definitions: they and the module know each other, and only the collector of cycles would find
-        that nobody else knows them."""
+        """Release all definitions: they and the module refer to each other, so only the garbage collector would find
+        them unreachable."""
         for cls in self.classes.values():
             cls.close()
         for kept in (self.functions, self.classes, self.globals, self.annotations, self.value_cache):
@@ -346,7 +346,7 @@ class ModuleInfo:
         return frozenset(n for node in ast.walk(self.source.tree) if isinstance(node, ast.Global) for n in node.names)
 
     def define_again(self, statements: Iterable[ast.stmt]) -> None:
-        """The imports and globals that the statements of the top level make now; functions and classes stay."""
+        """Read the imports and globals of the top level's statements again; functions and classes stay."""
         for table in (self.imports, self.globals, self.annotations, self.stars):
             table.clear()
         for statement in statements_of(statements):

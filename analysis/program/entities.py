@@ -1,4 +1,4 @@
-"""Values that stand for what code names: imported things, functions, classes and their instances."""
+"""Abstract values with a definition in the program: functions, classes, instances, methods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 
 
 class Function(Value):
-    """A function or lambda whose body is in reach; `bound` is its receiver, `closure` the names around it."""
+    """A function or lambda whose source is available; `bound` is its receiver, `closure` the names around it."""
 
     __slots__ = ("bound", "closure", "info")
 
@@ -30,7 +30,7 @@ class Function(Value):
 
 
 class Class(Value):
-    """A class whose body is in reach."""
+    """A class whose source is available."""
 
     __slots__ = ("info",)
 
@@ -46,8 +46,8 @@ class Class(Value):
 
 
 class Instance(Value):
-    """An instance of a class in reach. `given`: the tensors that its `__init__` was called with, by parameter,
-    where the traced code made it."""
+    """An instance of a class whose source is available. `given`: the tensors that its `__init__` was called with, by
+    parameter, where traced code made it."""
 
     __slots__ = ("given", "info", "made_inside")
     dispatches = True
@@ -67,7 +67,7 @@ class Instance(Value):
 
 
 class Record(Container):
-    """An instance of a dataclass or named tuple in reach: `fields` by attribute, `items` too where it is a tuple."""
+    """An instance of a dataclass or named tuple: `fields` by attribute, `items` too where it is a tuple."""
 
     __slots__ = ("info",)
     dispatches = True
@@ -93,12 +93,12 @@ class Record(Container):
 
 
 def class_of(value: Value) -> ClassInfo | None:
-    """The class in reach that a value is an instance of."""
+    """The class of a value, where its source is available."""
     return value.info if isinstance(value, (Instance, Record)) else None
 
 
 class Method(Value):
-    """A method of a value that has no body in reach."""
+    """A method, by name, of a value whose class has no available source."""
 
     __slots__ = ("name", "receiver")
 

@@ -1,4 +1,4 @@
-"""Other modules' definitions, read through a `Loader` that the caller supplies. Knows no file system itself."""
+"""The project: definitions of other modules, read through a `Loader` that the caller supplies. Opens no file itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Loader(Protocol):
-    """Where the text of a module comes from. Never runs code."""
+    """Finds the text of modules. Never runs code."""
 
     def find(self, module: str) -> tuple[str, str] | None:
         """(path, text) of a module by its dotted name; None where there is none. A package's path ends in
@@ -25,7 +25,7 @@ class Loader(Protocol):
 
 
 class NoLoader:
-    """Reaches nothing: for a text that stands alone."""
+    """Finds no module: for a text that is analysed alone."""
 
     def find(self, module: str) -> tuple[str, str] | None:
         return None
@@ -34,38 +34,35 @@ class NoLoader:
         return None
 
 
-#: modules that are never read: torch is known from its facts, the standard library by name
-NEVER_READ = frozenset({"torch", "numpy", "builtins", "typing", "typing_extensions", "logging", "warnings"})
-#: what mended text calls: made for TorchDynamo, in ways that the analysis does not follow
-RUNTIME = "graphmend.runtime"
-
-
-def _is_read(name: str) -> bool:
-    return name.partition(".")[0] not in NEVER_READ and not f"{name}.".startswith(f"{RUNTIME}.")
+#: modules that are never read: torch is known from its facts, the standard library by name, and what mended text names
+#: (`graphmend.runtime`) by what it is for
+NEVER_READ = frozenset(
+    {"graphmend", "torch", "numpy", "builtins", "typing", "typing_extensions", "logging", "warnings"}
+)
 
 
 class Project:
-    """Modules that were read so far, by dotted name. One project serves many checks."""
+    """The modules read so far, by dotted name, and results that files share. One project serves many checks."""
 
     def __init__(self, loader: Loader | None = None, *, lean: bool = False) -> None:
         self.loader = loader or NoLoader()
         self._lean = lean
-        """Whether imported modules keep no more syntax trees than are asked for: less memory for a little time."""
+        """Whether imported modules release syntax trees until they are needed: less memory for a little time."""
         self._modules: dict[str, ModuleInfo | None] = {}
         self.resolved: dict[str, Value] = {}
-        """Qualified names that were looked up so far."""
+        """Cache: the values of qualified names."""
         self.results: dict[Hashable, tuple[Value, Mapping[str, Value]]] = {}
-        """What calls of these modules' functions gave, and the arguments, where no other text had a part in it."""
+        """Shared results of calls into these modules, with the arguments."""
         self._for_itself: set[str] = set()
-        """Modules that were read to be checked, and that no other one has imported."""
+        """Modules that were read to be checked, and that no other module has imported."""
 
     def module(self, name: str) -> ModuleInfo | None:
-        """A module in reach of the loader; None for one that is missing, does not parse or is never read."""
+        """A module that the loader finds; None for one that is missing, does not parse or is never read."""
         if name in self._modules:
             self._for_itself.discard(name)
             return self._modules[name]
         self._modules[name] = None  # an import in a circle finds nothing to add
-        if _is_read(name) and (found := self.loader.find(name)) is not None:
+        if name.partition(".")[0] not in NEVER_READ and (found := self.loader.find(name)) is not None:
             path, text = found
             module = self._modules[name] = self.read(Source(text, path), name)
             if module is not None and self._lean:
@@ -73,7 +70,7 @@ class Project:
         return self._modules[name]
 
     def alone(self, source: Source) -> ModuleInfo | None:
-        """The definitions of one source, for one reader alone, who changes them as the text is edited."""
+        """The definitions of one source for its caller alone, who updates them as the text is edited."""
         if source.tree is None:
             return None
         return ModuleInfo(source, self.loader.module_name(source.path) or "")
@@ -96,7 +93,7 @@ class Project:
         return module
 
     def release(self, *modules: ModuleInfo) -> None:
-        """Drop modules that were read to be checked and that no other module has a use for, `modules` among them."""
+        """Drop modules that were read to be checked and that no other module imports, `modules` among them."""
         for name in self._for_itself:
             self._modules.pop(name, None)
         self._for_itself.clear()
@@ -105,13 +102,13 @@ class Project:
                 module.close()
 
     def release_trees(self) -> None:
-        """Let go of what was asked for of the imported modules' syntax trees, where little memory is wanted."""
+        """Release the syntax trees of imported modules that were parsed again, in a lean project."""
         for module in self._modules.values() if self._lean else ():
             if module is not None:
                 module.release_trees_again()
 
     def forget(self, *paths: str) -> None:
-        """Drop what was read from files that have changed, or that nobody needs any more."""
+        """Drop the modules of files that have changed, or that nobody needs any more, and what depends on them."""
         for name, module in list(self._modules.items()):
             if module is None or module.source.path in paths:
                 del self._modules[name]

@@ -1,1 +1,1 @@
-"""Where tracing starts, and with which of TorchDynamo's switches."""
+"""Regions: the roots at which TorchDynamo starts to trace, and the options with which it does."""

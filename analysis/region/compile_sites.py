@@ -1,4 +1,4 @@
-"""The places in a module's text that compile something: calls, decorators, options of trainers."""
+"""Compile sites: calls, decorators and trainers' options by which a module compiles something."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def compiled_by_trainer(module: ModuleInfo) -> ast.Call | None:
 
 
 def may_compile(text: str) -> bool:
-    """Whether a text may compile anything: a look at the words saves one through the whole syntax tree."""
+    """Whether a text may compile anything, by its words: much faster than a look through its syntax tree."""
     if not any(word in text for word in ("compile", "optimize", "export")):
         return False
     return any(_compiles(text, found.start()) for found in _WORDS.finditer(text))
 
 
 def says_what_is_traced(text: str) -> bool:
-    """Whether a part of a module may say what is compiled, and how."""
+    """Whether a part of a module may decide what is compiled, or in which mode."""
     return may_compile(text) or any(word in text for word in (*FLAG_WORDS, *(f"{name}=" for name in _TRAINERS)))
 
 
@@ -57,7 +57,7 @@ _WORDS = re.compile(r"(?:compile|optimize|export)\b")
 
 
 def _compiles(text: str, at: int) -> bool:
-    """Whether a word may name what compiles: a name that is imported, an attribute, a decorator; in no comment."""
+    """Whether a word may refer to a compiling function: an imported name, an attribute, a decorator; no comment."""
     before = text[text.rfind("\n", 0, at) + 1 : at]
     if not before.endswith((".", "import ", "@", ", ")) or before.endswith((" re.", "regex.")):
         return False
@@ -91,10 +91,10 @@ class CompileSite(NamedTuple):
     """A call that may compile something, or a decorated function."""
 
     scope: FunctionInfo | None
-    """The function that it stands in."""
+    """The function around it."""
     node: ast.Call | ast.FunctionDef | ast.AsyncFunctionDef
     loops: list[ast.comprehension]
-    """Those of the comprehension that it stands in."""
+    """The loops of the comprehension around it."""
 
 
 def compile_sites(module: ModuleInfo) -> Iterator[CompileSite]:

@@ -1,5 +1,5 @@
-"""What a program switches on or off in Dynamo: flags of `torch._dynamo.config`, the stance of the compiler, and whether
-a break is an error."""
+"""TorchDynamo's options as a program sets them: flags of `torch._dynamo.config`, the compiler's stance, and whether a
+break is an error."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FLAG_WORDS = (*_FLAGS, "set_stance")
 
 
 def tracing_mode_of_program(module: ModuleInfo, scope: FunctionInfo | None) -> Mode | None:
-    """The mode in which a compile site traces, by what the program says at its top level and in the function around the
-    site; None where it forces everything to run eagerly."""
+    """The mode in which a compile site traces, by statements of the top level and of the function around the site; None
+    where these make everything run eagerly."""
     mode, eager = DEFAULT, False
     if not any(word in module.source.text for word in FLAG_WORDS):
         return mode
@@ -49,7 +49,7 @@ def site_mode(program: Mode, site: ast.Call | None) -> Mode:
 def decorated_mode(mode: Mode, module: ModuleInfo, decorators: Iterable[ast.expr]) -> Mode:
     """The mode in which a decorated function is traced: `config.patch(...)` and `error_on_graph_break(...)`.
 
-    Under `fullgraph=True` the latter says nothing (torch 2.13).
+    Under `fullgraph=True` the latter has no effect (torch 2.13).
     """
     for decorator in decorators:
         if not isinstance(decorator, ast.Call):
@@ -85,6 +85,6 @@ def _with_flag(mode: Mode, flag: str, value: ast.expr) -> Mode:
 
 
 def _argument(call: ast.Call, name: str) -> object:
-    """The constant that a call of one argument is given; None for anything else."""
+    """The constant argument of a call with one argument; None for anything else."""
     given = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == name), None)
     return given.value if isinstance(given, ast.Constant) else None

@@ -1,4 +1,4 @@
-"""How a region is traced, as far as the program's switches decide it."""
+"""The tracing mode: TorchDynamo's options that decide whether something breaks the graph."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Mode(NamedTuple):
-    """Which of Dynamo's switches are on (torch 2.13)."""
+    """Which of TorchDynamo's options are on (torch 2.13)."""
 
     scalars: bool = False
     """`capture_scalar_outputs`: numbers taken out of tensors stay in the graph, as symbols."""

@@ -1,5 +1,5 @@
-"""Where tracing starts: the compile sites of a module, and the `forward` of its modules where nothing in sight compiles
-them."""
+"""Roots: the functions at which tracing starts. Those of compile sites, and the `forward` of each module class that no
+known compile site compiles."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Region(NamedTuple):
-    """Why a function is traced, and how."""
+    """Why functions are traced (a compile site, or an assumption), and in which mode."""
 
     kind: Literal["compiled", "assumed"]
     evidence: str | None
@@ -39,7 +39,7 @@ class Region(NamedTuple):
 
 
 class Root(NamedTuple):
-    """A function that tracing starts at, and what its arguments are known to be."""
+    """A function at which tracing starts, with its arguments where they are known."""
 
     function: Function
     region: Region
@@ -61,7 +61,7 @@ def roots(session: ProgramView, module: ModuleInfo) -> list[Root]:
 
 
 def _named(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
-    """What the settings say is compiled."""
+    """The roots that the settings name."""
     for name in session.settings.compiled:
         head, _, method = name.partition(".")
         value = session.reading.evaluate_in(module, None, ast.Name(head, ast.Load()))
@@ -76,7 +76,7 @@ def _named(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
 
 
 def _forwards(session: ProgramView, module: ModuleInfo, site: ast.Call | None) -> Iterator[Root]:
-    """The `forward` of each module class; an inherited one too, where the class changes what it calls."""
+    """The `forward` of each module class; an inherited one too, where the class overrides what it calls."""
     for cls in module.classes.values():
         if not is_module_class(session, cls):
             continue
@@ -101,7 +101,7 @@ def _untraced(info: FunctionInfo) -> bool:
 
 
 def _compiled(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
-    """The functions and modules that the module's own text compiles."""
+    """The roots of the compile sites in the module's text."""
     if not may_compile(module.source.text):
         return
     for scope, node, loops in compile_sites(module):
@@ -161,7 +161,7 @@ def _of_all(target: ast.expr, loops: list[ast.comprehension]) -> ast.expr:
 
 
 def _targets(session: ProgramView, value: Value) -> Iterator[Function]:
-    """The functions that compiling a value traces."""
+    """The functions that are traced where a value is compiled."""
     if isinstance(value, Function):
         yield value
     elif isinstance(value, Instance):

@@ -1,1 +1,1 @@
-"""What names, annotations, classes, parameters and attributes stand for."""
+"""Resolution: the values of names, annotations, classes, parameters and attributes, without walking a function."""

@@ -1,4 +1,4 @@
-"""What a type annotation says about a value."""
+"""Values from type annotations."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _JAXTYPING = {
 
 
 def annotated(session: ProgramView, module: ModuleInfo, node: ast.expr | None, name: str, where: str) -> Value:
-    """The value that an annotation promises; UNKNOWN without one. `name` and `where` go into the evidence."""
+    """The value that an annotation declares; UNKNOWN without one. `name` and `where` go into the evidence."""
     if node is None:
         return UNKNOWN
     reader = _Reader(session, module, name, where)
@@ -198,7 +198,7 @@ def record(session: ProgramView, info: ClassInfo, fields: Mapping[str, Value]) -
 
 
 def record_fields(session: ProgramView, info: ClassInfo) -> Mapping[Any, Value] | None:
-    """Of a dataclass or named tuple (a model's output, mostly): its fields; None for any other class."""
+    """The fields of a dataclass or named tuple (mostly a model's output); None for any other class."""
     chain = mro(info, session)
     outside = outside_bases(session, info)
     is_record = any(c.is_dataclass() for c in chain) or any(

@@ -1,4 +1,4 @@
-"""What a class is: its bases, in reach and out of it; its methods; whether it is a module, a record, configuration."""
+"""Classes: their bases, method resolution, and whether they are modules or configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bases(session: ProgramView, info: ClassInfo) -> list[Value]:
 
 
 def mro(info: ClassInfo, session: ProgramView | None = None) -> list[ClassInfo]:
-    """The class and its bases in reach, nearest first: depth first, each once, which is C3 but for rare diamonds."""
+    """The class and its bases with available source, depth first, each once: C3 but for rare diamonds."""
     if info.chain is not None:
         return info.chain
     if session is None:
@@ -45,7 +45,7 @@ def mro(info: ClassInfo, session: ProgramView | None = None) -> list[ClassInfo]:
 
 
 def outside_bases(session: ProgramView, info: ClassInfo) -> list[str]:
-    """The qualified names of bases that are out of reach."""
+    """The qualified names of bases without available source."""
     known = session.outside.get(info)
     if known is None:
         known = [b.name for cls in mro(info, session) for b in bases(session, cls) if isinstance(b, ExternalName)]
@@ -54,7 +54,7 @@ def outside_bases(session: ProgramView, info: ClassInfo) -> list[str]:
 
 
 def is_module_class(session: ProgramView, info: ClassInfo) -> bool:
-    """Whether a class derives from torch.nn.Module, as far as can be seen."""
+    """Whether a class derives from torch.nn.Module, as far as its bases are known."""
     known = session.module_classes.get(info)
     if known is None:
         session.module_classes[info] = False
@@ -66,7 +66,7 @@ def is_module_class(session: ProgramView, info: ClassInfo) -> bool:
 
 
 def is_config(name: str) -> bool:
-    """Whether a class from outside holds configuration, by its name: nothing else is known about it."""
+    """Whether an external class holds configuration, by its name: nothing else is known about it."""
     return name.rpartition(".")[2].endswith(("Config", "Configuration", "Args", "Arguments", "Options", "Namespace"))
 
 
@@ -77,7 +77,7 @@ def is_config_class(session: ProgramView, info: ClassInfo) -> bool:
 def find_method(
     session: ProgramView, info: ClassInfo, name: str, after: ClassInfo | None = None
 ) -> FunctionInfo | None:
-    """A method by name along the class's bases; with `after`, as `super()` of that class finds it."""
+    """A method by name, from the class or its bases; with `after`, as `super()` in that class finds it."""
     chain = mro(info, session)
     if after is not None and after in chain:
         chain = chain[chain.index(after) + 1 :]

@@ -1,4 +1,4 @@
-"""What an attribute of an instance is, by what its class and the bases of that assign, register and declare."""
+"""Attributes of instances, by what the class and its bases assign, register and declare."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DEEPEST = 8
 
 
 def instance_attribute(session: ProgramView, info: ClassInfo, name: str) -> Value | None:
-    """What `self.name` is, as far as the classes in reach say; None where they do not mention it."""
+    """The value of `self.name`; None where no class with available source mentions it."""
     session.note_attribute_read(info, name)
     if name in info.attribute_cache:
         return info.attribute_cache[name]
@@ -48,7 +48,7 @@ def instance_attribute(session: ProgramView, info: ClassInfo, name: str) -> Valu
 
 
 def member_names(session: ProgramView, info: ClassInfo) -> list[str]:
-    """The names of all methods and attributes that the classes in reach mention."""
+    """The names of all methods and attributes of a class and its bases with available source."""
     chain = mro(info, session)
     return list(dict.fromkeys(n for c in chain for n in (*c.methods, *c.registered, *c.assigned, *c.names)))
 
@@ -73,7 +73,7 @@ def _own_attribute(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: 
 
 
 def _values_assigned(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: str) -> list[Value]:
-    """What the class's methods assign to an attribute; last come those that are computed from its old value."""
+    """The values that methods assign to an attribute; those computed from its old value come last."""
     assigned = [(method, expression) for method, _, expression in cls.assigned[name][:4]]
     anew = [a for a in assigned if not _mentions(a[1], name)]
     values = [_assigned(session, info, *a) for a in anew]
@@ -90,7 +90,7 @@ def _mentions(expression: ast.expr, attr: str) -> bool:
 
 
 def _settled(value: Value, name: str) -> Value:
-    """What an attribute is worth to a method: anyone may have set a flag since, so constants are not folded."""
+    """An assigned value as methods read it: other code may assign another one, so constants are not kept."""
     if isinstance(value, Const):
         return UNKNOWN if value.value is None else Static(value.type)
     if isinstance(value, Choice) and NONE in value.options:
@@ -136,7 +136,7 @@ def _registered(session: ProgramView, cls: ClassInfo, name: str) -> Value:
 
 
 def _assigned(session: ProgramView, info: ClassInfo, method: FunctionInfo, expression: ast.expr) -> Value:
-    """The value of an expression in a method, read without walking it: locals are looked up when asked for."""
+    """The value of an expression in a method, evaluated on demand."""
     if session.stack.depth > _DEEPEST:
         return UNKNOWN
     return session.reading.evaluate_for(method, Instance(info), expression)

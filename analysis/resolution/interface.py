@@ -1,4 +1,4 @@
-"""What resolving names, classes, annotations and attributes needs from the analysis that asks."""
+"""Interfaces through which resolution calls back the analysis that uses it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Evaluator(Protocol):
-    """Evaluates single expressions without walking the function that they stand in."""
+    """Evaluates single expressions without walking the function around them."""
 
     def evaluate(self, module: ModuleInfo, node: ast.expr) -> Value:
         """The value of an expression at a module's top level."""
@@ -27,7 +27,7 @@ class Evaluator(Protocol):
         """The value of an expression in a method that is called on `receiver`."""
 
     def examples(self, function: Function) -> tuple[Value, ...] | None:
-        """What a module-level `example_inputs()` says that a function's arguments are; None without one that fits."""
+        """The arguments of a function by the module's `example_inputs()`; None without one that fits."""
 
     def defined(
         self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.FunctionDef | ast.AsyncFunctionDef
@@ -36,14 +36,14 @@ class Evaluator(Protocol):
 
 
 class Depth(Protocol):
-    """Where the evaluation stands."""
+    """The part of the call stack that bounds evaluation."""
 
     depth: int
-    """How many calls deep it is."""
+    """How deep calls are nested."""
 
 
 class ProgramView(Protocol):
-    """The program as one analysis sees it: the module at hand, the project around it, and what is known of both."""
+    """The program as one analysis sees it: the checked module, the project, and caches of lookups."""
 
     module: ModuleInfo | None
     """The module that is checked."""
@@ -51,11 +51,11 @@ class ProgramView(Protocol):
     settings: Settings
     torch: TorchFacts
     module_classes: dict[ClassInfo, bool]
-    """Whether classes derive from `torch.nn.Module`, as far as asked."""
+    """Cache: whether classes derive from `torch.nn.Module`."""
     outside: dict[ClassInfo, list[str]]
-    """Of classes: the qualified names of the bases that are out of reach."""
+    """Cache: for each class, the qualified names of its bases without available source."""
     known_parameters: dict[tuple[FunctionInfo, str], Value]
-    """What declarations of parameters say, as far as asked."""
+    """Cache: the declared values of parameters."""
 
     @property
     def stack(self) -> Depth: ...
@@ -64,10 +64,10 @@ class ProgramView(Protocol):
     def reading(self) -> Evaluator: ...
 
     def note_attribute_read(self, info: ClassInfo, name: str) -> None:
-        """Note that what is evaluated now depends on an attribute."""
+        """Record that the current evaluation depends on an attribute."""
 
     def decorated(self, info: FunctionInfo, bound: Value | None = None) -> Value:
-        """What a definition's name stands for: what its decorators make of it."""
+        """The function that the name of a definition stands for, after its decorators."""
 
     def declared(self, module: ModuleInfo, node: ast.expr | None, name: str, where: str) -> Value:
-        """The value that an annotation promises; UNKNOWN without one. `name` and `where` go into the evidence."""
+        """The value that an annotation declares; UNKNOWN without one. `name` and `where` go into the evidence."""

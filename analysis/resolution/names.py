@@ -1,5 +1,5 @@
-"""What a name means at a module's top level: a definition, an import, a global, a builtin; and what a qualified name
-stands for, wherever it is defined."""
+"""Names at a module's top level (definitions, imports, globals, builtins), and qualified names wherever they are
+defined."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def named(session: ProgramView, module: ModuleInfo, node: ast.expr) -> Value:
 
 
 def global_name(session: ProgramView, module: ModuleInfo, name: str) -> Value:
-    """What a name means at a module's top level; a builtin otherwise."""
+    """The value of a name at a module's top level, or of the builtin."""
     cache = module.value_cache
     value = cache.get(name)
     if value is None:
@@ -98,7 +98,7 @@ def _from_outside(value: Value, name: str) -> Value:
 
 
 def resolve(session: ProgramView, qualified: str) -> Value:
-    """What a qualified name stands for: a definition in reach, else a Ref."""
+    """The value of a qualified name: a definition whose source is available, else an `ExternalName`."""
     here = session.module
     if here is not None and here.name and qualified.startswith(here.name + "."):
         return _resolve(session, qualified)  # the text at hand may differ from the one that others import

@@ -1,4 +1,4 @@
-"""What the parameters of a function are: as its own text says, as a call passes them, as an example shows them."""
+"""Values of parameters: as the function declares them, as a call passes them, and from example inputs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def parameters(
     session: ProgramView, info: FunctionInfo, receiver: Value | None, examples: tuple[Value, ...] | None = None
 ) -> Environment:
-    """What the parameters of a function are, as far as its own text says."""
+    """The values of a function's parameters without a call: declared, inferred from use, or from examples."""
     env: Environment = {}
     arguments = info.node.args
     where = info.qualname
@@ -61,7 +61,7 @@ def parameters(
 
 
 def declared(session: ProgramView, info: FunctionInfo, parameter: ast.arg) -> Value:
-    """What the declaration of a parameter says of it, and failing that its use."""
+    """The value of a parameter by its annotation or default and, without these, by its use."""
     key = (info, parameter.arg)
     known = session.known_parameters.get(key)
     if known is None:
@@ -93,7 +93,7 @@ def _read(session: ProgramView, info: FunctionInfo, parameter: ast.arg) -> Value
 def bind(
     session: ProgramView, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value]
 ) -> Environment:
-    """Parameters with the arguments of one call; evidence says where they come from."""
+    """The parameters bound to the arguments of one call, with evidence of where these come from."""
     info = function.info
     arguments = info.node.args
     if function.bound is not None:
@@ -158,7 +158,7 @@ def _same_link(origin: Evidence, name: str) -> bool:
 
 
 def example_arguments(session: ProgramView, info: FunctionInfo, made: Value) -> tuple[Value, ...] | None:
-    """The arguments of a function as a list of example tuples shows them; None where it does not fit.
+    """The arguments of a function by a list of example tuples; None where these do not fit.
 
     A tuple may leave out parameters at the end that have a default.
     """
@@ -180,8 +180,8 @@ def example_arguments(session: ProgramView, info: FunctionInfo, made: Value) -> 
 
 
 def as_example(value: Value, name: str) -> Value:
-    """An example argument as the function sees it: a tensor with a shape and dtype of its own, any other value not a
-    constant."""
+    """An example argument as the value of a parameter: a tensor gets shape and dtype tokens of its own, any other value
+    is no constant."""
     if isinstance(value, Tensor):
         origin = Evidence("is a Tensor, as example_inputs() shows", name)
         dtype = value.dtype if value.dtype is not None else ("dtype", name)
@@ -207,7 +207,7 @@ def as_example(value: Value, name: str) -> Value:
 
 
 def as_computed(value: Value) -> Value:
-    """A promised result: it is computed, so it is no input of the graph."""
+    """A result declared by an annotation: it is computed, so it is no input of the graph."""
     if isinstance(value, Tensor) and value.graph_input:
         return Tensor(value.origin, value.rank, None, None, likely=value.likely, ndarray=value.ndarray)
     return value

@@ -1,4 +1,4 @@
-"""What a parameter without annotation must be, from how the function uses it."""
+"""Inference from use: parameters without annotation that a function uses as only a tensor can be used."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def inferred(session: ProgramView, info: FunctionInfo, name: str) -> Tensor | No
 
 
 def is_flag(session: ProgramView, info: FunctionInfo, name: str) -> bool:
-    """Whether an optional parameter, annotated as a tensor, is a flag in truth: nothing uses it as a tensor, and its
-    bare truth is asked.
+    """Whether an optional parameter that is annotated as a tensor is in fact a flag: nothing uses it as a tensor, and
+    it is tested for truth by itself.
 
-    Such annotations are common slips of the pen; believing them would put a finding on fine code.
+    Such annotations are common mistakes; to believe them would report fine code.
     """
     if not any(p.arg == name for p in (*info.parameters, *info.node.args.kwonlyargs)):
         return False
@@ -92,7 +92,7 @@ def is_tensor_only(session: ProgramView, attr: str) -> bool:
 
 
 def _operand(node: ast.expr) -> str | None:
-    """The one name that `x`, `(x > 0)`, `(2 * x - 1)` compute with: what they give is a tensor only if it is one."""
+    """The single name in `x`, `(x > 0)`, `(2 * x - 1)`: such an expression is a tensor only if the name is one."""
     if isinstance(node, ast.Name):
         return node.id
     parts: tuple[ast.expr, ...]
@@ -109,7 +109,7 @@ def _operand(node: ast.expr) -> str | None:
 
 
 def _passed_as_tensor(session: ProgramView, info: FunctionInfo, call: ast.Call) -> Iterator[str]:
-    """The names that a call of torch takes where it takes nothing but tensors."""
+    """The names that a call of torch passes for parameters that take tensors only."""
     if not any(isinstance(argument, ast.Name) for argument in call.args):
         return
     callee = info.module.qualified(call.func)

@@ -1,4 +1,4 @@
-"""What asks whether it is being traced, and the answer while TorchDynamo traces."""
+"""Functions that ask whether code is being traced, and their results while TorchDynamo traces."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""One rule a file. `RULES` lists them all, in the order of their codes; a test holds the list and the folder
-together."""
+"""One rule a file, by family. `RULES` lists them in the order in which they are asked: the first that judges an event
+speaks for it. A test holds the list and the folder together."""
 
 from graphmend.analysis.rules.control_flow.tensor_assert import TensorAssert
 from graphmend.analysis.rules.control_flow.tensor_branch import TensorBranch

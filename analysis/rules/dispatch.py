@@ -1,4 +1,4 @@
-"""Which rules hear of an event, and what they say about it."""
+"""Dispatch of events to the rules that subscribed to them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Rules = tuple[Rule, ...]
 
 @lru_cache(maxsize=4)
 def _memory(torch: TorchFacts, rules: Rules, ignored: tuple[str, ...]) -> dict[str, Rules]:
-    """Which rules care for a callee: asked once, for the next file calls the same."""
+    """Cache: the rules that want the calls of a callee; most files call the same ones."""
     return {}
 
 
 class Judging:
-    """The rules of one check."""
+    """The rules of one analysis, and the mode in which they judge."""
 
     def __init__(
         self, rules: Rules, settings: Settings, torch: TorchFacts, is_module: Callable[[Instance], bool]
@@ -35,7 +35,7 @@ class Judging:
 
     @property
     def mode(self) -> Mode:
-        """How what is judged right now is traced."""
+        """The tracing mode of the code that is judged."""
         return self._context.mode
 
     @mode.setter
@@ -43,7 +43,7 @@ class Judging:
         self._context = self._context._replace(mode=mode)
 
     def rules_for(self, callee: str) -> Rules:
-        """The rules that care for calls of `callee`."""
+        """The rules that want the calls of `callee`."""
         found = self._by_callee.get(callee)
         if found is None:
             torch = self._context.torch
@@ -58,7 +58,7 @@ class Judging:
         return found
 
     def verdict(self, event: Event) -> tuple[Rule, Break] | None:
-        """The first word that a rule has to say about an event."""
+        """The answer of the first rule that judges an event a break; None where none does."""
         rules = self.rules_for(event.callee) if isinstance(event, Call) else self._of_kind(event.__class__)
         for rule in rules:
             said = rule.judge(event, self._context)

@@ -1,4 +1,4 @@
-"""What a rule is: a class with documentation, examples, the events it subscribes to, and a judgement."""
+"""The base of rules: a rule has documentation, examples, the events that it subscribes to, and a judgement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphmend.analysis.torch_facts import TorchFacts
 
 
 class Context(NamedTuple):
-    """What a rule may know besides the event. What breaks under default flags only does not break in another mode."""
+    """What a rule may know besides the event: torch's tables and the tracing mode, in which a break may not happen."""
 
     torch: TorchFacts
     mode: Mode
@@ -25,7 +25,7 @@ class Context(NamedTuple):
 
 
 class Break(NamedTuple):
-    """A rule's verdict that Dynamo breaks at an event."""
+    """A rule's answer that TorchDynamo breaks the graph at an event."""
 
     gb_id: str | None
     origin: Evidence | None = None
@@ -33,16 +33,16 @@ class Break(NamedTuple):
     likely: bool = False
     default_only: bool = False
     fill: Mapping[str, str] = {}
-    """What the message's placeholders stand for."""
+    """The values of the message's placeholders."""
     effect: Effect | None = None
-    """Where it is not what the surroundings make of a break."""
+    """The effect, where it does not follow from the enclosing statements."""
 
 
 class Rule:
     """Base of all rules.
 
     `message` may hold placeholders that a `Break` fills. `valid` and `invalid` are whole modules with a compiled
-    function and an `example_inputs()`; TorchDynamo itself judges them in the tests. A rule of calls lists what it
+    function and an `example_inputs()`; TorchDynamo itself judges them in the tests. A rule of `Call` events overrides
     `concerns`.
     """
 
@@ -57,11 +57,11 @@ class Rule:
     invalid: ClassVar[tuple[str, ...]] = ()
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
-        """Whether calls of a qualified name are this rule's business. Asked once for each name."""
+        """Whether the rule wants the calls of a qualified name. Asked once for each name."""
         return False
 
     def judge(self, event: Event, context: Context) -> Break | None:
-        """Whether Dynamo breaks here."""
+        """A `Break` where TorchDynamo breaks the graph at the event; None where it does not, or nothing is known."""
         raise NotImplementedError
 
 
@@ -86,8 +86,8 @@ def scalar_evidence(value: Value) -> tuple[Evidence | None, bool] | None:
 
 
 def argument_kind(event: Call) -> str | None:
-    """What torch's facts want to know about a call's first argument: "tensor", "module", "container", "class", "str",
-    "alone"."""
+    """The kind of a call's first argument by which `TorchFacts.refusal` decides: "tensor", "module", "container",
+    "class", "str", "alone"; "input" where the receiver is a tensor from outside the graph."""
     if event.receiver is not None and isinstance(event.receiver, Tensor) and event.receiver.graph_input:
         return "input"
     first = event.arguments[0] if event.arguments else None
@@ -111,7 +111,7 @@ _KINDS = (None, "tensor", "module", "container", "class", "str", "alone", "input
 
 
 def may_refuse(callee: str, torch: TorchFacts) -> bool:
-    """Whether there are arguments with which Dynamo refuses an external call."""
+    """Whether Dynamo refuses an external call with some kind of argument."""
     return any(torch.refusal(callee, kind) is not None for kind in _KINDS)
 
 

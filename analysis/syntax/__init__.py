@@ -1,1 +1,1 @@
-"""Texts and syntax trees, read without giving them a meaning."""
+"""Texts, positions and syntax trees, without any semantics."""

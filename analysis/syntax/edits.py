@@ -1,4 +1,4 @@
-"""Edits of a text as offsets: what was replaced, and several of them as one."""
+"""Edits of a text: ranges of offsets that were replaced, and their composition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Edit(NamedTuple):
     length: int
 
     def then(self, later: Edit) -> Edit:
-        """This edit and one of the text that it left, as one edit around both."""
+        """The composition of this edit and a later one, as one edit that covers both."""
         middle_end = max(self.begin + self.length, later.end)
         return Edit(
             min(self.begin, later.begin),
@@ -24,7 +24,7 @@ class Edit(NamedTuple):
 
 
 def difference(old: str, new: str) -> Edit:
-    """The edit between what two texts begin and end with alike."""
+    """The smallest single edit from one text to another: without their equal beginning and end."""
     begin = _longest(len(old), len(new), lambda low, high: old[low:high] == new[low:high])
     rest = len(old) - begin, len(new) - begin
     end = _longest(

@@ -1,4 +1,4 @@
-"""One function's text, parsed by itself: while it is edited, or when its syntax tree was let go of."""
+"""Parses one function's text by itself: while it is edited, or after its syntax tree was released."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parse(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | object | None:
 
 
 class ReleasedTree:
-    """A function whose syntax tree was let go of: where its text is, from which the tree can be made again."""
+    """A function whose syntax tree was released: the place of its text, from which it can be parsed again."""
 
     __slots__ = ("begin", "decorators", "end", "first")
 
@@ -48,7 +48,7 @@ class ReleasedTree:
         self.decorators = node.decorator_list
 
     def reparsed(self, text: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
-        """The tree as it was, from the text of the whole module."""
+        """The same tree, parsed again from the text of the whole module."""
         own = text[self.begin : self.end].removeprefix("\ufeff")
         node = parse(own)
         assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))

@@ -1,4 +1,4 @@
-"""Syntax that a newer Python has than the one that runs GraphMend: told from text that is simply wrong.
+"""Recognises syntax of a newer Python than the one that runs GraphMend, as opposed to wrong syntax.
 
 A text is parsed by the running Python's own parser. Where that fails, the line that it fails at is compared with what
 later versions added (https://docs.python.org/3/whatsnew/).
@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 
 class SyntaxFeature(NamedTuple):
-    """A form of syntax and the version that brought it."""
+    """A syntax feature and the version that introduced it."""
 
     version: tuple[int, int]
     name: str
     line: re.Pattern[str]
-    """What a line looks like that has it. A line that is still being typed must not."""
+    """Matches lines with the feature, and no line that is merely incomplete."""
 
 
 #: quotes within the braces of a string that the same quotes surround, and a backslash there
@@ -34,7 +34,7 @@ _FORMS = (
 
 
 def newer_syntax(line: str, running: tuple[int, int] = sys.version_info[:2]) -> str | None:
-    """What to say of a line that the Python `running` fails to parse and a later one would take; None otherwise."""
+    """The message for a line that Python `running` can't parse and a later version can; None otherwise."""
     for form in _FORMS:
         if running < form.version and form.line.match(line):
             needed, here = (".".join(map(str, version)) for version in (form.version, running))

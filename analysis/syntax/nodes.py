@@ -1,4 +1,4 @@
-"""What a piece of syntax says by itself: the statements of a scope, a dotted name, whether a body is a stub."""
+"""Questions that syntax alone answers: the statements of a scope, a dotted name, whether a body is a stub."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def statements_of(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def loop_variables(loop: ast.For) -> Iterator[tuple[str, ast.expr]]:
-    """The names that a loop binds, each with an expression for what it is in any round: `next(xs)`, `next(xs)[0]`."""
+    """The names that a loop binds, each with an expression for its value: `next(xs)`, `next(xs)[0]`."""
     first = ast.Call(ast.Name("next", ast.Load()), [loop.iter], [])
     targets = loop.target.elts if isinstance(loop.target, (ast.Tuple, ast.List)) else [loop.target]
     for i, target in enumerate(targets):
@@ -63,7 +63,7 @@ def dotted(node: ast.expr) -> str | None:
 
 
 def pattern(node: ast.expr) -> str | None:
-    """A string constant; an f-string with a star for what it holds; None for anything else."""
+    """A string constant; an f-string with a star for each field; None for anything else."""
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
     texts = [part.value if isinstance(part, ast.Constant) else "*" for part in parts]
     if texts in ([], ["*"]) or not all(isinstance(text, str) for text in texts):
@@ -72,7 +72,7 @@ def pattern(node: ast.expr) -> str | None:
 
 
 def is_stub(node: FunctionNode) -> bool:
-    """Whether a body only documents or refuses."""
+    """Whether a body only has docstrings, `pass` and `raise`."""
     if isinstance(node, ast.Lambda):
         return False
     return all(

@@ -1,4 +1,4 @@
-"""Ascending numbers, where things begin in a text, that move together behind an edit."""
+"""Ascending offsets of a text that are shifted together behind an edit."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Source:
         return self.path == other.path and self.text == other.text
 
     def release_trees(self) -> None:
-        """Let go of all but the text until it is asked for: a syntax tree takes twenty times the memory of its text."""
+        """Release all but the text until it is needed: a syntax tree takes twenty times the memory of its text."""
         for name in ("tree", "lines"):
             self.__dict__.pop(name, None)
 
@@ -149,7 +149,7 @@ class Source:
     def span(
         self, node: ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias | ast.pattern
     ) -> Span:
-        """Where a node stands."""
+        """The range of a node."""
         end_line, end = node.end_lineno or node.lineno, node.end_col_offset
         return Span(
             node.lineno,

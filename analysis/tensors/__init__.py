@@ -1,1 +1,1 @@
-"""Transfer functions: what operations of torch and NumPy give for the tensors that they are given."""
+"""Transfer functions of torch and NumPy operations: rank, dtype and shape of the result from those of the operands."""

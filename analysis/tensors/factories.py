@@ -1,4 +1,4 @@
-"""What functions that make tensors give: rank, dtype and shape as far as their arguments say them."""
+"""Transfer functions of factories (`torch.zeros`): rank, dtype and shape as far as the arguments determine them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""NumPy while Dynamo traces it (torch 2.13): its functions run as those of torch._numpy, so arrays are tensors, and so
-is what `np.random` draws and what a function makes of plain numbers.
+"""Transfer functions of NumPy as Dynamo traces it (torch 2.13): its functions run as those of torch._numpy, so arrays
+are tensors, and so are the results of `np.random` and of functions of plain numbers.
 
-Of the latter Dynamo still knows the value where an elementwise function gave it: it is read where a size is wanted, a
-float is also read by int() and float(), though a branch on it breaks. What was reduced from a sequence is opaque to it.
+Of the latter, Dynamo still knows the value if an elementwise function computed it: it can be a size, and a float also
+the argument of int() and float(), though a branch on it breaks. The result of a reduction of a sequence is opaque.
 Measured for each kind of function as a size, an index, a branch, and under int() and float().
 """
 
@@ -61,7 +61,7 @@ def numpy_call(
 
 
 def _of_numbers(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Value:
-    """What a function makes of plain numbers, or of a sequence of them; STATIC where that is not known."""
+    """The result of a function of plain numbers, or of a sequence of them; STATIC where it is not known."""
     if name in _REDUCTIONS and args and not keywords and len(args) == 1 and _is_sequence(args[0]):
         return _number("int" if name in ("argmax", "argmin", "count_nonzero") else None, node, reduced=True)
     if not args or keywords or not all(isinstance(a, Static) and not _is_none(a) for a in args):

@@ -1,4 +1,4 @@
-"""What an operation on tensors gives: rank, dtype and shape as far as they follow from the operands.
+"""Transfer functions of tensor operations: rank, dtype and shape as far as they follow from the operands.
 
 A shape or dtype that does not follow is None: nothing is ever guessed, because rewrites rely on equal tokens. Semantics
 are torch's type promotion and broadcasting rules,
@@ -30,6 +30,7 @@ from graphmend.analysis.tensors.promotion import (
     TORCH_DTYPES,
     broadcast,
     dtype_of,
+    never_uint8,
     promote,
     promote_scalar,
     scalar_kind,
@@ -38,7 +39,7 @@ from graphmend.analysis.tensors.promotion import (
 
 
 def result(of: Tensor | None, node: ast.AST, says: str = "is a Tensor", **known: object) -> Tensor:
-    """A tensor that an operation on `of` gives. `known`: rank, dtype, shape."""
+    """The result of an operation on `of`, with evidence. `known`: its rank, dtype, shape."""
     origin = Evidence(says, node, of.origin if of is not None else None)
     rank, dtype, shape = known.get("rank"), known.get("dtype"), known.get("shape")
     if of is None:
@@ -51,7 +52,7 @@ def unary(value: Tensor, node: ast.UnaryOp) -> Tensor:
 
 
 def binary(node: ast.expr | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
-    """`left op right` where one of them is or may be a tensor."""
+    """`left op right`, where one of them is or may be a tensor."""
     a, b = tensor_in(left), tensor_in(right)
     base = a if a is not None and (b is None or not a.likely) else b
     assert base is not None
@@ -200,7 +201,7 @@ _PLACES = frozenset(["argsort", "argwhere", "multinomial"])
 def operation(
     name: str, self_: Tensor | None, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
 ) -> Tensor:
-    """The tensor that `torch.name(...)` or `self_.name(...)` gives, for an operation that gives one tensor."""
+    """The result of `torch.name(...)` or `self_.name(...)`, for an operation with one tensor as result."""
     operands = (self_, *args) if self_ is not None else args
     first = next((t for t in map(tensor_in, operands) if t is not None), None)
     said = "returns a Tensor"
@@ -322,7 +323,9 @@ def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mappin
     how = _REDUCTIONS[name]
     kind = dtype_kind(first.dtype)
     dtype: Hashable
-    if how in ("bool", "int64"):
+    if how == "bool":
+        dtype = "bool" if first.ndarray or never_uint8(first.dtype) else None  # of uint8 it is uint8
+    elif how == "int64":
         dtype = how
     elif "dtype" in keywords:
         dtype = dtype_of(keywords["dtype"])

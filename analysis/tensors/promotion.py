@@ -1,4 +1,4 @@
-"""Type promotion and broadcasting: the dtype and shape of what comes out of two operands.
+"""Type promotion and broadcasting: the dtype and shape of the result of two operands.
 
 Torch's rules (https://docs.pytorch.org/docs/2.13/tensor_attributes.html#type-promotion-doc) on dtypes and shapes that
 may be tokens: a result that does not follow for certain is None.
@@ -89,6 +89,11 @@ def dtype_of(value: Value | None) -> Hashable:
     if isinstance(value, ExternalName) and value.name.startswith("builtins."):
         return {"bool": "bool", "int": "int64", "float": "float64"}.get(value.name[9:])
     return None
+
+
+def never_uint8(dtype: Hashable) -> bool:
+    kind = dtype_kind(dtype)
+    return kind not in (None, "int") or dtype in ("int8", "int16", "int32", "int64")
 
 
 def summed(dtype: Hashable) -> Hashable:

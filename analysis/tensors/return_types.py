@@ -1,4 +1,4 @@
-"""What a call of torch gives, by the kinds of its arguments."""
+"""Result types of torch's functions, by the kinds of their arguments."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NONE_GIVEN: frozenset[str] = frozenset()
 
 @lru_cache(maxsize=4)
 def _memory(torch: TorchFacts) -> dict[Hashable, _Signature]:
-    """Asked once for each kind of call: the next file calls the same."""
+    """Cache: results by kind of call; most files make the same calls."""
     return {}
 
 
 def signature(torch: TorchFacts, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value]) -> _Signature:
-    """What a call of torch gives, and whether that is a Python value that depends on data."""
+    """The result type of a call of torch, and whether it is a Python value that depends on data."""
     given = frozenset(k for k, v in keywords.items() if v is not NONE and v is not FALSE) if keywords else _NONE_GIVEN
     kinds = tuple(map(_IS_TENSOR.get, map(type, args)))
     memory, key = _memory(torch), (name, given, kinds)

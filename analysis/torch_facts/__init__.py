@@ -1,9 +1,9 @@
 """What torch says about itself, as data; one file for each minor version.
 
 `load(version)` gives the facts of a torch version: what its callables return, which of them depend on values,
-which ones Dynamo refuses, and how Dynamo explains its breaks. The files are written by `generate.py` from torch's
-own; `signatures.py` and `measured.py` hold what torch's files do not say. Names come in and facts go out: nothing
-here knows syntax or values.
+which ones Dynamo refuses, and how Dynamo explains its breaks. The files are written by `generator/generate.py` from
+torch's own; `signatures.py` and `measured.py` hold what torch's files do not say. Names come in and facts go out:
+nothing here knows syntax or values.
 """
 
 from __future__ import annotations

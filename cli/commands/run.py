@@ -167,6 +167,8 @@ def _first_on_path(folder: str) -> None:
 def _execute(code: types.CodeType, **attributes: Any) -> None:
     module = types.ModuleType("__main__")
     module.__dict__.update(attributes, __builtins__=builtins)
+    if "__annotations__" in vars(sys.modules["__main__"]):  # Python before 3.14 gives it to every `__main__`
+        module.__annotations__ = {}
     sys.modules["__main__"] = module
     exec(code, module.__dict__)
 

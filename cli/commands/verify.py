@@ -20,6 +20,7 @@ from graphmend.cli.verifying.static_findings import Judged, Mending, Static, int
 from graphmend.dynamo.report import Break, Report
 from graphmend.dynamo.requests import Declared, Request
 from graphmend.dynamo.service import Service
+from graphmend.dynamo.verdict import judge
 from graphmend.workspace import interpreter
 from graphmend.workspace.config import Configuration, Configurations, absolute
 from graphmend.workspace.module_loader import ModuleLoader
@@ -102,11 +103,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def status(reports: Sequence[Report]) -> int:
-    """2 where something could not be checked, else 1 where a graph breaks (after mending, if asked for), else 0."""
+    """2 where something could not be checked, else 1 where a graph breaks (after mending, if asked for) or something
+    differs that no mend names, else 0.
+    """
     if any(True for report in reports for _ in _failures(report)):
         return 2
     last = [report.after or report for report in reports]
-    differs = any(t.comparison is not None and not t.comparison.equal for report in last for t in report.targets)
+    compared = [(target.comparison, report.named) for report in last for target in report.targets]
+    differs = any(found is not None and not judge(found, named).passes for found, named in compared)
     return int(differs or any(report.breaks for report in last))
 
 
@@ -149,7 +153,9 @@ def _job(args: argparse.Namespace, path: Path, names: tuple[str, ...], configura
         return _Job(request, text, None)
     mending = text.mended(args.unsafe_fixes)
     changed = mending.text != text.source.text
-    return _Job(replace(request, mended={str(path): mending.text} if changed else None), text, mending)
+    if changed:
+        request = replace(request, mended={str(path): mending.text}, named=mending.named)
+    return _Job(request, text, mending)
 
 
 def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], configuration: Configuration) -> Request:

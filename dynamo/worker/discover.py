@@ -49,6 +49,8 @@ class CompileSites:
     def compile(self, model: Any = None, **options: Any) -> Any:
         if model is None:
             return lambda model: self.compile(model, **options)
+        if str(getattr(model, "__module__", None)).startswith("torch._higher_order_ops."):
+            return _as_torch_runs_it(self.inner(model, **options))
         kept = {name: options[name] for name in ("fullgraph", "dynamic", "disable") if name in options}
         made = self.inner(model, backend=self.backend, **kept)
         self.made.append(made)
@@ -61,6 +63,16 @@ class CompileSites:
 
     def install(self) -> None:
         torch.compile = self.compile
+
+
+def _as_torch_runs_it(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """`torch.cond` and its like compile their operands in eager mode too; left uncompiled they have no gradients."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with torch.compiler.set_stance("default"):
+            return compiled(*args, **kwargs)
+
+    return call
 
 
 def find(module: ModuleType, names: list[str], sites: CompileSites) -> list[Target]:

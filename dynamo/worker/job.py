@@ -17,10 +17,11 @@ import torch
 import torch._dynamo
 
 from . import discover, loading
+from .comparison import compare
 from .errors import Unusable, describe
 from .inputs import examples, synthesis
 from .recording.lines import Project
-from .runs import compare, devices, warmup
+from .runs import devices, warmup
 from .runs.target_check import TargetCheck
 
 
@@ -48,10 +49,12 @@ def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str,
         answer["problem"] = str(error)
         return answer
     say({"begun": {**answer, "names": [target.name for target in targets]}})
+    beginning = compare.Beginning(module) if job.get("keep") or job.get("compare") else None
     deadline = began + 0.8 * float(job["timeout"])
     for number, target in enumerate(targets):
         until = time.monotonic() + max(deadline - time.monotonic(), 0.0) / (len(targets) - number)
         session = TargetCheck(target, project, possible, until, lambda stage: say({"stage": stage}), job, sites.inner)
+        session.beginning, session.module = beginning, module
         say({"target": session.run(_examples(target, module, job))})
     return {**answer, "seconds": round(time.monotonic() - began, 3)}
 

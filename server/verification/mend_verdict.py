@@ -1,10 +1,14 @@
-"""What a check before and after says about a mend: it counts as verified only where nothing differs."""
+"""What a check before and after says about a mend: it counts as verified only where nothing differs but what
+it names.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from graphmend.dynamo.verdict import judge
 
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
@@ -28,10 +32,11 @@ def of(report: Report, finding: Finding) -> str:
             return _problem(report.after, target.name) or f"{target.name} could not be compared"
     for name, target in after.items():
         assert target.comparison is not None
-        if target.comparison.differences:
-            return f"{name} differs: {target.comparison.differences[0]}"
-        if target.comparison.silenced:
+        unnamed = judge(target.comparison, report.after.named if report.after is not None else ()).unnamed
+        if unnamed and not target.comparison.differences:
             return f"{name} prints less when compiled: {target.comparison.silenced[0]!r}"
+        if unnamed:
+            return f"{name} differs: {unnamed[0].line}"
     before = _breaks((target for target in report.targets if target.name in after), finding.path)
     left = _breaks(after.values(), finding.path)
     if left < before or left == before == 0:

@@ -23,7 +23,7 @@ def judge(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Import the main file of a request, evaluate its expressions in it, and say what broke."""
     import torch
 
-    worker = import_module("graphmend.dynamo.worker.recorder")
+    worker = import_module("graphmend.dynamo.worker.recording.recorder")
     for path, text in request["files"].items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -277,6 +277,7 @@ def compiling_everything(text: str) -> str:
     return f"{text}\n\nimport torch\n" + "".join(f"torch.compile({name})\n" for name in names)
 
 
+@pytest.mark.many
 def test_the_standard_library_and_its_tests() -> None:
     library = Path(os.__file__).parent
     project = Project(ModuleLoader(library))
@@ -288,6 +289,7 @@ def test_the_standard_library_and_its_tests() -> None:
         survives(compiling_everything(text), project, str(path))
 
 
+@pytest.mark.many
 @pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs transformers")
 def test_models_of_transformers() -> None:
     site = Path(sysconfig.get_path("purelib"))

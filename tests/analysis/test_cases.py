@@ -123,7 +123,7 @@ def test_analysis_finds_what_is_marked(case: Case) -> None:
     assert found == {tuple(mark) for mark, _ in case.marks() if mark.code != "missed"}
 
 
-@pytest.mark.slow
+@pytest.mark.torch
 def test_dynamo_breaks_where_it_is_marked(case: Case, dynamo: Any) -> None:
     if not case.run:
         pytest.skip("the case says nothing to run")

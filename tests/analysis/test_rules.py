@@ -59,20 +59,26 @@ def test_every_file_of_the_folder_holds_one_listed_rule() -> None:
     assert sorted(listed) == sorted(files)
 
 
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_the_folder_is_the_family(rule: Rule) -> None:
+    families = ("control_flow", "output", "scalars", "shapes", "python", "torch_api")
+    assert type(rule).__module__.split(".")[-2] == families[int(rule.code[2]) - 1]
+
+
 @pytest.mark.parametrize(("rule", "kind", "text"), EXAMPLES)
 def test_analysis_judges_the_examples(rule: Rule, kind: str, text: str) -> None:
     found = [(f.span.line, f.code) for f in findings(text)]
     if kind == "valid":
         assert found == []
     else:
-        assert rule.code in {code for _, code in found}
+        assert rule.code in {code for _, code in found}, f"found {found}; the first rule in RULES that judges speaks"
 
 
 def _effects(rule: Rule) -> set[str]:
     return {f.effect for text in rule.invalid for f in findings(text) if f.code == rule.code}
 
 
-@pytest.mark.slow
+@pytest.mark.torch
 @pytest.mark.parametrize(("rule", "kind", "text"), EXAMPLES)
 def test_dynamo_judges_the_examples(rule: Rule, kind: str, text: str, dynamo: Any) -> None:
     verdict = dynamo({"example.py": text}, "example.py", ["[f(*a) for a in example_inputs()]"])

@@ -237,6 +237,7 @@ def test_versions_without_data_get_the_nearest_older_one() -> None:
     assert (load("1.0").minor, load("1.0").exact) == (oldest, False)
 
 
+@pytest.mark.many
 def test_the_generator_reproduces_the_data_from_an_installed_torch(tmp_path: Path) -> None:
     found = importlib.util.find_spec("torch")
     if found is None or found.origin is None:
@@ -249,6 +250,7 @@ def test_the_generator_reproduces_the_data_from_an_installed_torch(tmp_path: Pat
         assert path.read_bytes() == (DATA / path.name).read_bytes(), path.name
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("name", "expression"),
     [

@@ -21,7 +21,7 @@ from graphmend.analysis.lattice.values import Const, Static, Tensor, Value, dtyp
 from graphmend.analysis.syntax.source import Source
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.torch
 
 OPERANDS = ["x", "y", "x.sum()", "x.float()", "(x > 0)", "torch.zeros(4)", "n", "p", "2", "0.5", "True"]
 BINARY = ["+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "<<", "<", "==", "!=", ">="]

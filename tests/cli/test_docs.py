@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,41 @@ def test_changelog_lists_every_rule_with_its_status(root: Path) -> None:
         assert line.endswith("| preview |" if rule.preview else "| stable |")
 
 
+def test_the_rule_and_the_rewrite_of_contributing_work(root: Path) -> None:
+    from graphmend.analysis.check import check
+    from graphmend.analysis.findings.report import report
+    from graphmend.analysis.interprocedural.session import AnalysisSession
+    from graphmend.analysis.program.project import Project
+    from graphmend.analysis.region.roots import roots
+    from graphmend.analysis.settings import Settings
+    from graphmend.analysis.syntax.source import Source
+    from graphmend.transforms.code.text_edits import apply
+
+    page = (root / "CONTRIBUTING.md").read_text("utf-8")
+    rule_text, rewrite_text = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"__name__": "contributed"}
+    exec(compile(rule_text, "rule", "exec"), names)
+    exec(compile(rewrite_text, "rewrite", "exec"), names)
+
+    rule, project = names["WriteText"](), Project()
+    for examples, codes in ((rule.valid, []), (rule.invalid, [rule.code])):
+        for example in examples:
+            module = project.read(Source(example, "example.py"))
+            assert module is not None
+            session = AnalysisSession(module, project, Settings(preview=True), (rule,))
+            for start in roots(session, module):
+                session.walk_root(start)
+            found = report(session.summaries.roots).get("example.py", [])
+            assert [one.finding.code for one in found] == codes
+
+    source = Source(rule.invalid[0], "example.py")
+    result = check(source)
+    (finding,) = result.findings
+    fix = names["rewrite"](finding, result.facts(finding))
+    assert fix.applicability == "unsafe"
+    assert "    if not torch.compiler.is_compiling():\n        pathlib" in apply(source.text, fix.edits(), source)
+
+
 def test_dynamo_codes_are_those_that_a_check_gives() -> None:
     from graphmend.dynamo import codes, merge
 
@@ -66,7 +102,7 @@ def test_links_between_pages_lead_somewhere(root: Path) -> None:
             assert (page.parent / link).exists(), f"{page.relative_to(root)} links to {link}"
 
 
-@pytest.mark.slow
+@pytest.mark.build
 def test_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]

@@ -53,9 +53,8 @@ def test_pytest_checks_files_where_asked(folder: Path) -> None:
     assert "graphmend: model.py" in checked.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.torch
 def test_fixture_names_the_breaks(folder: Path) -> None:
-    pytest.importorskip("torch")
     (folder / "test_model.py").write_text(
         "import torch\n"
         "def fine(x): return x + 1\n"
@@ -96,7 +95,7 @@ class TestHooks:
         assert done.returncode == 0, done.stdout + done.stderr
         assert (folder / "model.py").read_text() != MODEL
 
-    @pytest.mark.slow
+    @pytest.mark.build
     def test_pre_commit_installs_and_runs_the_hooks(self, root: Path, folder: Path) -> None:
         """The real tool, with an environment of its own that it installs this repository's last commit into."""
         pytest.importorskip("pre_commit")

@@ -83,7 +83,7 @@ def _heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.mark.slow
+@pytest.mark.many
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_interrupt_leaves_whole_files_and_says_130(folder: Path, jobs: str) -> None:
@@ -107,7 +107,7 @@ def test_interrupt_leaves_whole_files_and_says_130(folder: Path, jobs: str) -> N
     assert len(texts) == 2, "each file is as it was, or mended"
 
 
-@pytest.mark.slow
+@pytest.mark.many
 def test_parallel_runs_say_what_one_process_says(folder: Path) -> None:
     for number in range(100):
         (folder / f"m{number}.py").write_text(MODEL)

@@ -75,9 +75,8 @@ def test_unreadable_baseline_is_told_before_anything_runs(run: Run, folder: Path
     assert outcome.err.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.torch
 def test_only_new_breaks_count(run: Run, folder: Path) -> None:
-    pytest.importorskip("torch")
     (folder / "m.py").write_text(MODEL)
     words = ("verify", "--device", "cpu", "--python", sys.executable, "m.py")
     assert run(*words, "--write-baseline", "b.json").status == 0
@@ -92,9 +91,8 @@ def test_only_new_breaks_count(run: Run, folder: Path) -> None:
     assert target["known_breaks"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.torch
 def test_baseline_of_a_command(run: Run, folder: Path) -> None:
-    pytest.importorskip("torch")
     (folder / "m.py").write_text(MODEL)
     command = ("--", sys.executable, "m.py")
     assert run("verify", "--write-baseline", "b.json", *command).status == 0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.torch
 
 TRANSFORMERS = "4.52.4"
 
@@ -28,7 +28,6 @@ def run(root: Path, *words: str, environment: Mapping[str, str] | None = None) -
 @pytest.fixture(scope="module")
 def transformers() -> None:
     """Skips where the demo's transformers is not installed."""
-    pytest.importorskip("torch")
     if importlib.util.find_spec("transformers") is None:
         pytest.skip(f"needs transformers {TRANSFORMERS}, and none is installed")
     version = importlib.metadata.version("transformers")
@@ -61,7 +60,6 @@ def test_wrong_use_is_one_line(root: Path) -> None:
 
 
 def test_another_transformers_is_refused(root: Path, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     metadata = tmp_path / "transformers-1.0.dist-info" / "METADATA"
     for path in (tmp_path / "transformers" / "__init__.py", metadata):
         path.parent.mkdir()

@@ -12,8 +12,7 @@ import pytest
 
 from graphmend.cli.main import main
 
-pytest.importorskip("torch")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.torch
 
 #: what is left of each model after all mends, safe and unsafe
 LEFT = {"gated_classifier": [], "token_pruner": [], "guarded_step": []}

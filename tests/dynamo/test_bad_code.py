@@ -17,7 +17,7 @@ from graphmend.dynamo.service import Service
 
 from .conftest import Checks
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
+pytestmark = [pytest.mark.torch, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
 FINE = "@torch.compile\ndef f(x):\n    if x.sum() > 0:\n        return x\n    return -x\n"
 HEAD = "import os, signal, sys, time\n"

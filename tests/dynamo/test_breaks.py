@@ -15,7 +15,7 @@ from graphmend.dynamo.service import Service
 
 from .conftest import Checks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.torch
 Check = Callable[..., TargetReport]
 
 

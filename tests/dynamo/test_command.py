@@ -12,8 +12,7 @@ import pytest
 
 from graphmend.cli.main import main
 
-pytest.importorskip("torch")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.torch
 
 BREAKS = """
 @torch.compile

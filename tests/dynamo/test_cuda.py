@@ -10,10 +10,8 @@ import pytest
 from .conftest import Checks
 
 torch = pytest.importorskip("torch")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, and there is none"),
-]
+no_device = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device, and there is none")
+pytestmark = [pytest.mark.torch, no_device]
 
 NET = """
 class Net(nn.Module):

@@ -12,7 +12,7 @@ from graphmend.dynamo.requests import Declared, Request
 
 from .conftest import Checks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.torch
 Check = Callable[..., TargetReport]
 
 NET = """

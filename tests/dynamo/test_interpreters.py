@@ -74,9 +74,9 @@ def test_torch(tmp_path: Path, python: Callable[[str | None], Path], torch: str 
     assert says in problem(python(torch), tmp_path / "a.py")
 
 
+@pytest.mark.torch
 def test_a_dependency_that_changes_on_disk_is_seen(tmp_path: Path) -> None:
     """The warm process imported it; a check after an upgrade must not see what was there before."""
-    pytest.importorskip("torch")
     packages = tmp_path / "site-packages"
     (packages / "dependency").mkdir(parents=True)
     version = packages / "dependency" / "__init__.py"

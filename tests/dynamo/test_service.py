@@ -14,8 +14,7 @@ from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
 from graphmend.dynamo.worker_process import WorkerProcess
 
-pytest.importorskip("torch")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
+pytestmark = [pytest.mark.torch, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
 SLOW = "import time\ntime.sleep(0.5)\n@torch.compile\ndef f(x):\n    return x\n"
 

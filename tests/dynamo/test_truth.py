@@ -13,7 +13,7 @@ import pytest
 from .conftest import Checks
 
 
-@pytest.mark.slow
+@pytest.mark.torch
 def test_breaks_stand_where_they_were_measured(checks: Checks, shared: Path) -> None:
     patterns = shared / "truth" / "patterns"
     for case in json.loads((patterns / "expected.json").read_text())[::30]:

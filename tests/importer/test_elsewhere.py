@@ -40,6 +40,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gm_caller.py").write_text(CALLER)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_loaded_helper_is_mended_and_its_state_stays(tmp_path: Path, times: int) -> None:
     torch = pytest.importorskip("torch", minversion="2.13")

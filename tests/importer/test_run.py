@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from whole_programs import Run
 
 MODEL = """import torch
 
@@ -54,37 +51,6 @@ for sign in (1.0, -1.0):
     print(net(sign * torch.ones(2)).tolist())
 print("breaks", sum(counters["graph_break"].values()), file=sys.stderr)
 """
-
-
-class Done:
-    """A finished program; `stderr` without what GraphMend says."""
-
-    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
-        self.status, self.stdout = done.returncode, done.stdout
-        lines = done.stderr.splitlines()
-        first = next((i for i, line in enumerate(lines) if line.startswith("graphmend: ")), len(lines))
-        self.stderr, self.said = lines[:first], lines[first:]
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    def run(*words: str, plain: bool = False, cache: Path = tmp_path / "cache", **files: str) -> Done:
-        for name, text in files.items():
-            path = tmp_path / f"{name.replace('__in__', '/')}.py"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        command = [sys.executable, *(() if plain else ("-m", "graphmend", "run")), *words]
-        environment = {**os.environ, "GRAPHMEND_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
-        return Done(done)
-
-    return run
-
 
 SEES = '''"""What a program sees of itself."""
 import inspect, pickle, sys
@@ -182,6 +148,7 @@ def test_wrong_use_is_one_line_and_status_2(run: Run, words: list[str], said: st
     assert (got.status, got.stdout, got.stderr, got.said) == (2, "", [], [said])
 
 
+@pytest.mark.torch
 def test_a_model_is_mended_and_again_from_the_cache(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     plain = run("program.py", plain=True, program=PROGRAM, model=MODEL)
@@ -198,6 +165,7 @@ def test_a_model_is_mended_and_again_from_the_cache(run: Run, tmp_path: Path) ->
     assert run("program.py").said == mended.said
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("target", [["--mend", "model"], ["--mend", "elsewhere"]])
 def test_named_packages_replace_the_programs_own_folder(run: Run, tmp_path: Path, target: list[str]) -> None:
     pytest.importorskip("torch", minversion="2.13")
@@ -214,6 +182,7 @@ def test_named_packages_replace_the_programs_own_folder(run: Run, tmp_path: Path
         }
 
 
+@pytest.mark.torch
 def test_rows_are_those_of_the_file(run: Run, tmp_path: Path) -> None:
     """A branch whose sides print is mended in several rounds, each of which sees a text of its own."""
     pytest.importorskip("torch", minversion="2.13")
@@ -228,12 +197,14 @@ def test_rows_are_those_of_the_file(run: Run, tmp_path: Path) -> None:
     assert [rows[note["row"] - 1].strip() for note in report["left"]] == ['with open("file", "w") as f:  # left']
 
 
+@pytest.mark.torch
 def test_a_script_is_mended_with_its_folder(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     got = run("program.py", program=MODEL)
     assert got.said[:2] == ["graphmend: mended 1 module", f"  {tmp_path / 'program.py'}"]
 
 
+@pytest.mark.torch
 def test_a_cache_that_cannot_be_written_is_ignored(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     (tmp_path / "file").write_text("")

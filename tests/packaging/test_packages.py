@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.build
 
 ROOMS = ("analysis", "workspace", "transforms", "importer", "dynamo", "server", "cli", "runtime")
 

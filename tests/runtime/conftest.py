@@ -13,9 +13,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # the helpers beside these tests are imported by name
 
-torch = pytest.importorskip("torch")
-dynamo_utils = pytest.importorskip("torch._dynamo.utils")
-
 
 class Outcome(NamedTuple):
     written: str
@@ -24,11 +21,15 @@ class Outcome(NamedTuple):
 
 
 def _copy(value: Any) -> Any:
+    import torch
+
     return value.detach().clone().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value
 
 
 def watch(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Outcome:
     """Calls a program on copies of its inputs, and `backward` where the result has a history."""
+    import torch
+
     inputs = tuple(map(_copy, inputs))
     stream = io.StringIO()
     with redirect_stdout(stream), redirect_stderr(stream):
@@ -45,6 +46,8 @@ def watch(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Outcome:
 @pytest.fixture
 def check() -> Iterator[Callable[..., int]]:
     """Compares two compiled calls with two plain ones and returns how often the graph broke."""
+    import torch
+    from torch._dynamo.utils import counters
 
     def check(
         function: Callable[..., Any], *inputs: Any, backend: str = "aot_eager", before: Any = None, **options: Any
@@ -56,7 +59,7 @@ def check() -> Iterator[Callable[..., int]]:
 
         expected = twice(function)
         torch._dynamo.reset()
-        dynamo_utils.counters.clear()
+        counters.clear()
         for got, want in zip(twice(torch.compile(function, backend=backend, **options)), expected, strict=True):
             assert got.written == want.written
             torch.testing.assert_close(got.gradients, want.gradients)
@@ -64,7 +67,7 @@ def check() -> Iterator[Callable[..., int]]:
                 torch.testing.assert_close(got.result, want.result)
             else:
                 assert got.result == want.result
-        return sum(dynamo_utils.counters["graph_break"].values())
+        return sum(counters["graph_break"].values())
 
     yield check
     torch._dynamo.reset()

@@ -18,6 +18,8 @@ from outputs import Writer, printing  # noqa: E402
 
 from graphmend.runtime import emit, emit_if, later  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 BACKENDS = ["eager", "aot_eager"]
 Pair = namedtuple("Pair", "left right")
 X = torch.arange(6.0).reshape(2, 3)

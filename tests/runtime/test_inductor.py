@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 from graphmend.runtime import emit  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.torch
 
 
 class Net(torch.nn.Module):

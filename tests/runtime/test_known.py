@@ -11,7 +11,9 @@ import pytest
 torch = pytest.importorskip("torch")
 checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
 switches = pytest.importorskip("graphmend.runtime.switches")
-known = pytest.importorskip("graphmend.runtime.known_values")
+known = pytest.importorskip("graphmend.runtime.specialised.known_values")
+
+pytestmark = pytest.mark.torch
 
 Inputs = tuple[Any, ...]
 

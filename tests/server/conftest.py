@@ -1,16 +1,18 @@
-"""A real server for every test: `python -m graphmend server`, spoken to over its standard input and output."""
+"""A server of its own for every test: forked from one that has been imported, or, where the test is about the process,
+`python -m graphmend server`, spoken to over its standard input and output."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from pytest_lsp import LanguageClient
 
-from .editor import Editor, capabilities
+from .editor import Editor, capabilities, new_client
+from .servers import Nursery
 
 Start = Callable[..., Awaitable[Editor]]
 
@@ -23,13 +25,44 @@ def module(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery | None]:
+    """Forks servers, where the system can."""
+    if not hasattr(os, "fork"):
+        yield None
+        return
+    made = Nursery()
+    yield made
+    made.close()
+
+
 @pytest_asyncio.fixture
-async def start(tmp_path: Path) -> AsyncIterator[Start]:
-    """Starts servers, and ends them after the test: each must leave by itself within a second."""
+async def start(nursery: Nursery | None, start_process: Start, tmp_path: Path) -> AsyncIterator[Start]:
+    """Starts servers, and ends them after the test: each must leave by itself within seconds."""
     editors: list[Editor] = []
 
     async def start(**given: object) -> Editor:
-        client = LanguageClient()
+        if nursery is None:
+            return await start_process(**given)
+        client, server = new_client(), nursery.server()
+        await client.start_tcp("127.0.0.1", server.port)
+        editor = Editor(client, tmp_path, server)
+        editors.append(editor)
+        await editor.initialize(**given)
+        return editor
+
+    yield start
+    for editor in editors:
+        await editor.leave()
+
+
+@pytest_asyncio.fixture
+async def start_process(tmp_path: Path) -> AsyncIterator[Start]:
+    """As `start`, each server a program that was started as editors do it."""
+    editors: list[Editor] = []
+
+    async def start(**given: object) -> Editor:
+        client = new_client()
         await client.start_io(sys.executable, "-m", "graphmend", "server")
         editor = Editor(client, tmp_path)
         editors.append(editor)

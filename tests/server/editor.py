@@ -4,13 +4,18 @@ was shown. It shares no code with the server."""
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Union
 
+import cattrs
 from lsprotocol import types
+from pygls.protocol import default_converter
 from pytest_lsp import LanguageClient
+
+from .servers import Server
 
 CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 PATIENCE = 20.0
@@ -62,8 +67,9 @@ def capabilities(
 class Editor:
     """One client with its documents."""
 
-    def __init__(self, client: LanguageClient, root: Path) -> None:
+    def __init__(self, client: LanguageClient, root: Path, server: Server | None = None) -> None:
         self.client = client
+        self.server = server or client._server
         self.root = root
         self.texts: dict[str, str] = {}
         self.versions: dict[str, int] = {}
@@ -75,7 +81,6 @@ class Editor:
         self.refreshes = 0
         self.settings: dict[str | None, Any] = {}
         self.result: types.InitializeResult
-        _tell_actions_from_commands(client.protocol._converter)
         self._listen()
 
     def _listen(self) -> None:
@@ -116,11 +121,12 @@ class Editor:
 
     async def leave(self) -> float:
         """Shuts the server down; the seconds that took."""
-        process = self.client._server
-        assert process is not None
+        assert self.server is not None
         begin = time.perf_counter()
-        if process.returncode is None:
+        if self.server.returncode is None:
             await asyncio.wait_for(self.client.shutdown_session(), 5)
+        if isinstance(self.server, Server):
+            assert await asyncio.wait_for(asyncio.to_thread(self.server.wait), 5) == 0
         await self.client.stop()
         return time.perf_counter() - begin
 
@@ -249,11 +255,19 @@ class Editor:
         return await asyncio.wait_for(self.client.workspace_execute_command_async(params), patience)
 
 
-def _tell_actions_from_commands(converter: Any) -> None:
-    """lsprotocol 2025.0 takes each code action that holds a command for a bare command."""
+@functools.cache
+def _converter() -> cattrs.Converter:
+    """One for all clients, as each makes its functions anew, which takes longer than most tests."""
+    made = default_converter()
 
     def structure(found: Any, _: Any) -> Any:
+        """lsprotocol 2025.0 takes each code action that holds a command for a bare command."""
         bare = isinstance(found.get("command"), str)
-        return converter.structure(found, types.Command if bare else types.CodeAction)
+        return made.structure(found, types.Command if bare else types.CodeAction)
 
-    converter.register_structure_hook(Union[types.Command, types.CodeAction], structure)  # noqa: UP007 (that key)
+    made.register_structure_hook(Union[types.Command, types.CodeAction], structure)  # noqa: UP007 (that key)
+    return made
+
+
+def new_client() -> LanguageClient:
+    return LanguageClient(converter_factory=_converter)

@@ -42,7 +42,6 @@ class Two(nn.Module):
 @pytest.fixture
 def two(tmp_path: Path) -> Path:
     """Two modules with a branch each; the file tells how often it was run."""
-    pytest.importorskip("torch")
     path = tmp_path / "two.py"
     path.write_text(TWO)
     return path
@@ -66,6 +65,7 @@ def _more(editor: Editor, seen: int) -> bool:
     return len(editor.published) > seen
 
 
+@pytest.mark.torch
 async def test_a_verdict_outlives_the_server_and_edits_of_other_functions(start: Start, two: Path) -> None:
     editor = await start(options=TRUSTED)
     uri = editor.open(two)
@@ -97,6 +97,7 @@ async def test_a_verdict_outlives_the_server_and_edits_of_other_functions(start:
     assert set(await confirmed(untrusted, uri, 2)) == {"x.sum() > 0", "x.max() > 0"}
 
 
+@pytest.mark.torch
 async def test_inputs_that_were_made_up_can_be_written_into_the_file(start: Start, two: Path) -> None:
     two.write_text(TWO.replace("class Two", "@torch.compile(disable=False)\nclass Two"))
     editor = await start(options=TRUSTED)
@@ -120,8 +121,8 @@ async def test_inputs_that_were_made_up_can_be_written_into_the_file(start: Star
     assert outcome["targets"][0]["inputs"] == "One()(torch.randn(3, 9))"
 
 
+@pytest.mark.torch
 async def test_what_to_write_where_no_inputs_fit(start: Start, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     path = tmp_path / "reader.py"
     path.write_text("import torch\n\n\n@torch.compile\ndef f(reader):\n    return reader.next_batch() + 1\n")
     editor = await start(options=TRUSTED)
@@ -133,6 +134,7 @@ async def test_what_to_write_where_no_inputs_fit(start: Start, tmp_path: Path) -
     assert "\n\n# graphmend: example f(torch.randn(...))\n@torch.compile\n" in editor.texts[uri]
 
 
+@pytest.mark.torch
 async def test_a_mend_is_made_once_nothing_differs(start: Start, two: Path) -> None:
     editor = await start(options=TRUSTED)
     uri = editor.open(two)

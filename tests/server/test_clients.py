@@ -75,8 +75,8 @@ async def test_without_versions_every_edit_is_a_plain_one(start: Start, printing
     assert mended(editor.texts[uri])
 
 
+@pytest.mark.torch
 async def test_without_progress_a_check_is_not_shown_but_answered(start: Start, printing: Path) -> None:
-    pytest.importorskip("torch")
     trusted = {"trusted": True, "settings": {"interpreter": sys.executable, "verify": {"device": "cpu"}}}
     editor = await start(client=capabilities(progress=False), options=trusted)
     uri = editor.open(printing)
@@ -212,8 +212,8 @@ def slow(tmp_path: Path) -> Path:
 TRUSTED = {"trusted": True, "settings": {"interpreter": sys.executable, "verify": {"device": "cpu"}}}
 
 
+@pytest.mark.torch
 async def test_a_file_that_is_deleted_while_a_check_runs(start: Start, slow: Path) -> None:
-    pytest.importorskip("torch")
     editor = await start(options=TRUSTED)
     uri = editor.open(slow)
     task = await check_in_the_background(editor, uri)
@@ -227,8 +227,8 @@ async def test_a_file_that_is_deleted_while_a_check_runs(start: Start, slow: Pat
     await editor.until(lambda: not editor.published[-1].diagnostics)
 
 
+@pytest.mark.torch
 async def test_a_file_that_is_renamed_while_a_check_runs(start: Start, slow: Path) -> None:
-    pytest.importorskip("torch")
     editor = await start(options=TRUSTED)
     old = editor.open(slow)
     task = await check_in_the_background(editor, old)

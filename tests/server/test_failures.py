@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from pytest_lsp import LanguageClient
 
 from graphmend.server import app
 from graphmend.server.lsp.client import ClientHandler
 
-from .editor import Editor
+from .editor import Editor, new_client
 
 pytestmark = pytest.mark.asyncio
 
@@ -37,7 +36,7 @@ sys.exit(main.serve_stdio())
 
 
 async def test_one_documents_failure_stays_its_own(tmp_path: Path, module: Path) -> None:
-    client = LanguageClient()
+    client = new_client()
     await client.start_io(sys.executable, "-c", FAILING)
     editor = Editor(client, tmp_path)
     await editor.initialize()
@@ -62,23 +61,23 @@ async def test_one_documents_failure_stays_its_own(tmp_path: Path, module: Path)
 
 FAILING_WALK = """
 import ast, sys
-from graphmend.analysis.interprocedural.session import Session
+from graphmend.analysis.interprocedural.session import AnalysisSession
 from graphmend.server import main
 
-walk = Session.walk
+walk = AnalysisSession.walk
 
-def failing(self, activation):
-    if "FAIL" in ast.unparse(activation.info.node):
+def failing(self, summary):
+    if "FAIL" in ast.unparse(summary.info.node):
         raise RuntimeError("in the midst of an edit")
-    walk(self, activation)
+    walk(self, summary)
 
-Session.walk = failing
+AnalysisSession.walk = failing
 sys.exit(main.serve_stdio())
 """
 
 
 async def test_after_a_failure_in_the_midst_of_an_edit_the_next_text_is_seen_anew(tmp_path: Path, module: Path) -> None:
-    client = LanguageClient()
+    client = new_client()
     await client.start_io(sys.executable, "-c", FAILING_WALK)
     editor = Editor(client, tmp_path)
     await editor.initialize()

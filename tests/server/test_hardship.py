@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from lsprotocol import types
-from pytest_lsp import LanguageClient
 
 from .conftest import Start
-from .editor import Editor, capabilities
+from .editor import Editor, capabilities, new_client
 from .test_workspace import BREAKS, USES, pull, watched
 
 pytestmark = pytest.mark.asyncio
@@ -83,7 +82,7 @@ async def test_a_cache_that_cannot_be_written_is_done_without(
     (tmp_path / "one.py").write_text(BREAKS)
     for name, value in CACHELESS[case].items():
         monkeypatch.setenv(name, value)
-    client = LanguageClient()
+    client = new_client()
     command: tuple[Any, ...] = ("-c", LIMITED) if case == "disk-full" else ("-m", "graphmend", "server")
     await client.start_io(sys.executable, *command)
     editor = Editor(client, tmp_path)

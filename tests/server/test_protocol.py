@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import queue
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
+
+from .servers import Nursery
 
 URI = "file:///nowhere/f.py"
 BRANCH = "import torch\n\n\n@torch.compile\ndef f(x):\n    return x + 1 if x.sum() > 0 else x\n"
@@ -21,29 +24,31 @@ BRANCH = "import torch\n\n\n@torch.compile\ndef f(x):\n    return x + 1 if x.sum
 class Wire:
     """The bytes of a conversation."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "graphmend", "server", "--stdio"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, source: IO[bytes], sink: IO[bytes]) -> None:
+        self._source, self.sink = source, sink
         self._messages: queue.Queue[dict[str, Any]] = queue.Queue()
         self._number = 0
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
         length = 0
-        while line := self.process.stdout.readline():
+        while line := self._source.readline():
             if line.lower().startswith(b"content-length:"):
                 length = int(line.partition(b":")[2])
             elif not line.strip():
-                self._messages.put(json.loads(self.process.stdout.read(length)))
+                self._messages.put(json.loads(self._source.read(length)))
 
     def send(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
+        self.sink.write(data)
+        self.sink.flush()
 
     def body(self, body: bytes) -> None:
         self.send(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+    def initialize(self) -> None:
+        can = {"textDocument": {"diagnostic": {}}, "window": {}}
+        self.ask("initialize", {"processId": None, "rootUri": None, "capabilities": can})
+        self.notify("initialized", {})
 
     def message(self, **message: Any) -> None:
         self.body(json.dumps({"jsonrpc": "2.0", **message}).encode())
@@ -89,18 +94,38 @@ class Wire:
 
 
 @pytest.fixture
-def raw() -> Iterator[Wire]:
-    wire = Wire()
-    yield wire
-    wire.process.kill()
-    wire.process.wait()
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """A server on its standard input and output."""
+    command = [sys.executable, "-m", "graphmend", "server", "--stdio"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def stdio(process: subprocess.Popen[bytes]) -> Wire:
+    """The bytes of a conversation with it, nothing of which was said."""
+    assert process.stdout is not None
+    assert process.stdin is not None
+    return Wire(process.stdout, process.stdin)
+
+
+@pytest.fixture
+def raw(nursery: Nursery | None, request: pytest.FixtureRequest) -> Iterator[Wire]:
+    """The bytes of a conversation of which nothing was said."""
+    if nursery is None:
+        yield request.getfixturevalue("stdio")
+        return
+    server = nursery.server()
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        yield Wire(connection.makefile("rb"), connection.makefile("wb"))
+        server.kill()
+        server.wait()
 
 
 @pytest.fixture
 def wire(raw: Wire) -> Wire:
-    can = {"textDocument": {"diagnostic": {}}, "window": {}}
-    raw.ask("initialize", {"processId": None, "rootUri": None, "capabilities": can})
-    raw.notify("initialized", {})
+    raw.initialize()
     return raw
 
 
@@ -198,17 +223,17 @@ def test_requests_wait_for_initialize(raw: Wire) -> None:
     assert raw.ask("initialize", {"processId": None, "rootUri": None, "capabilities": {}})["error"]["code"] == -32600
 
 
-def test_after_shutdown_nothing_but_exit_is_done(wire: Wire) -> None:
-    assert wire.ask("shutdown")["result"] is None
-    assert wire.ask("textDocument/hover", {})["error"]["code"] == -32600
-    wire.notify("exit")
-    assert wire.process.wait(5) == 0
+def test_after_shutdown_nothing_but_exit_is_done(stdio: Wire, process: subprocess.Popen[bytes]) -> None:
+    stdio.initialize()
+    assert stdio.ask("shutdown")["result"] is None
+    assert stdio.ask("textDocument/hover", {})["error"]["code"] == -32600
+    stdio.notify("exit")
+    assert process.wait(5) == 0
 
 
-def test_exit_without_shutdown_and_a_lost_client_are_failures(raw: Wire) -> None:
-    assert raw.process.stdin is not None
-    raw.process.stdin.close()
-    assert raw.process.wait(60) == 1
+def test_exit_without_shutdown_and_a_lost_client_are_failures(stdio: Wire, process: subprocess.Popen[bytes]) -> None:
+    stdio.sink.close()
+    assert process.wait(60) == 1
 
 
 def test_a_request_is_cancelled(wire: Wire) -> None:
@@ -228,8 +253,6 @@ def test_a_text_that_is_too_long_is_left_alone_with_a_note(wire: Wire) -> None:
 
 
 def test_one_client_is_served_on_a_socket(tmp_path: Path) -> None:
-    import socket
-
     command = [sys.executable, "-m", "graphmend", "server", "--tcp", "127.0.0.1:0"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:

@@ -30,8 +30,8 @@ def canary(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.torch
 async def test_findings_are_confirmed_and_breaks_that_only_dynamo_sees_are_added(start: Start, module: Path) -> None:
-    pytest.importorskip("torch")
     editor = await start(options=TRUSTED)
     hidden = "return self.hidden(z)\n\n    def hidden(self, z):\n        eval('print')(z)\n        return z"
     uri = editor.open(module, module.read_text("utf-8").replace("return z", hidden))
@@ -50,8 +50,8 @@ async def test_findings_are_confirmed_and_breaks_that_only_dynamo_sees_are_added
     assert {editor.marked(uri, d) for d in await editor.diagnostics(uri)} == set(by_text)
 
 
+@pytest.mark.torch
 async def test_a_whole_graph_is_timed_on_request(start: Start, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     path = tmp_path / "whole.py"
     path.write_text("import torch\n\n\n@torch.compile\ndef f(x: torch.Tensor):\n    return x + 1\n")
     editor = await start(options=TRUSTED)
@@ -69,8 +69,8 @@ async def test_a_whole_graph_is_timed_on_request(start: Start, tmp_path: Path) -
     assert f"1 graph, verified on cpu, {times['eager'] / times['compiled']:.1f}x: " in says
 
 
+@pytest.mark.torch
 async def test_saving_checks_where_that_is_switched_on(start: Start, module: Path) -> None:
-    pytest.importorskip("torch")
     editor = await start(options=ON_SAVE)
     uri = editor.open(module)
     await editor.diagnostics(uri)
@@ -79,8 +79,8 @@ async def test_saving_checks_where_that_is_switched_on(start: Start, module: Pat
     assert editor.checked[-1]["status"] == "checked"
 
 
+@pytest.mark.torch
 async def test_a_check_is_cancelled_from_its_progress(start: Start, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     slow = tmp_path / "slow.py"
     slow.write_text("import time\n\nimport torch\n\ntime.sleep(60)\n\n\n@torch.compile\ndef f(x):\n    return x\n")
     editor = await start(options=TRUSTED)
@@ -93,8 +93,8 @@ async def test_a_check_is_cancelled_from_its_progress(start: Start, tmp_path: Pa
     assert editor.progress[-1].value["kind"] == "end"
 
 
+@pytest.mark.torch
 async def test_the_server_leaves_at_once_while_a_check_runs(start: Start, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     slow = tmp_path / "slow.py"
     slow.write_text("import time\n\nimport torch\n\ntime.sleep(60)\n\n\n@torch.compile\ndef f(x):\n    return x\n")
     editor = await start(options=TRUSTED)
@@ -120,8 +120,8 @@ async def test_nothing_runs_without_trust(start: Start, canary: Path, options: A
     assert not canary.with_name("ran").exists()
 
 
+@pytest.mark.torch
 async def test_trust_comes_and_goes(start: Start, canary: Path) -> None:
-    pytest.importorskip("torch")
     editor = await start(options={**TRUSTED, "trusted": False})
     uri = editor.open(canary)
     editor.client.protocol.notify("graphmend/didChangeTrust", {"trusted": True})

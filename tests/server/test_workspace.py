@@ -92,10 +92,10 @@ async def test_a_folder_inside_another_is_checked_with_its_own_settings(start: S
     assert (report.uri, len(report.items)) == ((folder / "one.py").as_uri(), 1)
 
 
-async def test_the_check_of_a_folder_ends_with_the_server(start: Start, folder: Path) -> None:
+async def test_the_check_of_a_folder_ends_with_the_server(start_process: Start, folder: Path) -> None:
     (folder / "long.py").write_text("\n\n".join(BREAKS.replace("def f(", f"def f{n}(") for n in range(20_000)))
-    editor = await start(client=capabilities(pull=True), options=WORKSPACE)
-    server = editor.client._server
+    editor = await start_process(client=capabilities(pull=True), options=WORKSPACE)
+    server = editor.server
     assert server is not None
     (child,) = await editor.until(lambda: children(server.pid))
     server.kill()
@@ -115,10 +115,10 @@ async def test_by_default_only_open_files_are_shown(start: Start, folder: Path) 
     assert not await pull(editor)
 
 
-async def test_nothing_of_the_workspace_is_imported(start: Start, folder: Path) -> None:
+async def test_nothing_of_the_workspace_is_imported(start_process: Start, folder: Path) -> None:
     for name in ("json", "graphmend", "pathspec", "sitecustomize", "torch"):
         (folder / f"{name}.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n")
-    editor = await start(client=capabilities(pull=True), options=WORKSPACE)
+    editor = await start_process(client=capabilities(pull=True), options=WORKSPACE)
     uri = editor.open(folder / "one.py")
     assert len((await editor.pull(uri)).items) == 1
     await pull(editor)

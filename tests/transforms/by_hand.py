@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Scalar, Static, Tensor, Value
+from graphmend.analysis.syntax.nodes import statements_of
 from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.catalogue import Rewrite
 from graphmend.transforms.code.text_edits import apply
@@ -28,7 +29,7 @@ PREDICATE = Tensor(None, 0, "bool", ())
 def imported(tree: ast.Module) -> dict[str, str]:
     """The names that a module imports at its top level."""
     names: dict[str, str] = {}
-    for statement in tree.body:
+    for statement in statements_of(tree.body):
         if isinstance(statement, ast.Import):
             for alias in statement.names:
                 names[alias.asname or alias.name.partition(".")[0]] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-import torch
+from judge import torch
 
 HEAD = """
 import torch

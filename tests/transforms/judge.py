@@ -13,10 +13,21 @@ from typing import Any
 
 import pytest
 
+from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.mend import Mended, mend_all
 
-torch = pytest.importorskip("torch")
+
+class _Torch:
+    """torch, imported at its first use: tests that read mended text alone do without it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") and name != "_dynamo":  # pytest looks for such names in all that a module holds
+            raise AttributeError(name)
+        return getattr(pytest.importorskip("torch"), name)
+
+
+torch: Any = _Torch()
 
 _NUMBERS = itertools.count()
 
@@ -24,7 +35,7 @@ Make = Callable[[], list[tuple[Any, ...]]]
 
 
 def mend_text(text: str, *, unsafe: bool = True) -> Mended:
-    return mend_all(Source(text, "model.py"), unsafe=unsafe)
+    return mend_all(Source(text, "model.py"), settings=Settings(preview=True), unsafe=unsafe)
 
 
 def nested(text: str) -> Callable[..., Any]:
@@ -63,11 +74,12 @@ def run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, 
 
 @contextlib.contextmanager
 def _no_compile() -> Any:
-    real, torch.compile = torch.compile, lambda f=None, **_: f if f is not None else (lambda g: g)
+    module = pytest.importorskip("torch")
+    real, module.compile = module.compile, lambda f=None, **_: f if f is not None else (lambda g: g)
     try:
         yield
     finally:
-        torch.compile = real
+        module.compile = real
 
 
 def _tensors(value: Any) -> list[Any]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from judge import close, mend_text, nested, run, torch
 
-torch = pytest.importorskip("torch")
-
-from judge import close, mend_text, nested, run  # noqa: E402
-
-from graphmend.analysis.check import check  # noqa: E402
-from graphmend.analysis.syntax.source import Source  # noqa: E402
-from graphmend.transforms.code.text_edits import apply  # noqa: E402
-from graphmend.transforms.fix import Fix  # noqa: E402
-from graphmend.transforms.mend import mend  # noqa: E402
+from graphmend.analysis.check import check
+from graphmend.analysis.syntax.source import Source
+from graphmend.transforms.code.text_edits import apply
+from graphmend.transforms.fix import Fix
+from graphmend.transforms.mend import mend
 
 TEXT = """\
 import torch
@@ -55,6 +52,7 @@ def shown(text: str) -> tuple[Source, list[Fix]]:
     return source, [a for a in answers if a.rewrite == "cond"]
 
 
+@pytest.mark.torch
 def test_the_pattern_holds_where_it_is_legal() -> None:
     source, (fix,) = shown(TEXT)
     assert fix.applicability == "display"

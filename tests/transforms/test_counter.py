@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
-from judge import mend_text, nested, run  # noqa: E402
+from judge import mend_text, nested, run, torch
 
 TEXT = """\
 import torch
@@ -37,6 +34,7 @@ def example_inputs():
 """
 
 
+@pytest.mark.torch
 def test_counts_stay_what_they_were() -> None:
     mended = mend_text(TEXT)
     assert "register_buffer" in mended.source.text

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
-pytest.importorskip("torch")
-
 from experts import HEAD, gives_the_same
 from judge import mend_text
 
@@ -53,6 +50,7 @@ def rewrites(text: str) -> list[str]:
     return [fix.rewrite for fix in offered(text)]
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("body", [BLOCK, LEAVING, ONCE], ids=["block", "leaving", "once"])
 def test_it_gives_the_same_without_the_question(body: str) -> None:
     (fix,) = (fix for fix in offered(HEAD + body) if fix.rewrite == "empty_guard")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
-pytest.importorskip("torch")
-
 from experts import HEAD, gives_the_same
 from judge import mend_text
 
@@ -42,6 +39,7 @@ STORED = """
 """
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("loop", [NUMBERS, TENSORS, STORED], ids=["numbers", "tensors", "stored"])
 def test_every_index_gives_what_those_with_something_give(loop: str) -> None:
     mended = mend_text(HEAD + loop)

@@ -12,6 +12,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.syntax.source import Source
@@ -43,6 +45,7 @@ def offered(source: Source) -> Iterator[tuple[Finding, Fix, tuple[TextEdit, ...]
                     yield finding, fix, fix.edits()
 
 
+@pytest.mark.many
 def test_offered_mends_of_real_files(real_files: list[Path]) -> None:
     chance, looked_at = random.Random(MENDS), 0
     for path in chance.sample(real_files, len(real_files)):

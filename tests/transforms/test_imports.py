@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 from by_hand import facts_at
 
-from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.text_edits import apply
-from graphmend.transforms.mend import mend_all
 
 
 def named(
@@ -75,18 +73,57 @@ def test_the_runtime() -> None:
 
 
 @pytest.mark.parametrize(
-    "binding",
+    "head",
     [
-        "def graphmend(x):\n    return x * 2",
-        "graphmend = 3",
-        "for graphmend in range(2):\n    pass",
-        "from os.path import *",
-        "def other():\n    global graphmend\n    graphmend = 1",
+        "graphmend = 3\n",
+        "if True:\n    graphmend = 3\n",
+        "try:\n    pass\nexcept OSError as graphmend:\n    pass\n",
+        "with open('f') as graphmend:\n    pass\n",
+        "for graphmend in ():\n    pass\n",
+        "while (graphmend := 0):\n    pass\n",
+        "graphmend: int = 3\n",
+        "a, (b, *graphmend) = 1, (2, 3)\n",
+        "class graphmend:\n    pass\n",
+        "def graphmend():\n    pass\n",
+        "import os as graphmend\n",
+        "from os import path as graphmend\n",
+        "try:\n    import os as graphmend\nexcept ImportError:\n    pass\n",
+        "from os.path import *\n",
+        "def sets():\n    global graphmend\n    graphmend = 3\n",
+        "class A:\n    def sets(self):\n        global graphmend\n        import os as graphmend\n",
+        "match 3:\n    case [graphmend]:\n        pass\n",
     ],
 )
-def test_a_module_that_binds_the_name_gets_the_import_under_another(binding: str) -> None:
-    text = f"import torch\n\n\n{binding}\n\n\n@torch.compile\ndef case(x):\n    print(x)\n    return x\n"
-    after = mend_all(Source(text), unsafe=False).source.text
-    assert "import graphmend.runtime as _graphmend_runtime" in after
-    assert "_graphmend_runtime.emit(print, x)" in after
-    assert mend_all(Source(after), unsafe=False).source.text == after
+def test_a_name_of_the_users_own_is_respected(head: str) -> None:
+    name, text = named(head, "graphmend.runtime.emit", "graphmend.runtime", body="def f(x):\n    return x\n")
+    assert name == "_graphmend_runtime.emit"
+    assert "import graphmend.runtime as _graphmend_runtime\n" in text
+
+
+def test_the_new_name_is_one_that_the_file_does_not_have() -> None:
+    head = "graphmend = 3\n_graphmend_runtime = 4\n"
+    assert named(head, "graphmend.runtime.emit", "graphmend.runtime")[0] == "_graphmend_runtime_2.emit"
+
+
+def test_an_import_of_the_same_package_is_no_other_meaning() -> None:
+    for head in ("import graphmend.importer\n", "import graphmend.importer\nfrom os.path import *\n"):
+        name, text = named(head, "graphmend.runtime.emit", "graphmend.runtime")
+        assert name == "graphmend.runtime.emit"
+        assert "import graphmend.runtime\n" in text
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ("import torch\ntorch = object()\n", "_torch.where"),
+        ("import torch\ndel torch\n", "_torch.where"),
+        ("import torch\nclass torch: ...\n", "_torch.where"),
+        ("import torch\ndef sets():\n    global torch\n    torch = 3\n", "_torch.where"),
+        ("try:\n    from os import where\nexcept ImportError:\n    from torch import where\n", "torch.where"),
+        ("try:\n    import torch\nexcept ImportError:\n    torch = None\n", "torch.where"),
+        ("if 1:\n    import torch\nelse:\n    class torch: ...\n", "torch.where"),
+        ("import torch\nfrom os.path import *\n", "torch.where"),
+    ],
+)
+def test_an_import_whose_name_is_bound_again_is_not_used(head: str, name: str) -> None:
+    assert named(head)[0] == name

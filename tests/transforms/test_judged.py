@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
-from bodies import bodies, function  # noqa: E402
-from judge import judge, mend_text  # noqa: E402
+from bodies import bodies, function
+from judge import judge, mend_text, torch
 
 INPUTS = "[(torch.rand(4, 4),)]"
 MODULES = "copy functools gc importlib itertools math os random time warnings".split()
@@ -53,20 +50,30 @@ def indexed() -> list[tuple[Any, ...]]:
     return [(torch.rand(5, 3), torch.tensor(1)), (torch.rand(5, 3), torch.tensor(0))]
 
 
+@pytest.mark.torch
 @families("branches", "loops", "guards", "output", "scalars", "shapes")
 def test_with_gradients(body: str) -> None:
     judge(case(body), both)
 
 
 # what `torch.while_loop` runs has no gradient (torch 2.13)
+@pytest.mark.torch
 @families("output", "python", "while_loops")
 def test_without_gradients(body: str) -> None:
     judge(case(body), plain)
 
 
+@pytest.mark.torch
 @families("indices")
 def test_index(body: str) -> None:
     judge(case(body, "x, n", "[(torch.rand(5, 3), torch.tensor(1))]"), indexed)
+
+
+@families("branches", "loops", "guards", "output", "scalars", "shapes", "python", "while_loops")
+def test_mended_once_is_mended_for_good(body: str) -> None:
+    mended = mend_text(case(body))
+    assert mended.changed
+    assert not mend_text(mended.source.text).changed
 
 
 @families("refused")
@@ -78,6 +85,7 @@ def test_refusal(body: str) -> None:
     assert all(reason for _, reason in mended.left)
 
 
+@pytest.mark.torch
 def test_a_gradient_flag_of_what_is_returned_is_set_in_plain_python_only() -> None:
     text = case("    y = x[:, None]\n    y.requires_grad = True\n    y = y * 2\n    return y\n")
     judge(text, plain)

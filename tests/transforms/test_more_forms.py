@@ -6,15 +6,12 @@ import textwrap
 from typing import Any
 
 import pytest
+from bodies import bodies, function
+from by_hand import facts_at, refused
+from judge import judge, mend_text, torch
 
-torch = pytest.importorskip("torch")
-
-from bodies import bodies, function  # noqa: E402
-from by_hand import facts_at, refused  # noqa: E402
-from judge import judge, mend_text  # noqa: E402
-
-from graphmend.analysis.lattice.values import Tensor  # noqa: E402
-from graphmend.transforms.rewrites.control_flow import stop_mask  # noqa: E402
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.rewrites.control_flow import stop_mask
 
 _X = "[(torch.ones(4, 4),)]"
 
@@ -127,6 +124,7 @@ return x
 """)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("body", [*GUARDS.values(), *LOOPS.values(), *OUTPUT.values(), *TEXTS.values()])
 def test_form(body: str) -> None:
     judge(function(body, inputs=_X), signs)

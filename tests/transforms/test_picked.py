@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
-from bodies import bodies, function  # noqa: E402
-from judge import judge, mend_text  # noqa: E402
+from bodies import bodies, function
+from judge import judge, mend_text, torch
 
 _EXAMPLES = (
     "[(torch.tensor([0.5, -1.0, 2.0, 0.25]), torch.tensor([True, False, True, True]), torch.tensor([1, 2, 1, 0]))]"
@@ -173,21 +170,25 @@ return list(x.split(n.tolist()))
 """)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("body", PICKED.values(), ids=PICKED)
 def test_picked(body: str) -> None:
     judge(function(body, "x, m, n", _EXAMPLES), line)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("body", SIZES.values(), ids=SIZES)
 def test_size(body: str) -> None:
     judge(function(body, "x, m, n", _EXAMPLES), line)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("body", ROWS.values(), ids=ROWS)
 def test_rows(body: str) -> None:
     judge(function(body, "x, m, n", _ROWS), rows)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("body", PICKED.values(), ids=PICKED)
 def test_a_mask_of_unknown_rank_is_never_taken_for_another(body: str) -> None:
     text = function(body, "x, m, n")

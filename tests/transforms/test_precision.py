@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
-from bodies import bodies, function  # noqa: E402
-from judge import judge, mend_text  # noqa: E402
+from bodies import bodies, function
+from judge import judge, mend_text, torch
 
 _EXAMPLES = (
     "[(torch.tensor([0.5, -1.0, 2.0, 0.25]), torch.tensor([True, False, True, True]), torch.tensor([1, 2, 1, 0]))]"
@@ -94,6 +91,7 @@ return x * x[m].any()
 """)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
 def test_mended(body: str) -> None:
     judge(function(body, "x, m, n", _EXAMPLES), line)
@@ -116,7 +114,7 @@ def test_places_of_a_shorter_mask_are_no_safe_mask() -> None:
 
 STORES = bodies("""
 # product_with_what_asks_for_gradients
-y = torch.ones(4) * x
+y = x * 2.0
 if n.sum() > 0:
     y.mul_(x)
 return y
@@ -200,14 +198,17 @@ return y
 """)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("body", STORES.values(), ids=STORES)
 def test_backward_of_a_store_stays_possible(body: str) -> None:
     judge(function(body, "x, m, n", _EXAMPLES), line)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", ["product_with_what_asks_for_gradients", "guard_of_a_store"])
-def test_a_new_tensor_is_written_to_safely(name: str) -> None:
-    judge(function(STORES[name], "x, m, n", _EXAMPLES), line, unsafe=False)
+def test_without_gradients_a_new_tensor_is_written_to_safely(name: str) -> None:
+    text = function(STORES[name], "x, m, n", _EXAMPLES).replace("def case(", "@torch.no_grad()\ndef case(")
+    judge(text, line, unsafe=False)
 
 
 @pytest.mark.parametrize("body", _UNSAFE.values(), ids=_UNSAFE)

@@ -8,12 +8,9 @@ import types
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
-from hypothesis import HealthCheck, example, given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from judge import close, mend_text  # noqa: E402
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from judge import close, mend_text, torch
 
 TESTS = st.sampled_from(
     ["x.sum() > 0", "y.max() > 0.5", "not (x > 0).all()", "x.ndim == 2 and y.sum() > 1", "x.sum() > 5 or y.min() < 0"]
@@ -82,6 +79,7 @@ def answers(text: str) -> list[Any]:
     return found
 
 
+@pytest.mark.torch
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(_BODIES)
 @example("y = y * 2\nif x.ndim == 2 and y.sum() > 1:\n    y = y * 2\nelif x.sum() > 0:\n    y = y * 2\n")

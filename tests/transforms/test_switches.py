@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from judge import mend_text, torch
 
-torch = pytest.importorskip("torch")
-
-from judge import mend_text  # noqa: E402
-
-from graphmend.analysis.check import check  # noqa: E402
-from graphmend.analysis.syntax.source import Source  # noqa: E402
-from graphmend.transforms.code.text_edits import apply  # noqa: E402
-from graphmend.transforms.fix import Fix  # noqa: E402
-from graphmend.transforms.mend import mend  # noqa: E402
+from graphmend.analysis.check import check
+from graphmend.analysis.syntax.source import Source
+from graphmend.transforms.code.text_edits import apply
+from graphmend.transforms.fix import Fix
+from graphmend.transforms.mend import mend
 
 SLICE = "    k = n.item()\n    return x[:k] * 2"
 SHAPES = "    return x[x > 0] * 2"
@@ -37,6 +34,7 @@ def followed(original: str, rewrite: str) -> str:
     return apply(original, fix.edits(), source)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("body", "line"),
     [(SLICE, "capture_scalar_outputs = True"), (SHAPES, "capture_dynamic_output_shape_ops = True")],

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Static
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Static, Tensor
 from graphmend.transforms.code.liveness import reads, writes
 from graphmend.transforms.code.qualified_names import qualified
 
@@ -130,7 +131,7 @@ def certain(node: ast.AST, behind: Iterable[ast.stmt] = ()) -> Iterator[ast.expr
             yield node
             yield from certain(left)
             yield from certain(first)
-        case ast.Lambda():
+        case ast.Lambda() | ast.Name(ctx=ast.Store() | ast.Del()):
             pass
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             yield node
@@ -205,10 +206,19 @@ def _changed(facts: FunctionFacts, statements: Iterable[ast.AST]) -> set[str]:
     for statement in statements:
         found |= writes(statement) | _written(statement)
         for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and not (qualified(facts, node.func) or "").startswith(_PURE):
+            if isinstance(node, ast.Call) and not _is_pure(facts, node):
                 owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-                found |= reads(*owner, *node.args, *node.keywords)
+                inside = [n for e in (*owner, *node.args, *node.keywords) for n in ast.walk(e)]
+                # what a tensor is like stays, whoever writes to it
+                found |= {n.id for n in inside if isinstance(n, ast.Name) and not isinstance(facts.value(n), Tensor)}
     return found
+
+
+def _is_pure(facts: FunctionFacts, node: ast.Call) -> bool:
+    value = facts.value(node.func)
+    if isinstance(value, ExternalInstance):
+        return value.cls.startswith("torch.nn.")
+    return (qualified(facts, node.func) or "").startswith(_PURE)
 
 
 _PURE = ("torch.", "math.", "builtins.", "logging.", "warnings.")

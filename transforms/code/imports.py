@@ -1,15 +1,15 @@
 """Names for what new code refers to: the file's own import where it has one, else one new import in the file's
-style.
+style. A name that the file gives another meaning, anywhere at its top level, is neither used nor bound.
 """
 
 from __future__ import annotations
 
 import ast
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.syntax.span import Span
-from graphmend.transforms.code.liveness import locals_of, writes
+from graphmend.transforms.code.liveness import bindings, locals_of
 from graphmend.transforms.fix import TextEdit
 
 if TYPE_CHECKING:
@@ -28,12 +28,17 @@ class Imports:
     def _hidden(self) -> set[str]:
         return _shadows(self.facts)
 
+    @cached_property
+    def _globals(self) -> dict[str, list[_Binding]]:
+        tree = self.facts.source.tree
+        return _module_bindings(tree) if tree is not None else {}
+
     def name(self, qualified: str, module: str = "torch") -> str:
         """How to spell `qualified`, an attribute path below `module`, at the place of the finding."""
         known = {q: n for n, q in reversed(list(self.facts.names.items())) if n not in self._hidden}
         parent = qualified
         while parent.startswith(module):
-            if parent in known:
+            if parent in known and not self._is_bound_again(known[parent]):
                 return known[parent] + qualified[len(parent) :]
             parent = parent.rpartition(".")[0]
         return self._add(module) + qualified[len(module) :]
@@ -41,15 +46,74 @@ class Imports:
     def _add(self, module: str) -> str:
         if module not in self._new:
             first = module.partition(".")[0]
-            taken = first in self._hidden or _bound(self.facts.source, first)
-            if not taken and _imports(self.facts.source, module):
-                return module
-            self._new[module] = "_" + module.replace(".", "_") if taken else module
+            if self._is_free_for(first):
+                if _imports(self.facts.source, module):
+                    return module
+                self._new[module] = module
+            else:
+                self._new[module] = self._fresh("_" + module.replace(".", "_"))
         return self._new[module]
+
+    def _is_free_for(self, name: str) -> bool:
+        """Does nothing but imports of the package `name` give this name a meaning?"""
+        if name in self._hidden or self.facts.names.get(name, name) != name:
+            return False
+        bound = self._globals.get(name, [])
+        # what a star import brings is not known: its names are left alone, unless the file itself imports the package
+        return all(each.target == name for each in bound) and (bool(bound) or "*" not in self._globals)
+
+    def _is_bound_again(self, name: str) -> bool:
+        """May a name that an import binds mean something else? Its alternatives in one `try` or `if` count for it."""
+        bound = self._globals.get(name, [])
+        imports = [each for each in bound if each.target is not None]
+        if len({each.target for each in imports}) > 1:
+            return True
+        places = {id(each.statement) for each in imports}
+        return any(each.target is None and id(each.statement) not in places for each in bound)
+
+    def _fresh(self, wanted: str) -> str:
+        name, number = wanted, 2
+        while name in self._hidden or name in self._globals:
+            name, number = f"{wanted}_{number}", number + 1
+        return name
 
     def edits(self) -> list[TextEdit]:
         """The imports to add."""
         return [insertion(self.facts.source, module, bound) for module, bound in self._new.items()]
+
+
+class _Binding(NamedTuple):
+    """One place that binds a name at a module's top level."""
+
+    statement: ast.stmt
+    """The statement of the top level that it stands in."""
+    target: str | None
+    """What an import binds it to; None for everything else."""
+
+
+@lru_cache(maxsize=1)
+def _module_bindings(tree: ast.Module) -> dict[str, list[_Binding]]:
+    """All names of a module, in whichever block and as `global` in whichever function they are bound; `*` stands for
+    those of star imports.
+    """
+    found: dict[str, list[_Binding]] = {}
+    for statement in tree.body:
+        for name, node in bindings(statement):
+            found.setdefault(name, []).append(_Binding(statement, _target(node, name)))
+        for node in ast.walk(statement):
+            for name in node.names if isinstance(node, ast.Global) else ():
+                found.setdefault(name, []).append(_Binding(statement, None))
+    return found
+
+
+def _target(node: ast.AST, name: str) -> str | None:
+    if isinstance(node, ast.Import):
+        alias = next(a for a in reversed(node.names) if (a.asname or a.name).partition(".")[0] == name)
+        return alias.name if alias.asname else name
+    if isinstance(node, ast.ImportFrom):
+        alias = next(a for a in reversed(node.names) if (a.asname or a.name) == name)
+        return f"{'.' * node.level}{node.module or ''}.{alias.name}"
+    return None
 
 
 def _shadows(facts: FunctionFacts) -> set[str]:
@@ -65,25 +129,6 @@ def _shadows(facts: FunctionFacts) -> set[str]:
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node is not function:
                     hidden |= locals_of(node)
     return hidden
-
-
-def _bound(source: Source, name: str) -> bool:
-    """Does anything but `import name` give a meaning to a module's name, or may it?"""
-    if source.tree is None:
-        return False
-    for statement in source.tree.body:
-        own = isinstance(statement, ast.Import) and all(
-            alias.asname is None for alias in statement.names if alias.name.partition(".")[0] == name
-        )
-        if not own and name in writes(statement):
-            return True
-    if "global" not in source.text and "*" not in source.text:
-        return False
-    return any(
-        (isinstance(node, ast.Global) and name in node.names)
-        or (isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names))
-        for node in ast.walk(source.tree)
-    )
 
 
 def _imports(source: Source, module: str) -> bool:

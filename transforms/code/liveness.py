@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
+_LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -29,7 +30,7 @@ def reads(*nodes: ast.AST) -> set[str]:
 
 def writes(*nodes: ast.AST) -> set[str]:
     """Names that `nodes` bind or delete in the scope that they stand in."""
-    return {name for node in nodes for name in _bound(node)}
+    return {name for node in nodes for name, _ in bindings(node)}
 
 
 def stored(statements: Iterable[ast.stmt]) -> set[str]:
@@ -37,23 +38,24 @@ def stored(statements: Iterable[ast.stmt]) -> set[str]:
     return {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
+def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The names that `node` binds or deletes in the scope that it stands in, each with what binds it."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-        yield node.id
+        yield node.id, node
     elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name
+        yield node.name, node
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
-        yield from ((a.asname or a.name).partition(".")[0] for a in node.names)
+        yield from (((a.asname or a.name).partition(".")[0], node) for a in node.names)
     elif (isinstance(node, ast.ExceptHandler) and node.name) or (
         isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name
     ):
-        yield node.name
+        yield node.name, node
     elif isinstance(node, ast.MatchMapping) and node.rest:
-        yield node.rest
+        yield node.rest, node
     if isinstance(node, _SCOPES):
         return
     for child in ast.iter_child_nodes(node):
-        yield from _bound(child)
+        yield from bindings(child)
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[str]:
@@ -73,6 +75,55 @@ def bound_anywhere(facts: FunctionFacts, name: str) -> bool:
     tree = facts.source.tree
     known = {*facts.names} | locals_of(facts.function) | (writes(*tree.body) if tree is not None else set())
     return name in known or hasattr(builtins, name)
+
+
+def surely_bound(facts: FunctionFacts, node: ast.AST) -> set[str]:
+    """Local names that are bound on every path to a node."""
+    found = {*parameters(facts.function)}
+    child = node
+    for above in facts.ancestors(node):
+        for name in ("body", "orelse", "finalbody", "handlers"):
+            block = getattr(above, name, ())
+            if isinstance(block, list) and child in block:
+                found |= (
+                    {n for s in block[: block.index(child)] for n in _surely_binds([s])}
+                    if name != "handlers"
+                    else set()
+                )
+                entered = name == "body" and isinstance(above, (ast.For, ast.AsyncFor))
+                found |= writes(above.target) if entered and isinstance(above, (ast.For, ast.AsyncFor)) else set()
+        if isinstance(above, (ast.With, ast.AsyncWith)):
+            found |= {n for i in above.items if i.optional_vars is not None for n in writes(i.optional_vars)}
+        if isinstance(above, ast.ExceptHandler) and above.name:
+            found.add(above.name)
+        if above is facts.function:
+            break
+        child = above
+    deleted = {n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)}
+    return found - deleted
+
+
+def _surely_binds(statements: list[ast.stmt]) -> set[str]:
+    """Names that statements bind on every path through them."""
+    found: set[str] = set()
+    for statement in statements:
+        match statement:
+            case ast.If(body=body, orelse=orelse):
+                sides = [_surely_binds(side) for side in (body, orelse) if not (side and isinstance(side[-1], _LEAVES))]
+                found |= set.intersection(*sides) if sides else set()
+                found |= writes(statement.test)
+            case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=last):
+                ways = [h.body for h in handlers if not isinstance(h.body[-1], _LEAVES)]
+                found |= set.intersection(_surely_binds([*body, *orelse]), *map(_surely_binds, ways)) | _surely_binds(
+                    last
+                )
+            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
+                found |= _surely_binds(body) | {n for i in items for n in writes(i)}
+            case ast.For() | ast.AsyncFor() | ast.While() | ast.Match():
+                pass
+            case _:
+                found |= writes(statement)
+    return found
 
 
 def alive(facts: FunctionFacts, name: str, last: ast.stmt) -> bool:

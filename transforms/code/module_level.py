@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeGuard
 
 from graphmend.analysis.syntax.span import Span
@@ -15,6 +16,15 @@ from graphmend.transforms.fix import TextEdit
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+def names_bound(statements: Iterable[ast.stmt]) -> set[str]:
+    """Every name that statements at a module's top level bind, in whichever block, and those that their functions bind
+    as globals. `*` stands for what a star import brings.
+    """
+    statements = list(statements)
+    functions = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Global)]
+    return writes(*statements) | {name for node in functions for name in node.names}
 
 
 def is_made_once(facts: FunctionFacts, node: ast.Call) -> bool:

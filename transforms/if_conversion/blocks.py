@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Const, Tensor
+from graphmend.analysis.lattice.external import ExternalName
+from graphmend.analysis.lattice.values import Const, Static, Tensor
 from graphmend.transforms.code.expression_text import is_atom
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.qualified_names import number_type
 from graphmend.transforms.if_conversion import double_where
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
-from graphmend.transforms.if_conversion.stores import Change, change_of, store_of
+from graphmend.transforms.if_conversion.stores import Change, change_of, store_of, written_whole
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.in_place import intact, linear_operator
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 #: a selection of more characters gets a name of its own before it becomes a part of another
 _LONG = 60
+
+#: operators in place, as the methods that they call
+_OPERATIONS: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+}  # fmt: skip
 
 
 @dataclass
@@ -208,7 +215,9 @@ class Block:
         self.evaluated.append(value)
         read = intact(self.facts, self.whole, name, linear=linear_operator(self.facts, statement.op, value))
         text = f"{read} {operator} {self.operand(value)}"
-        return self._change(Change(name, name, SideValue(text, node, None), "copy"), rest)
+        target = ast.copy_location(ast.Name(name, ast.Load()), statement.target)
+        differences = written_whole(self.facts, statement.target, _OPERATIONS.get(type(statement.op), ""), [value])
+        return self._change(Change(name, name, SideValue(text, target, None), "copy", differences=differences), rest)
 
     def _change(self, change: Change, rest: Sequence[ast.stmt]) -> None:
         target, root = change.target, change.root
@@ -222,7 +231,14 @@ class Block:
             raise NotSelectableError(f"`{target}` is used again after it is changed")
         if any(root in reads(c.node) for c in self.values.values()):
             raise NotSelectableError(f"`{target}` is used before it is changed")
+        if change.how != "store":
+            for later in rest:
+                if any(isinstance(n, ast.Name) and self._may_be_tensor(n) for n in ast.walk(later)):
+                    raise NotSelectableError(f"what is computed after `{target}` is changed may read the same memory")
         self.changes[target] = change
+
+    def _may_be_tensor(self, node: ast.Name) -> bool:
+        return isinstance(node.ctx, ast.Load) and not isinstance(self.facts.value(node), (Static, ExternalName))
 
     def _decided(self, test: ast.expr) -> bool | None:
         """The answer to `name is None`, where this block knows it."""

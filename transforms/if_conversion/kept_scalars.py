@@ -1,16 +1,23 @@
-"""A Python number taken out of a tensor, kept as the 0-d tensor that it came from. Used inside tests and arithmetic."""
+"""A Python number taken out of a tensor, kept as the 0-d tensor that it came from. Used inside tests and arithmetic.
+
+A number is what the tensor held at that moment, and a float is a double: who keeps the tensor for later must copy it
+(`captured`), and who computes with it widens it.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.legality.gradients import carries
+from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses, exact_in, wider
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -26,25 +33,72 @@ class Kept:
     """Is the whole expression a bool tensor then?"""
 
 
+class Taken(NamedTuple):
+    """The 0-d tensor that a conversion takes its number out of."""
+
+    text: str
+    dtype: Hashable
+    fresh: bool
+    """Is it new memory, which nothing else has a name for?"""
+    differences: tuple[Difference, ...] = ()
+
+    def captured(self) -> str:
+        """The text of a tensor that stays what the number was, whatever is written into its source later."""
+        return self.text if self.fresh else f"{self.text}.clone()"
+
+    def widened(self) -> Taken | None:
+        """The same in the dtype in which it counts as a Python number does; None where that is not known."""
+        cast = wider(self.dtype)
+        return None if cast is None else Taken(self.text + cast[0], cast[1], self.fresh or _casts(self, cast[1]))
+
+
+def _casts(taken: Taken, dtype: str) -> bool:
+    """Does a cast make a new tensor for certain?"""
+    return taken.dtype not in (None, "int", "float", dtype)
+
+
 def kept(facts: FunctionFacts, node: ast.expr, detach: bool = False) -> Kept | None:
     """How to write an expression without taking numbers out of tensors; None where nothing is taken, or no way
     is known.
     """
-    result = tensors_in(facts, node, detach=detach)
-    if result is None:
-        return None
-    for inner in result.replace:
+    result = Kept()
+    for inner in _outermost(facts, node):
+        found = taken(facts, inner, detach=detach)
+        if found is None:
+            return None
         try:
-            uses = ScalarUses(facts)
-            uses.follow(inner)
+            text, differences = _compared(facts, inner, found)
         except NeedsPythonNumberError:
             return None
+        result.replace[inner] = text
+        result.differences += [*found.differences, *differences]
+    if not result.replace:
+        return None
     result.boolean = isinstance(node, ast.Compare) or _is_bool(facts, node)
-    if isinstance(node, ast.Compare) and not all(_exact(facts, c, result) for c in [node.left, *node.comparators]):
-        result.differences.append(
-            Difference("rounding", "numbers are compared in the tensor's precision instead of Python's")
-        )
     return result
+
+
+def _compared(facts: FunctionFacts, node: ast.expr, found: Taken) -> tuple[str, list[Difference]]:
+    """The text of a number inside a test, as wide as Python's where that counts, and what differs."""
+    uses = ScalarUses(facts, found.dtype)
+    uses.follow(node)
+    wide = found.widened() if uses.computes else None
+    if uses.computes and wide is None and _is_compared_with_a_literal(facts, node):
+        wide = Taken(f"{found.text}.double()", "float64", found.fresh)
+    if wide is None:
+        return found.text, uses.differences
+    wider_uses = ScalarUses(facts, wide.dtype)
+    wider_uses.follow(node)
+    return wide.text, wider_uses.differences
+
+
+def _is_compared_with_a_literal(facts: FunctionFacts, node: ast.expr) -> bool:
+    """A number of any dtype compares with a literal as a float64 does, as numbers keep their order in it."""
+    match facts.parent(node):
+        case ast.Compare(left=left, comparators=[right]):
+            number = constant(right if left is node else left)
+            return isinstance(number, (int, float)) and exact_in(number, "float64")
+    return False
 
 
 def tensors_in(facts: FunctionFacts, node: ast.expr, *, detach: bool = False) -> Kept | None:
@@ -85,43 +139,57 @@ def conversion(facts: FunctionFacts, node: ast.expr) -> tuple[str, ast.expr] | N
 
 def tensor_text(facts: FunctionFacts, node: ast.expr, result: Kept, *, detach: bool) -> str | None:
     """A 0-d tensor with the value of a conversion, as text for a place next to an operator."""
+    found = taken(facts, node, detach=detach)
+    if found is None:
+        return None
+    result.differences += found.differences
+    return found.text
+
+
+def taken(facts: FunctionFacts, node: ast.expr, *, detach: bool) -> Taken | None:
+    """The 0-d tensor of a conversion; None where what it converts is not known to be a tensor."""
     found = conversion(facts, node)
     if found is None:
         return None
-    kind, operand = found
+    how, operand = found
     value = facts.value(operand)
     if isinstance(value, Scalar):
-        text = tensor_text(facts, operand, result, detach=detach)
-        source = _source(facts, operand)
-        if text is None or source is None:
-            return None
-        value = source
-    elif isinstance(value, Tensor):
-        text = Code(facts.source).operand(operand)
-        if value.rank != 0:
-            text = f"{text}.reshape(())"
-        if detach and dtype_kind(value.dtype) not in ("int", "bool"):
-            text = f"{text}.detach()"
-    else:
+        inner = taken(facts, operand, detach=detach)
+        return None if inner is None else _converted(inner, how)
+    if not isinstance(value, Tensor):
         return None
-    of = dtype_kind(value.dtype)
-    if kind == "int" and of != "int":
-        text = f"{text}.long()"
-        if of != "bool":
-            result.differences.append(Difference("exception", "`int` of NaN or infinity no longer raises"))
-    elif kind == "bool" and of != "bool":
-        text = f"({text} != 0)"
-    elif kind == "float" and of in ("int", "bool"):
-        text = f"{text}.double()"
-    return text
+    text = Code(facts.source).operand(operand)
+    differences: list[Difference] = []
+    if value.rank != 0:
+        text = f"{text}.reshape(())"
+        if how in ("int", "float"):
+            differences.append(Difference("exception", f"`{how}` of several elements raises another exception"))
+    exact = dtype_kind(value.dtype) in ("int", "bool")
+    if detach and not exact:
+        text = f"{text}.detach()"
+    fresh = shares(facts, operand).fresh
+    unrecorded = fresh and facts.gradients(facts.statement) == "off"
+    if how in ("int", "float") and not (exact or unrecorded) and carries(facts, operand):
+        differences.append(Difference("output", f"`{how}` of a tensor that asks for gradients no longer warns"))
+    return _converted(Taken(text, value.dtype, fresh, tuple(differences)), how)
 
 
-def _source(facts: FunctionFacts, node: ast.expr) -> Tensor | None:
-    found = conversion(facts, node)
-    if found is None:
-        return None
-    value = facts.value(found[1])
-    return value if isinstance(value, Tensor) else _source(facts, found[1])
+def _converted(inner: Taken, how: str) -> Taken:
+    """What `int`, `float` or `bool` make of a number, as a tensor."""
+    text, dtype, fresh, differences = inner
+    kind = dtype_kind(dtype)
+    if how == "int" and kind != "int":
+        if kind != "bool":
+            differences += (
+                Difference("exception", "`int` of NaN or infinity no longer raises"),
+                Difference("rounding", "`int` of a number beyond 64 bits wraps around"),
+            )
+        return Taken(f"{text}.long()", "int64", fresh or kind is not None, differences)
+    if how == "bool" and kind != "bool":
+        return Taken(f"({text} != 0)", "bool", True, differences)
+    if how == "float" and kind != "float":
+        return Taken(f"{text}.double()", "float64", fresh or kind is not None, differences)
+    return inner
 
 
 def _is_bool(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -130,11 +198,3 @@ def _is_bool(facts: FunctionFacts, node: ast.expr) -> bool:
         return False
     value = facts.value(found[1])
     return found[0] == "bool" or (found[0] == "item" and isinstance(value, Tensor) and value.dtype == "bool")
-
-
-def _exact(facts: FunctionFacts, node: ast.expr, result: Kept) -> bool:
-    """Does a side of a comparison mean the same in any dtype: a small whole number, or a tensor of whole numbers?"""
-    number = constant(node)
-    if isinstance(number, (bool, int, float)):
-        return number in (float("inf"), float("-inf")) or (abs(number) <= 2048 and float(number).is_integer())
-    return node in result.replace or isinstance(facts.value(node), Tensor)

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Const, Static, Tensor
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
+from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor
+from graphmend.transforms.code.liveness import stored
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.same_shape import TensorType, compare
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 
@@ -88,7 +91,60 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
     if likeness.blocker:
         raise NotSelectableError(likeness.blocker)
     predicates.differences += likeness.differences
+    layouts = [layout(predicates.facts, side.node) for side in (a, b)]
+    if layouts[0] is None or layouts[0] != layouts[1]:
+        says = f"`{a.text}` and `{b.text}` may lie in memory in different orders, of which the result has one"
+        predicates.differences.append(Difference("strides", says))
     return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
+
+
+#: operations of each element, whose result lies in memory as their operand does
+_KEEPS_LAYOUT = (known.ELEMENTWISE | known.TESTS | known.CASTS) - {"contiguous"}
+
+
+def layout(facts: FunctionFacts, node: ast.expr) -> Hashable | None:
+    """A token of how the elements of a tensor lie in memory: equal tokens, equal strides for equal shapes. None where
+    nothing is known.
+
+    An operation of each element gives its result the strides of its only operand that has any (torch 2.13).
+    """
+    value = facts.value(node)
+    if isinstance(value, Tensor) and value.rank == 0:
+        return "one element"
+    match node:
+        case ast.Name(id=name):
+            return None if name in stored([facts.statement]) else ("path", name)
+        case ast.Attribute():
+            return ("path", ast.unparse(node))
+        case ast.UnaryOp(operand=operand):
+            return layout(facts, operand)
+        case ast.BinOp(left=left, right=right) if not isinstance(node.op, ast.MatMult):
+            return _one_layout(facts, left, right)
+        case ast.Compare(left=left, comparators=[right]):
+            return _one_layout(facts, left, right)
+        case ast.Call():
+            name = qualified(facts, node.func) or ""
+            folder, _, last = name.rpartition(".")
+            if folder not in known.FUNCTIONAL or last not in (known.ELEMENTWISE | known.TESTS | known.CASTS) - {
+                "contiguous"
+            }:
+                return None
+            receiver = [node.func.value] if folder == "torch.Tensor" and isinstance(node.func, ast.Attribute) else []
+            if any(k.arg in ("memory_format", "out") for k in node.keywords):
+                return None
+            return _one_layout(facts, *receiver, *node.args, *(k.value for k in node.keywords))
+    return None
+
+
+def _one_layout(facts: FunctionFacts, *operands: ast.expr) -> Hashable | None:
+    found: set[Hashable] = set()
+    for operand in operands:
+        value = facts.value(operand)
+        if isinstance(value, (Static, Scalar)) or constant(operand) is not None:
+            continue
+        found.add(layout(facts, operand))
+    found.discard("one element")
+    return found.pop() if len(found) == 1 else None
 
 
 def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked: Asked | None) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor
-from graphmend.transforms.code.qualified_names import constant, is_tensor
+from graphmend.transforms.code.expression_text import is_atom
+from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
+from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
-from graphmend.transforms.legality.in_place import intact, linear_method
+from graphmend.transforms.legality.dtypes import kind
+from graphmend.transforms.legality.in_place import bound_to, intact, linear_method
+from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.same_shape import ShapeInference
+from graphmend.transforms.legality.same_shape import ShapeInference, broadcast
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -51,6 +56,8 @@ class Change:
     mask: str = ""
     before: SideValue | None = None
     """The value that the place has before, where it is bound again."""
+    differences: tuple[Difference, ...] = ()
+    """How the write differs from that of the branch."""
 
     @property
     def apart(self) -> bool:
@@ -82,7 +89,8 @@ def change_of(block: Converting, call: ast.Call) -> Change:
         text = f"{intact(block.facts, block.whole, target, linear=safe)}.{plain}({', '.join(arguments)})"
     else:
         raise NotSelectableError(f"`{_short(call)}` has no form that leaves its tensor alone")
-    return Change(target, root, SideValue(text, call, None), "copy")
+    differences = written_whole(block.facts, receiver, plain, call.args)
+    return Change(target, root, SideValue(text, call, None), "copy", differences=differences)
 
 
 def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: SideValue) -> Change:
@@ -106,7 +114,75 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     indices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     if not all(_fixed(block, i) for i in indices):
         raise NotSelectableError(f"`{_short(target)}` is a computed place")
-    return Change(text, root, choice, "element", before=SideValue(text, target, None))
+    stored, differences = _cast_to_place(block, target, text, choice)
+    return Change(text, root, stored, "element", before=SideValue(text, target, None), differences=differences)
+
+
+def written_whole(
+    facts: FunctionFacts, target: ast.expr, operation: str, operands: Sequence[ast.expr]
+) -> tuple[Difference, ...]:
+    """How `target.copy_(selected)` differs from `target.operation_(operands)`, and from doing nothing.
+
+    In place, torch 2.13 refuses a result of a higher kind than the target's, and one of another shape; `copy_` casts.
+    On memory that is expanded an operation of each element raises, on either side.
+    """
+    place = ast.unparse(target)
+    found = []
+    kinds: list[str | None] = [number_type(facts, operand) or kind(facts, operand) for operand in operands]
+    into = kind(facts, target)
+    if operation in ("div", "divide", "true_divide", "reciprocal", "sqrt", "exp"):
+        kinds.append("float")
+    if operation not in ("copy", "fill", "zero", "masked_fill"):
+        if into is not None and any(k is not None and _ORDER.index(k) > _ORDER.index(into) for k in kinds):
+            raise NotSelectableError(f"`{place}` is of a kind that does not hold the result, which raises")
+        if into is None or (None in kinds and into != "complex"):
+            found.append(
+                Difference("exception", f"where the result is of a higher kind than `{place}`, it is cast, and raised")
+            )
+    elif operation == "copy" and into != "complex" and (None in kinds or into is None):
+        found.append(Difference("rounding", f"where the dtypes differ, `{place}` may go through the other one"))
+    inference = ShapeInference(facts)
+    whole = inference.of(target)
+    for operand in operands:
+        value = facts.value(operand)
+        if (
+            isinstance(value, Static)
+            or constant(operand) is not None
+            or (isinstance(value, Tensor) and value.rank == 0)
+        ):
+            continue
+        part = inference.of(operand)
+        if whole is None or part is None or whole.shape is None or broadcast(whole.shape, part.shape) != whole.shape:
+            found.append(Difference("exception", f"`{ast.unparse(operand)}` that does not fit `{place}` always raises"))
+            break
+    made = [target] if not isinstance(target, ast.Name) else bound_to(facts, target.id)
+    if not all(shares(facts, node).fresh for node in made):
+        found.append(Difference("exception", f"`{place}` that is expanded memory raises"))
+    return tuple(found)
+
+
+_ORDER = ("bool", "uint8", "int", "float", "complex")
+
+
+def _cast_to_place(
+    block: Converting, target: ast.Subscript, text: str, choice: SideValue
+) -> tuple[SideValue, tuple[Difference, ...]]:
+    """A value with the dtype of the place it is stored to: `where` would give both their common one, in which elements
+    that are not stored may round."""
+    number = constant(choice.node)
+    if isinstance(number, (bool, int, float)):
+        full = block.predicates.imports.name("torch.full_like")
+        return replace(choice, text=f"{full}({text}, {choice.text})"), ()
+    value = block.facts.value(choice.node)
+    dtype = f"{block.predicates.code.text(target.value)}.dtype"
+    cast = replace(choice, text=f"{_operand(choice.text)}.to({dtype})")
+    if isinstance(value, Tensor) and value.rank == 0:
+        return cast, ()
+    return cast, (Difference("exception", f"`{choice.text}` that does not fit `{text}` always raises"),)
+
+
+def _operand(text: str) -> str:
+    return text if is_atom(text) else f"({text})"
 
 
 def _loaded(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue | None:

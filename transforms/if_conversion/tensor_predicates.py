@@ -7,6 +7,7 @@ an unknown shape is reshaped to 0-d, which takes exactly one element.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ class Predicates:
     def of(self, node: ast.expr, replace: Replace | None = None) -> str:
         """The text of a test as a 0-d bool tensor, for a place between commas."""
         if self._known(node):
-            return f"({self.code.line(node, replace)})"
+            return self._static(node, replace)
         match node:
             case ast.BoolOp(values=values):
                 sign = " & " if isinstance(node.op, ast.And) else " | "
@@ -60,17 +61,36 @@ class Predicates:
                     return text
         return self._truth(node, replace or {})
 
-    def _known(self, node: ast.expr) -> bool:
-        """Is a part of a test a Python bool that is known while tracing? It goes well with `&` and `|`."""
-        value = self.facts.value(node)
-        return isinstance(value, Static) and value.type == "bool" and not depends(self.facts, node)
-
-    def all_of(self, tests: list[ast.expr]) -> str:
-        """The text of the conjunction of tests that are all evaluated, as a 0-d bool tensor."""
+    def all_of(self, tests: Sequence[ast.expr], replace: Replace | None = None) -> str:
+        """The text of conjuncts as one 0-d bool tensor: later ones are then always evaluated."""
         if len(tests) == 1:
-            return self.of(tests[0])
-        self._both(tests[1:])
-        return " & ".join(self.operand(t) for t in tests)
+            return self.of(tests[0], replace)
+        self._both([*tests[1:]])
+        return " & ".join(self.operand(t, replace) for t in tests)
+
+    def _known(self, node: ast.expr) -> bool:
+        """Is a part of a test known while tracing, and no question about a tensor?"""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self._known(node.operand)
+        return isinstance(self.facts.value(node), Static) and not depends(self.facts, node)
+
+    def _static(self, node: ast.expr, replace: Replace | None) -> str:
+        """A Python bool, which goes well with `&` and `|` where another number does not."""
+        text = self.code.line(node, replace)
+        return f"({text})" if self._is_bool(node) else f"bool({text})"
+
+    def _is_bool(self, node: ast.expr) -> bool:
+        """Is a part of a test a bool by how it is made? An annotation promises only."""
+        match node:
+            case ast.UnaryOp(op=ast.Not()) | ast.Constant(value=bool()) | ast.Attribute(attr="training"):
+                return True
+            case ast.Compare(left=left, comparators=rights):
+                return all(isinstance(self.facts.value(s), Static) or _is_none(s) for s in (left, *rights))
+            case ast.BoolOp(values=values):
+                return all(self._is_bool(v) for v in values)
+            case ast.Call():
+                return called(self.facts, node, *_TESTS) is not None
+        return isinstance(self.facts.value(node), Const) and self.facts.value(node).type == "bool"  # type: ignore[attr-defined]
 
     def operand(self, node: ast.expr, replace: Replace | None = None) -> str:
         """The same, for a place next to an operator."""
@@ -80,11 +100,13 @@ class Predicates:
         """The opposite of a test; never by turning a comparison around, which differs for NaN."""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self.of(node.operand)
+        if self._known(node):
+            return f"(not {self.code.operand(node)})"
         return f"~{self.operand(node)}"
 
     def _both(self, later: list[ast.expr]) -> None:
         """Short-circuit evaluation is lost: `later` operands are always evaluated."""
-        found = speculate(self.facts, *(v for v in later if not isinstance(self.facts.value(v), Scalar)))
+        found = speculate(self.facts, *later)
         blockers = [b for b in found.blockers if "takes a Python value" not in b]
         if blockers:
             raise NotATensorError(blockers[0])
@@ -160,12 +182,13 @@ class Predicates:
         elements = container.elts if isinstance(container, (ast.Tuple, ast.List, ast.Set)) else None
         if not elements or not is_tensor(self.facts, item):
             raise NotATensorError("membership in this container has no tensor form")
+        self._both(elements[1:])
         pieces: list[str] = []
-        value = self.facts.value(item)
         for element in elements:
             same = ast.unparse(element) == ast.unparse(item)
             test = f"({self.code.operand(item, replace)} == {self.code.operand(element, replace)})"
-            if isinstance(value, Tensor) and value.rank != 0:
+            values = [self.facts.value(side) for side in (item, element)]
+            if not all(isinstance(v, Static) or (isinstance(v, Tensor) and v.rank == 0) for v in values):
                 test += ".reshape(())"
             pieces.append("True" if same and pieces else test)
         return " | ".join(pieces)
@@ -224,6 +247,9 @@ class Predicates:
         return f"{stack}([{self.of(items.elt, replace)} {clauses}]).{which}()"
 
 
+#: calls that give a bool
+_TESTS = tuple(f"builtins.{n}" for n in ("isinstance", "issubclass", "hasattr", "callable", "bool"))
+
 _SIGNS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
@@ -236,6 +262,10 @@ _SIGNS: dict[type[ast.cmpop], str] = {
 
 def _operand(text: str) -> str:
     return text if is_atom(text) or (text.startswith("~") and is_atom(text[1:])) else f"({text})"
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def depends(facts: FunctionFacts, node: ast.expr) -> bool:

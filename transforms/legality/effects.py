@@ -31,7 +31,8 @@ _CONVERT = frozenset("int float bool complex str repr format".split())
 _MADE_HERE = (
     ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Constant,
 )  # fmt: skip
-_COMPUTE = frozenset({"torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"})
+#: what the functions that `select` is given do is judged with their bodies, which stand in the call
+_COMPUTE = frozenset({"graphmend.runtime.select", "torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"})
 
 
 def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
@@ -116,6 +117,8 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
         return [f"`{name}` draws random numbers, and would draw them on both sides"]
     if any(k.arg == "inplace" and constant(k.value) is not False for k in node.keywords):
         return [f"`{_short(node)}` works in place"]
+    if folder == "torch.Tensor" and last in ("item", "tolist", "numpy", "__bool__", "__int__", "__float__"):
+        return [f"`{_short(node)}` takes a Python value out of a tensor"]
     if last in known.EFFECTFUL or last.endswith("_") or any(k.arg == "out" for k in node.keywords):
         return [f"`{_short(node.func)}` changes something"]
     if any(k.arg is None for k in node.keywords) and (last in flags.INPLACE or last in flags.MAX_NORM):

@@ -1,7 +1,7 @@
-"""Does a block do nothing where positions that it works at are none?
+"""Decides whether a block has no effect when an index tensor is empty.
 
-`x.index_add_(0, rows, ...)` and `x[rows] = ...` do nothing when `rows` is empty, whatever else is computed on the way,
-as long as nothing of it is seen outside the block.
+`x.index_add_(0, rows, ...)` and `x[rows] = ...` then do nothing, whatever else is computed for them, as long as nothing
+of that is used outside the block; any other effect makes the answer no.
 """
 
 from __future__ import annotations
@@ -13,31 +13,37 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import tensor_in
 from graphmend.transforms.code.liveness import alive, reads, writes
 from graphmend.transforms.code.positions import begins_line, replaceable
-from graphmend.transforms.code.qualified_names import called, constant, method
+from graphmend.transforms.code.qualified_names import called, constant, method, qualified
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.effects import effects, is_layer
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 
 class NotIdleError(Exception):
-    """Why a block may do something."""
+    """The block may have an effect; the message is the sentence to refuse with."""
 
 
 class EmptyEffect:
-    """Statements that do nothing where the positions in `empty` are none. Raises `NotIdleError` where they may."""
+    """Checks that statements have no effect when the index tensors in `empty` are; raises `NotIdleError` otherwise."""
 
     def __init__(
         self, facts: FunctionFacts, empty: Iterable[str] = (), bind: Callable[[ast.expr, ast.expr], bool] | None = None
     ) -> None:
         self._facts = facts
         self.empty = {*empty}
-        """Names of positions that are none; `bind` says of an assignment whether it makes more of them."""
+        """Names of empty index tensors; `bind` tells whether an assignment adds one."""
         self._bind = bind
         self.skips: list[ast.stmt] = []
-        """What leaves the block because there are none: it may go."""
+        """Statements that leave the block because an index is empty: they can be removed."""
+        self._of_nothing: set[str] = set()
+        self.unknown: dict[str, None] = {}
+        """Code that is called, and is not known."""
 
     def take(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
+            self._check_total(statement)
             if any(isinstance(n, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)) for n in ast.walk(statement)):
                 raise NotIdleError("the body does more than compute")
             match statement:
@@ -64,6 +70,42 @@ class EmptyEffect:
                 case _:
                     raise NotIdleError(f"`{ast.unparse(statement).splitlines()[0]}` may do something all the same")
 
+    def _check_total(self, statement: ast.stmt) -> None:
+        """Refuses what raises for nothing; collects the calls of code that may do more than compute."""
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call):
+                last = (qualified(self._facts, node.func) or "").rpartition(".")[2]
+                attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+                if {last, attribute} & _RAISE_FOR_NOTHING:
+                    if self._is_nothing(node):
+                        raise NotIdleError(f"`{ast.unparse(node)}` raises for nothing")
+                    if attribute not in ("item", "tolist"):
+                        self.unknown[ast.unparse(node.func)] = None
+                if not is_layer(self._facts, node.func) and effects(self._facts, node) and not _stores(node):
+                    self.unknown[ast.unparse(node.func)] = None
+            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+                if isinstance(constant(node.slice), int) and self._is_nothing(node.value):
+                    raise NotIdleError(f"`{ast.unparse(node)}` raises for nothing")
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
+                tensors = [tensor_in(self._facts.value(o)) for o in (node.left, node.right)]
+                if not any(tensors) and reads(node.right) & (self._of_nothing | self.empty):
+                    raise NotIdleError(f"`{ast.unparse(node.right)}` may be zero where there is nothing")
+        if isinstance(statement, ast.Assign) and reads(statement.value) & (self._of_nothing | self.empty):
+            self._of_nothing |= writes(*statement.targets)
+
+    def _is_nothing(self, node: ast.expr) -> bool:
+        """May a value be what positions pick, of which there are none?"""
+        shape = isinstance(node, ast.Attribute) and node.attr == "shape"
+        return not shape and bool(reads(node) & (self._of_nothing | self.empty))
+
+    def differences(self) -> list[Difference]:
+        """What the code that is called on nothing may do, where it is not known."""
+        found: list[Difference] = []
+        for name in self.unknown:
+            found.append(Difference("state", f"`{name}` is called on nothing, and may change or print something"))
+            found.append(Difference("exception", f"`{name}` is called on nothing, and may raise"))
+        return found
+
     def check_ends(self, block: ast.stmt, statements: list[ast.stmt], also: Iterable[str] = ()) -> None:
         """Nothing that the statements bind may be known before the block, or read behind it."""
         for name in sorted(writes(*statements) | {*also}):
@@ -78,6 +120,17 @@ class EmptyEffect:
     def _stored(self, rows: str) -> None:
         if rows not in self.empty:
             raise NotIdleError("the body stores at positions that come from elsewhere")
+
+
+#: they raise, or warn, for a tensor without elements
+_RAISE_FOR_NOTHING = frozenset(
+    "max min amax amin aminmax argmax argmin mode quantile kthvalue topk item tolist std var std_mean var_mean "
+    "one_hot median nanmedian nanquantile normalize interpolate".split()
+)
+
+
+def _stores(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "index_add_"
 
 
 def index_source(facts: FunctionFacts, value: ast.expr) -> ast.expr | None:

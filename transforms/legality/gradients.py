@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Container, Sequence
+import itertools
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind, tensor_in
-from graphmend.transforms.code.liveness import reads
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind, tensor_in
+from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.liveness import alive, parameters
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.operations import derivatives
 from graphmend.transforms.legality.operations import names as known
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
+_NO_TENSORS = (ast.Constant, ast.Compare, ast.JoinedStr, ast.Lambda)
+Paths = frozenset[str]
+#: what names and places carry, by text
+Flows = dict[str, Paths]
 #: how a gradient of zero may come back from an expression: as zero for every input, for finite inputs, or not
 Leak = Literal["never", "at infinity", "anywhere"]
 
@@ -47,22 +55,6 @@ def leak(facts: FunctionFacts, expression: ast.expr, protected: Container[ast.ex
     return worst
 
 
-def roots(facts: FunctionFacts, expression: ast.expr) -> set[str]:
-    """The names in an expression that gradients may flow to."""
-    return {n for n in reads(expression) if n not in facts.names and _may_carry(facts, expression, n)}
-
-
-def _may_carry(facts: FunctionFacts, expression: ast.expr, name: str) -> bool:
-    for node in ast.walk(expression):
-        if isinstance(node, ast.Name) and node.id == name:
-            value = facts.value(node)
-            kind = dtype_kind(value.dtype) if isinstance(value, Tensor) else None
-            if isinstance(value, (Static, Scalar)) or kind in ("bool", "int"):
-                continue
-            return True
-    return False
-
-
 def _floating(facts: FunctionFacts, node: ast.expr) -> bool:
     return _kind(facts, node) not in ("bool", "int")
 
@@ -77,9 +69,27 @@ def _small_power(node: ast.BinOp) -> bool:
     return isinstance(power, int) and power >= 1
 
 
-def carries(facts: FunctionFacts, node: ast.expr) -> frozenset[str]:
-    """The paths that gradients reach from a value; none where it never asks for gradients."""
-    return frozenset(roots(facts, node))
+def carries(facts: FunctionFacts, node: ast.expr, bound: Flows | None = None) -> Paths:
+    """The paths that gradients reach from a value; none where it never asks for gradients. `bound` says what the values
+    of names carry, where that is known.
+    """
+    return _Carrying(facts, bound or {}).of(node)
+
+
+def roots(facts: FunctionFacts, expression: ast.expr) -> set[str]:
+    """The same as a set."""
+    return {*carries(facts, expression)}
+
+
+def selected(one: Paths, other: Paths) -> Difference | None:
+    """What gradients see where one of two values is selected by `torch.where`."""
+    if one == other:
+        return None
+    if not one or not other:
+        return Difference("gradients", "the result requires gradients also where the side without them is taken")
+    return Difference(
+        "zero-gradients", "inputs that only the side not taken uses get zeros for gradients instead of None"
+    )
 
 
 def gradient_differences(
@@ -101,11 +111,183 @@ def gradient_differences(
         found.append(
             Difference("gradients", "gradients may become NaN where the side not taken holds infinite or NaN values")
         )
-    flows = [set().union(*(roots(facts, e) for e in side)) if side else set() for side in sides]
-    if len(flows) == 2 and flows[0] != flows[1] and all(flows):
-        found.append(
-            Difference(
-                "zero-gradients", "inputs that only the side not taken uses get zeros for gradients instead of None"
-            )
-        )
+    found += (d for one, other in _pairs(facts, statement, sides) if (d := selected(one, other)) is not None)
+    return list(dict.fromkeys(found))
+
+
+def _pairs(
+    facts: FunctionFacts, statement: ast.stmt, sides: Sequence[Sequence[ast.expr]]
+) -> Iterator[tuple[Paths, Paths]]:
+    """What the two values carry that are selected between: those of a name, or of an expression."""
+    if isinstance(statement, ast.Match):
+        values = [carries(facts, e) for side in sides for e in side]
+        yield from itertools.pairwise(values)
+    elif isinstance(statement, ast.If) and any(_stands_in(statement, e) for side in sides for e in side):
+        yield from flow_pairs(facts, statement)
+    elif len(sides) == 2 and all(sides):
+        one, other = (frozenset[str]().union(*(carries(facts, e) for e in side)) for side in sides)
+        yield one, other
+
+
+def flow_pairs(facts: FunctionFacts, statement: ast.If) -> Iterator[tuple[Paths, Paths]]:
+    """What each name and place that a branch binds carries behind either side; where one side alone binds it, the
+    value from before the branch is the other.
+    """
+    sides = [statement.body, statement.orelse]
+    ends = [bool(side) and isinstance(side[-1], (ast.Return, ast.Raise)) for side in sides]
+    if any(ends) and not all(ends):
+        block = facts.body_of(statement)
+        behind = block[block.index(statement) + 1 :]
+        sides = [side if end else [*side, *behind] for side, end in zip(sides, ends, strict=True)]
+    then, other = (flows(facts, side, {}) for side in sides)
+    last = statement
+    for name in {**then, **other}:
+        incoming = name not in then or name not in other
+        if name.startswith("<"):
+            if not incoming:
+                yield then[name], other[name]
+        elif "." in name or "[" in name or all(ends) or any(ends) or alive(facts, name, last):
+            before = facts.before(statement).get(name)
+            if incoming and name.isidentifier() and before is None:
+                continue
+            own = _Carrying(facts, {}, statement).of_name(name, before)
+            yield then.get(name, own), other.get(name, own)
+
+
+def flows(facts: FunctionFacts, statements: Sequence[ast.stmt], bound: Flows) -> Flows:
+    """What names, places and the returned value carry behind statements."""
+    found = dict(bound)
+    for statement in statements:
+        _flow(facts, statement, found)
     return found
+
+
+def _flow(facts: FunctionFacts, statement: ast.stmt, found: Flows) -> None:
+    of = _Carrying(facts, found).of if facts.gradients(statement) != "off" else (lambda _: frozenset[str]())
+    match statement:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                if (
+                    isinstance(target, ast.Tuple)
+                    and isinstance(value, ast.Tuple)
+                    and len(target.elts) == len(value.elts)
+                ):
+                    found.update({ast.unparse(t): of(v) for t, v in zip(target.elts, value.elts, strict=True)})
+                else:
+                    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+                    found.update({ast.unparse(p): of(value) for p in parts})
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            found[ast.unparse(target)] = of(value)
+        case ast.AugAssign(target=target, value=value):
+            found[ast.unparse(target)] = of(_loaded(target)) | of(value)
+        case ast.Return(value=ast.expr() as value):
+            found["<return>"] = of(value)
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=receiver, attr=attr), args=args) as call) if (
+            attr.endswith("_") and not attr.endswith("__")
+        ):
+            keywords = [k.value for k in call.keywords]
+            own = frozenset({ast.unparse(receiver)}) if attr == "requires_grad_" else of(receiver)
+            kept = frozenset[str]() if attr in ("detach_", "zero_", "copy_", "fill_") else own
+            found[ast.unparse(receiver)] = kept.union(*(of(a) for a in (*args, *keywords)))
+        case ast.Expr(value=ast.Call(args=args, keywords=keywords) as call):
+            number = sum(key.startswith("<call") for key in found)
+            given = [*args, *(k.value for k in keywords)]
+            found[f"<call {number} {ast.unparse(call.func)}>"] = frozenset[str]().union(*(of(a) for a in given))
+        case ast.If(body=body, orelse=orelse) | ast.For(body=body, orelse=orelse) | ast.While(body=body, orelse=orelse):
+            one = flows(facts, body, found)
+            two = flows(facts, orelse, found)
+            for name in {**one, **two}:
+                own = _Carrying(facts, found).of_name(name, None)
+                found[name] = one.get(name, own) | two.get(name, own)
+        case ast.With(body=body):
+            found.update(flows(facts, body, found))
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    return ast.Name(target.id, ast.Load()) if isinstance(target, ast.Name) else target
+
+
+def _stands_in(statement: ast.If, node: ast.expr) -> bool:
+    return any(n is node for s in (*statement.body, *statement.orelse) for n in ast.walk(s))
+
+
+class _Carrying:
+    """One question, which follows names that never carry anything through their bindings."""
+
+    def __init__(self, facts: FunctionFacts, bound: Flows, before: ast.stmt | None = None) -> None:
+        self.facts, self.bound = facts, bound
+        looped = before is not None and any(isinstance(a, (ast.For, ast.While)) for a in facts.ancestors(before))
+        self._line = before.lineno if before is not None and not looped else None
+        self._seen: set[str] = set()
+
+    def of(self, node: ast.expr) -> Paths:
+        value = self.facts.value(node)
+        if isinstance(value, (Static, Scalar)) or isinstance(
+            node, (ast.Constant, ast.Compare, ast.JoinedStr, ast.Lambda)
+        ):
+            return frozenset()
+        if isinstance(value, Tensor) and dtype_kind(value.dtype) in ("bool", "int"):
+            return frozenset()
+        match node:
+            case ast.Name(id=name):
+                return self.of_name(name, value)
+            case ast.Attribute(value=base, attr=attr):
+                if isinstance(self.facts.value(base), Tensor):
+                    return frozenset() if attr in derivatives.CUT_ATTRIBUTES else self.of(base)
+                return self.bound.get(ast.unparse(node), frozenset({ast.unparse(node)}))
+            case ast.Subscript(value=base):
+                text = ast.unparse(node)
+                if text in self.bound:
+                    return self.bound[text]
+                inner = self.of(base)
+                return inner if isinstance(self.facts.value(base), Tensor) or not inner else inner | {text}
+            case ast.UnaryOp(op=ast.Not() | ast.Invert()):
+                return frozenset()
+            case ast.Call():
+                return self._call(node)
+        return self._all(n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr))
+
+    def of_name(self, name: str, value: Value | None) -> Paths:
+        if name in self.bound:
+            return self.bound[name]
+        if isinstance(value, (Static, Scalar)) or name in self.facts.names:
+            return frozenset()
+        if isinstance(value, Tensor) and dtype_kind(value.dtype) in ("bool", "int"):
+            return frozenset()
+        made = [
+            b
+            for b in bindings(self.facts).get(name, [])
+            if self._line is None or b.value is None or b.value.lineno < self._line
+        ]
+        if not made or name in parameters(self.facts.function) or name in self._seen:
+            return frozenset({name})
+        self._seen.add(name)
+        cut = all(b.value is not None and not self._of_binding(b.value) for b in made)
+        return frozenset() if cut else frozenset({name})
+
+    def _of_binding(self, value: ast.expr) -> Paths:
+        """What a name was bound to elsewhere carries, with the names that mean what they did there."""
+        before = _Carrying(self.facts, {})
+        before._seen = self._seen
+        return before.of(value)
+
+    def _call(self, node: ast.Call) -> Paths:
+        given = [*node.args, *(k.value for k in node.keywords)]
+        if any(k.arg == "requires_grad" and constant(k.value) is not False for k in node.keywords):
+            return frozenset({ast.unparse(node)})
+        value = self.facts.value(node.func)
+        if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):
+            plain = value.cls.rpartition(".")[2] in derivatives.PLAIN_LAYERS
+            return self._all(given) | (frozenset() if plain else frozenset({ast.unparse(node.func)}))
+        name = qualified(self.facts, node.func) or ""
+        folder, _, last = name.rpartition(".")
+        if folder in known.FUNCTIONAL:
+            own = [node.func.value] if folder == "torch.Tensor" and isinstance(node.func, ast.Attribute) else []
+            return frozenset() if last in derivatives.CUT else self._all([*own, *given])
+        if folder in ("builtins", "math"):
+            return self._all(given)
+        own = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        return self._all([*own, *given]) | {ast.unparse(node.func)}
+
+    def _all(self, nodes: Iterable[ast.expr]) -> Paths:
+        return frozenset[str]().union(*(self.of(n) for n in nodes))

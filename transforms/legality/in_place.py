@@ -59,7 +59,7 @@ def apart(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     """Are two tensors known to share no memory: new ones, of which at most one is a parameter?"""
     if not (isinstance(one, ast.Name) and isinstance(other, ast.Name)) or one.id == other.id:
         return False
-    bound = [_bindings(facts, name) for name in (one.id, other.id)]
+    bound = [bound_to(facts, name) for name in (one.id, other.id)]
     if not all(bound) and {one.id, other.id} <= {*parameters(facts.function)}:
         return False
     known = {*parameters(facts.function)}
@@ -103,7 +103,7 @@ def is_new(facts: FunctionFacts, node: ast.expr) -> bool:
     return method(facts, node, "clone", "new_zeros", "new_ones", "new_full") is not None
 
 
-def _bindings(facts: FunctionFacts, name: str) -> list[ast.expr]:
+def bound_to(facts: FunctionFacts, name: str) -> list[ast.expr]:
     """What a name is bound to; itself where that is not a plain assignment."""
     found: list[ast.expr] = []
     for node in ast.walk(facts.function):

@@ -5,11 +5,17 @@ work on all elements instead of on those picked.
 from __future__ import annotations
 
 import ast
+from collections.abc import Container
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
+from graphmend.transforms.code.liveness import stored
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.legality.operations import names as known
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -61,6 +67,144 @@ def aligned(facts: FunctionFacts, found: Picked) -> str:
     if fewer is not None:
         return f"{mask}[...{', None' * fewer}]"
     return f"{mask}.reshape({mask}.shape + (1,) * ({tensor}.dim() - {mask}.dim()))"
+
+
+def other_shape(facts: FunctionFacts, found: Picked) -> list[Difference]:
+    """What differs where a mask does not have the shape of what it picks from: the index raises then."""
+    one, two = facts.value(found.tensor), facts.value(found.mask)
+    same = isinstance(one, Tensor) and isinstance(two, Tensor) and one.shape is not None and one.shape == two.shape
+    if same or _tests_each(facts, found.mask, found.tensor):
+        return []
+    mask, tensor = ast.unparse(found.mask), ast.unparse(found.tensor)
+    return [Difference("exception", f"`{mask}` is taken to have the shape of `{tensor}`, and may broadcast or raise")]
+
+
+def _tests_each(facts: FunctionFacts, mask: ast.expr, tensor: ast.expr) -> bool:
+    """Is a mask known to be made of a test of each element of a tensor, or bound to one that still holds?"""
+    match mask:
+        case ast.Name(id=name):
+            stores = _stores_of(facts, name)
+            bound = facts.parent(stores[0]) if len(stores) == 1 else None
+            if not isinstance(bound, ast.Assign) or bound.targets != stores or not isinstance(tensor, ast.Name):
+                return False
+            own = _stores_of(facts, tensor.id)
+            looped = any(isinstance(a, (ast.For, ast.While)) for a in facts.ancestors(bound))
+            later = any((n.lineno, n.col_offset) > (bound.lineno, bound.col_offset) for n in own)
+            return not (later or (looped and own)) and _tests_each(facts, bound.value, tensor)
+        case ast.Compare(left=left, comparators=[right]):
+            sides = [left, right]
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            return _tests_each(facts, operand, tensor)
+        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() | ast.BitXor(), right=right):
+            return _tests_each(facts, left, tensor) and _tests_each(facts, right, tensor)
+        case ast.Call(func=function, args=args, keywords=[]):
+            folder, _, last = (qualified(facts, function) or "").rpartition(".")
+            if folder not in known.FUNCTIONAL or last not in known.TESTS:
+                return False
+            receiver = [function.value] if folder == "torch.Tensor" and isinstance(function, ast.Attribute) else []
+            sides = [*receiver, *args]
+        case _:
+            return False
+    wanted = ast.unparse(tensor)
+    others = [s for s in sides if ast.unparse(s) != wanted]
+    numbers = (number_type(facts, o) is not None or _is_single(facts, o) for o in others)
+    return len(others) < len(sides) and all(numbers)
+
+
+def _is_single(facts: FunctionFacts, node: ast.expr) -> bool:
+    value = facts.value(node)
+    return isinstance(value, Tensor) and value.rank == 0
+
+
+def _stores_of(facts: FunctionFacts, name: str) -> list[ast.expr]:
+    nodes = ast.walk(facts.function)
+    return [n for n in nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
+
+
+def unlike(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> list[Difference]:
+    """What differs where two tensors that one mask picks from do not have one shape."""
+    a, b = facts.value(one), facts.value(other)
+    assert isinstance(a, Tensor)
+    assert isinstance(b, Tensor)
+    if ast.unparse(one) == ast.unparse(other) or (a.shape is not None and a.shape == b.shape):
+        return []
+    says = f"`{ast.unparse(one)}` and `{ast.unparse(other)}` are taken to have one shape, and may broadcast or raise"
+    return [Difference("exception", says)]
+
+
+def same_dtype(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
+    """Are two tensors known to have one dtype, not only one kind of it?"""
+    a, b = facts.value(one), facts.value(other)
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)) or a.dtype is None or a.dtype != b.dtype:
+        return False
+    return a.dtype not in ("int", "float", "complex")
+
+
+def picks_in(facts: FunctionFacts, node: ast.AST, mask: ast.expr) -> dict[ast.expr, Picked]:
+    """The places in an expression that pick elements by a mask."""
+    wanted = ast.unparse(mask)
+    found = {n: p for n in ast.walk(node) if isinstance(n, ast.expr) and (p := picked(facts, n)) is not None}
+    return {n: p for n, p in found.items() if ast.unparse(p.mask) == wanted}
+
+
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+
+
+def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr]) -> bool:
+    """Is each element of a value computed from the element at its own place in each of `picks`, and from numbers and
+    0-d tensors? What reduces picked elements, or picks otherwise, is of them all, and not of one.
+    """
+    if node in picks:
+        return True
+    if not any(n in picks or picked(facts, n) for n in ast.walk(node) if isinstance(n, ast.expr)):
+        value = facts.value(node)
+        return number_type(facts, node) is not None or (isinstance(value, Tensor) and value.rank == 0)
+    match node:
+        case ast.BinOp(left=left, op=op, right=right):
+            parts = [left, right] if isinstance(op, _OPERATORS) else None
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Invert(), operand=operand):
+            parts = [operand]
+        case ast.Call(func=function, args=args, keywords=keywords):
+            folder, _, last = (qualified(facts, function) or "").rpartition(".")
+            receiver = [function.value] if folder == "torch.Tensor" and isinstance(function, ast.Attribute) else []
+            works = folder in known.FUNCTIONAL and last in _WORKS and all(k.arg for k in keywords)
+            parts = [*receiver, *args, *(k.value for k in keywords)] if works else None
+        case _:
+            parts = None
+    return parts is not None and all(one_by_one(facts, p, picks) for p in parts)
+
+
+#: elementwise functions, whatever the dtype; what is in new memory that is not written has no value to keep
+_WORKS = (known.ELEMENTWISE | known.ARITHMETIC | known.TESTS | known.CASTS) - {"empty_like"}
+
+
+def dense(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr) -> bool:
+    """Is a tensor known to be of memory in which every element has a place of its own: not expanded?"""
+    if not isinstance(tensor, ast.Name):
+        return False
+    here: ast.AST | None = statement
+    while isinstance(here, ast.stmt) and here is not facts.function:
+        block = facts.body_of(here)
+        earlier = block[: block.index(here)]
+        for index in range(len(earlier) - 1, -1, -1):
+            bound = earlier[index]
+            if tensor.id in stored([bound]):
+                plain = isinstance(bound, ast.Assign) and all(isinstance(t, ast.Name) for t in bound.targets)
+                return plain and isinstance(bound, ast.Assign) and _makes(facts, bound.value)
+        here = facts.parent(here)
+        if isinstance(here, (ast.For, ast.While)) and tensor.id in stored([here]):
+            return False
+    return False
+
+
+def _makes(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does an expression's last operation allocate what it gives?"""
+    if not is_tensor(facts, node) or not shares(facts, node).fresh:
+        return False
+    if isinstance(node, ast.Call):
+        last = (qualified(facts, node.func) or "").rpartition(".")[2]
+        return last in aliases.NEW and last != "empty_strided"
+    return isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare))
 
 
 class Nonzero(NamedTuple):

@@ -224,6 +224,8 @@ class _Sharing:
             arguments.insert(0, function.value)
         if folder == "builtins" and last in ("max", "min", "tuple", "list", "zip", "enumerate", "reversed", "sorted"):
             return self._all(arguments)
+        if folder == "builtins" and last in ("abs", "round", "pow", "len", "int", "float", "bool", "str"):
+            return _made(node)
         if folder not in known.FUNCTIONAL:
             return self._unknown(node)
         if changed := in_place_operands(self.facts, node):

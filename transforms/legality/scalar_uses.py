@@ -1,125 +1,259 @@
 """May a 0-d tensor stand where a Python number stands? Follows the number from its expression through names to
-every use.
+every use, and asks of each what the tensor would do differently.
+
+A Python float is a double, and a Python int has no end: what is computed with numbers is the same for a tensor only
+where it is a float64, and while whole numbers stay within 64 bits. Measured with torch 2.13.
 """
 
 from __future__ import annotations
 
 import ast
+import struct
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind, tensor_in
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind, tensor_in
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, number_type, qualified
 from graphmend.transforms.fix import Difference
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
-#: functions whose number arguments may be 0-d tensors, traced by torch 2.13
-_TAKES_TENSORS = frozenset(
-    f"torch.{folder}{name}"
-    for folder in ("", "Tensor.")
-    for name in (
-        "where",
-        "fill_",
-        "masked_fill",
-        "masked_fill_",
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "maximum",
-        "minimum",
-        "pow",
-    )
-) | {"builtins.max", "builtins.min", "builtins.abs", "torch.full"}
-
-#: they take one bound as a tensor
-_BOUNDS = frozenset(
-    f"torch.{folder}{name}" for folder in ("", "Tensor.") for name in ("clamp", "clip", "clamp_min", "clamp_max")
-)
-
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
+
+#: arithmetic of a tensor and a number, as the operator that it stands for
+_OPERATORS: dict[str, type[ast.operator]] = {
+    "add": ast.Add, "sub": ast.Sub, "subtract": ast.Sub, "mul": ast.Mult, "multiply": ast.Mult, "div": ast.Div,
+    "divide": ast.Div, "true_divide": ast.Div, "pow": ast.Pow, "float_power": ast.Pow, "remainder": ast.Mod,
+    "fmod": ast.Mod, "floor_divide": ast.FloorDiv,
+}  # fmt: skip
+_COMPARISONS = frozenset("eq ne lt le gt ge greater less greater_equal less_equal not_equal".split())
+#: they take one bound as a tensor
+_BOUNDS = frozenset("clamp clip clamp_min clamp_max".split())
+#: they write a number into the tensor that they are given
+_FILLS = {"fill_": 1, "fill": 1, "masked_fill": 2, "masked_fill_": 2, "index_fill": 3, "index_fill_": 3}
+_KEYWORDS = frozenset("other value exponent min max fill_value".split())
+
+_KINDS = ("bool", "int", "float", "complex")
+_ORDER = {kind: order for order, kind in enumerate(_KINDS)}
+
+PRECISION = Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
+_COMPARED = Difference("rounding", "numbers are compared in the tensor's precision instead of Python's")
+_WRAPS = Difference("rounding", "whole numbers of more than 64 bits, which Python has, wrap around")
+PROMOTES = Difference("dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not")
+_HALF = Difference("rounding", "on a GPU, a tensor of half precision may round otherwise than with a number")
+_INVERSE = Difference("rounding", "a division may round in its last digit where a number is turned into its inverse")
+_POWER = Difference("rounding", "a power may round in its last digit")
+_NEGATIVE = Difference("exception", "a negative power of whole numbers no longer raises")
+_BY_ZERO = Difference("exception", "a division by zero gives infinity or NaN, or raises otherwise")
+_OVERFLOW = Difference("exception", "a number that the tensor's dtype cannot hold no longer raises")
+_OF_BOOL = Difference("exception", "of a bool, which counts as 0 or 1 in Python, it raises")
 
 
 class NeedsPythonNumberError(Exception):
     """A use that needs a Python number; the message is the sentence to refuse with."""
 
 
-class ScalarUses:
-    """Follows a number to its uses, and collects what a tensor in its place would do differently."""
+def wider(dtype: Hashable) -> tuple[str, str] | None:
+    """The cast, and its dtype, in which a 0-d tensor counts as a Python number does; None where its kind is not known,
+    or nothing is wider.
+    """
+    kind = dtype_kind(dtype)
+    if kind == "float" and dtype != "float64":
+        return ".double()", "float64"
+    if kind in ("int", "bool") and dtype != "int64":
+        return ".long()", "int64"
+    return None
 
-    def __init__(self, facts: FunctionFacts, dtype: object = None) -> None:
+
+class ScalarUses:
+    """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
+
+    def __init__(self, facts: FunctionFacts, dtype: Hashable = None) -> None:
         self.facts = facts
-        self.kind = dtype_kind(dtype) if isinstance(dtype, str) else None
         self.differences: list[Difference] = []
-        self._seen: set[str] = set()
+        self.computes = False
+        """Are numbers computed or compared, which a wider dtype does as Python does?"""
+        self._dtype = dtype
+        self._seen: set[tuple[str, Hashable]] = set()
         self._mixed = False
+        self._handed: list[frozenset[str]] = []
+        self._added_to: set[str] = set()
 
     def follow(self, node: ast.expr) -> None:
         """Goes up from an expression whose value would become a 0-d tensor."""
+        self._follow(node, self._dtype)
+        self._check_names()
+
+    def names(self, targets: list[ast.expr]) -> None:
+        for target in targets:
+            self._target(target, self._dtype)
+        self._check_names()
+
+    def name(self, name: str) -> None:
+        """Follows a number to the uses of a name that it is given."""
+        self._name(name, self._dtype)
+        self._check_names()
+
+    def _follow(self, node: ast.expr, dtype: Hashable) -> None:
         parent = self.facts.parent(node)
         match parent:
             case ast.BinOp(op=op) if isinstance(op, _ARITHMETIC):
-                self._arithmetic(parent, node)
+                self._arithmetic(parent, node, dtype)
             case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
-                self.follow(parent)
+                self._needs_no_bool(parent, dtype)
+                self._follow(parent, dtype)
             case ast.Compare(ops=ops) if not any(isinstance(o, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for o in ops):
-                self._test(parent)
-            case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
-                self._test(parent)
+                self._compare(parent, node, dtype)
+            case ast.BoolOp():
+                self._test(parent, dtype)
+            case ast.UnaryOp(op=ast.Not()):
+                self._test(parent, "bool")
             case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if test is node:
                 pass  # a branch on a tensor, which has mends of its own
             case ast.IfExp():
-                self.follow(parent)
+                self._follow(parent, dtype)
             case ast.Assert(test=test) if test is node:
                 pass
             case ast.FormattedValue(conversion=-1) if self._raised(parent):
                 pass
             case ast.Call() if node in parent.args or any(k.value is node for k in parent.keywords):
-                self._argument(parent)
+                self._argument(parent, node, dtype)
             case ast.keyword():
                 above = self.facts.parent(parent)
                 assert isinstance(above, ast.Call)
-                self._argument(above)
+                self._argument(above, node, dtype)
             case ast.NamedExpr(target=target):
-                self.name(target.id)
-                self.follow(parent)
+                self._hand(node, [target])
+                self._name(target.id, dtype)
+                self._follow(parent, dtype)
             case ast.Assign(targets=targets):
-                self.names(targets)
+                self._hand(node, targets)
+                for one in targets:
+                    self._target(one, dtype)
             case ast.AnnAssign(target=target):
-                self._target(target)
-            case ast.AugAssign(target=ast.Name(id=name)):
-                if not isinstance(self.facts.before(parent).get(name), Tensor):
-                    self.name(name)
+                self._hand(node, [target])
+                self._target(target, dtype)
+            case ast.Tuple(elts=elts) if (unpacked := self._unpacked(parent)) is not None:
+                taker = unpacked[next(i for i, e in enumerate(elts) if e is node)]
+                self._hand(node, [taker])
+                self._target(taker, dtype)
             case ast.AugAssign():
-                raise NeedsPythonNumberError(f"`{_short(parent)}` counts in a Python number that outlives the region")
+                self._added(parent, dtype)
             case _:
                 raise NeedsPythonNumberError(f"`{_short(parent or node)}` needs a Python number")
 
-    def names(self, targets: list[ast.expr]) -> None:
-        for target in targets:
-            self._target(target)
+    # Arithmetic
 
-    def _arithmetic(self, parent: ast.BinOp, node: ast.expr) -> None:
-        other = parent.right if parent.left is node else parent.left
+    def _arithmetic(self, parent: ast.BinOp, node: ast.expr, dtype: Hashable) -> None:
+        left = parent.left is node
+        other = parent.right if left else parent.left
         value = self.facts.value(other)
         if isinstance(value, Tensor) and not value.ndarray:
-            kind = dtype_kind(value.dtype)
-            order = ("bool", "int", "float", "complex")
-            lower = kind is not None and self.kind is not None and order.index(self.kind) <= order.index(kind)
-            if not (lower and value.rank) and not (value.dtype == "float32" and self.kind == "float"):
-                self.differences.append(
-                    Difference(
-                        "dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not"
-                    )
-                )
+            self._meets(value, dtype, type(parent.op), left=left)
             return
-        self.differences.append(
-            Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
-        )
-        self.follow(parent)
+        if tensor_in(value) is not None:
+            self.differences.append(PROMOTES)
+        self._follow(parent, self._combined(dtype, parent.op, other, left=left))
 
-    def _test(self, parent: ast.expr) -> None:
+    def _meets(self, value: Tensor, dtype: Hashable, op: type[ast.operator], *, left: bool) -> None:
+        """A tensor and the number, as operands of one operation."""
+        if (found := _unlike(value, dtype)) is not None:
+            self.differences.append(found)
+        if op is ast.Div:
+            self.differences.append(_INVERSE)
+        elif op is ast.Pow:
+            self.differences.append(_POWER)
+            if "float" not in (dtype_kind(value.dtype), dtype_kind(dtype)):
+                self.differences.append(_NEGATIVE)
+
+    def _combined(
+        self, dtype: Hashable, op: ast.operator, other: ast.expr, *, left: bool, known: Value | None = None
+    ) -> Hashable:
+        """The dtype of the number and another number, computed as tensors."""
+        kind, of = dtype_kind(dtype), self._number(other, known)
+        if kind == "complex" or of == "complex":
+            raise NeedsPythonNumberError(f"`{_short(other)}` is computed with a complex number")
+        if kind == "bool" and not (of in ("int", "float") and isinstance(op, (ast.Add, ast.Mult))):
+            raise NeedsPythonNumberError("a bool is computed with as a number")
+        if kind is None and isinstance(op, (ast.Sub, ast.FloorDiv, ast.Mod, ast.Pow)):
+            self.differences.append(_OF_BOOL)
+        if isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)) and not (left and constant(other)):
+            self.differences.append(_BY_ZERO)
+        result = self._computed_in(dtype, kind, op, of)
+        if isinstance(op, ast.Pow):
+            self.differences.append(_POWER)
+            self.differences.append(Difference("exception", "a power that Python cannot compute no longer raises"))
+        exact = dtype == "float64" and of in NUMBER_TYPES and not isinstance(op, (ast.FloorDiv, ast.Mod))
+        if kind in ("int", "bool") and result in ("int64", dtype) and of in ("bool", "int"):
+            if dtype not in ("int64", "bool"):
+                self.computes = True
+            exact = isinstance(op, (ast.FloorDiv, ast.Mod)) and dtype == "int64"
+            self.differences += [] if exact else [_WRAPS]
+        elif not exact:
+            self.computes = True
+            self.differences.append(PRECISION)
+        return result
+
+    @staticmethod
+    def _computed_in(dtype: Hashable, kind: str | None, op: ast.operator, of: str | None) -> Hashable:
+        if kind == "float":
+            return dtype
+        if kind is None or of is None:
+            return None
+        if isinstance(op, ast.Div) or of == "float":
+            return "float32"
+        return "int64" if kind == "bool" else dtype
+
+    def _number(self, other: ast.expr, known: Value | None = None) -> str | None:
+        """The type of another number, where it is known."""
+        value = known if known is not None else self.facts.value(other)
+        if isinstance(value, Container) or (
+            isinstance(value, Static) and value.type not in (*NUMBER_TYPES, "complex", None)
+        ):
+            raise NeedsPythonNumberError(f"`{_short(other)}` is no number")
+        found = number_type(self.facts, other)
+        return found if found is not None else value.type if isinstance(value, (Static, Scalar)) else None
+
+    def _needs_no_bool(self, node: ast.expr, dtype: Hashable) -> None:
+        kind = dtype_kind(dtype)
+        if kind == "bool":
+            raise NeedsPythonNumberError(f"`{_short(node)}` of a bool needs a Python number")
+        if kind is None:
+            self.differences.append(_OF_BOOL)
+        elif kind == "int" and dtype != "int64":
+            self.computes = True
+            self.differences.append(_WRAPS)
+
+    # Tests
+
+    def _compare(self, parent: ast.Compare, node: ast.expr, dtype: Hashable) -> None:
+        for other in (parent.left, *parent.comparators):
+            if other is not node:
+                self._compared(other, dtype)
+        if not isinstance(self.facts.value(parent), Tensor):
+            self._test(parent, "bool")
+
+    def _compared(self, other: ast.expr, dtype: Hashable) -> None:
+        value = self.facts.value(other)
+        if isinstance(value, Tensor):
+            if _unlike(value, dtype) is not None:
+                self.differences.append(_COMPARED)
+        elif not self._comparable(other, value, dtype):
+            self.computes = True
+            self.differences.append(_COMPARED)
+
+    def _comparable(self, other: ast.expr, value: Value, dtype: Hashable) -> bool:
+        """Does the tensor compare with a number as Python does?"""
+        number = constant(other)
+        if isinstance(number, (bool, int, float)):
+            return exact_in(number, dtype)
+        of = value.type if isinstance(value, (Static, Scalar)) else None
+        if dtype == "float64":
+            return of in NUMBER_TYPES
+        return dtype_kind(dtype) in ("int", "bool") and of in ("int", "bool")
+
+    def _test(self, parent: ast.expr, dtype: Hashable) -> None:
         if self._mixed:
             raise NeedsPythonNumberError(
                 f"`{_short(parent)}` would be a Python bool for some values and a tensor for others"
@@ -127,52 +261,241 @@ class ScalarUses:
         above = self.facts.parent(parent)
         if isinstance(above, (ast.GeneratorExp, ast.ListComp)) and above.elt is parent:
             return  # an element of `any` or `all`, or the list is judged by itself
-        self.follow(parent)
+        self._follow(parent, dtype)
 
-    def _argument(self, call: ast.Call) -> None:
+    # Arguments
+
+    def _argument(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> None:
         name = qualified(self.facts, call.func) or ""
-        if name not in _TAKES_TENSORS | _BOUNDS:
+        folder, _, last = name.rpartition(".")
+        if folder == "builtins" and last in ("max", "min") and len(call.args) > 1 and not call.keywords:
+            self._greatest(call, node, dtype, last)
+        elif folder == "builtins" and last == "abs":
+            self._needs_no_bool(call, dtype)
+        elif folder in ("torch", "torch.Tensor") and not any(isinstance(a, ast.Starred) for a in call.args):
+            self._torch(call, node, dtype, last, method=folder != "torch")
+        else:
             raise NeedsPythonNumberError(f"`{_short(call)}` needs a Python number")
-        if name in ("builtins.max", "builtins.min"):
-            self._mixed = True  # either side may be the result
-        if name in _BOUNDS and len(call.args) + len(call.keywords) != (1 if "Tensor" in name else 2):
-            raise NeedsPythonNumberError(f"`{_short(call)}` takes two numbers or two tensors for its bounds")
         if tensor_in(self.facts.value(call)) is None:
-            self.follow(call)
+            self._follow(call, dtype)
 
-    def _target(self, target: ast.expr) -> None:
+    def _greatest(self, call: ast.Call, node: ast.expr, dtype: Hashable, last: str) -> None:
+        """`max(0.0, s)`: either may be the result, and a compiled one takes NaN for the greatest."""
+        self._mixed = True
+        for other in call.args:
+            if other is node:
+                continue
+            self._compared(other, dtype)
+            kind = dtype_kind(dtype)
+            if kind is None or kind != self._number(other):
+                self.differences.append(
+                    Difference("dtype", f"once compiled, `{last}` gives the wider type of whole and other numbers")
+                )
+        if dtype_kind(dtype) not in ("int", "bool") and (call.args[0] is not node or len(call.args) > 2):
+            self.differences.append(Difference("rounding", f"once compiled, `{last}` of NaN and a number is NaN"))
+
+    def _torch(self, call: ast.Call, node: ast.expr, dtype: Hashable, last: str, *, method: bool) -> None:
+        receiver = [call.func.value] if method and isinstance(call.func, ast.Attribute) else []
+        arguments = [*receiver, *call.args]
+        keyword = next((k.arg for k in call.keywords if k.value is node), None)
+        place = next((i for i, a in enumerate(arguments) if a is node), None)
+        if place is None and keyword not in _KEYWORDS:
+            raise NeedsPythonNumberError(f"`{_short(call)}` needs a Python number")
+        first = self.facts.value(arguments[0]) if arguments and place != 0 else None
+        of = first if isinstance(first, Tensor) and not first.ndarray else None
+        if last in _OPERATORS and place in (1, None) and of is not None:
+            self._meets(of, dtype, _OPERATORS[last], left=False)
+        elif last == "pow" and place == 0 and len(arguments) == 2:
+            exponent = self.facts.value(arguments[1])
+            if not isinstance(exponent, Tensor):
+                raise NeedsPythonNumberError(f"`{_short(call)}` needs a Python number")
+            self._meets(exponent, dtype, ast.Pow, left=True)
+        elif last in _COMPARISONS and place in (1, None) and of is not None:
+            self._compared(arguments[0], dtype)
+        elif last in _BOUNDS and of is not None:
+            if len(arguments) + len(call.keywords) != 2:
+                raise NeedsPythonNumberError(f"`{_short(call)}` takes two numbers or two tensors for its bounds")
+            self._takes(of, dtype)
+        elif last == "where" and place in (1, 2):
+            self._selected(arguments[3 - place], dtype)
+        elif last in _FILLS and place in (_FILLS[last], None) and of is not None:
+            if last in ("fill_", "fill") and not _holds(of, dtype):
+                self.differences.append(_OVERFLOW)
+        elif last == "full" and place in (1, None):
+            if not any(k.arg == "dtype" for k in call.keywords) and dtype_kind(dtype) != "float":
+                raise NeedsPythonNumberError("once compiled, `torch.full` makes a float of any tensor")
+        else:
+            raise NeedsPythonNumberError(f"`{_short(call)}` needs a Python number")
+
+    def _takes(self, value: Tensor, dtype: Hashable) -> None:
+        """A tensor and a number that is converted to its dtype."""
+        if (found := _unlike(value, dtype)) is not None:
+            self.differences.append(found)
+        if not _holds(value, dtype):
+            self.differences.append(_OVERFLOW)
+
+    def _selected(self, other: ast.expr, dtype: Hashable) -> None:
+        """The other value of a `torch.where`."""
+        value = self.facts.value(other)
+        if isinstance(value, Tensor) and not value.ndarray:
+            self._takes(value, dtype)
+        elif (dtype, self._number(other)) not in (("float32", "float"), ("int64", "int"), ("bool", "bool")):
+            self.differences.append(PROMOTES)
+
+    # Names and places
+
+    def _unpacked(self, node: ast.Tuple) -> list[ast.expr] | None:
+        """The targets that the parts of a tuple are given."""
+        match self.facts.parent(node):
+            case ast.Assign(targets=[ast.Tuple(elts=elts)], value=value) if value is node:
+                starred = any(isinstance(e, ast.Starred) for e in [*elts, *node.elts])
+                return elts if len(elts) == len(node.elts) and not starred else None
+        return None
+
+    def _target(self, target: ast.expr, dtype: Hashable) -> None:
         match target:
             case ast.Name(id=name):
-                self.name(name)
+                self._name(name, dtype)
             case ast.Attribute():
                 self.differences.append(
                     Difference("type", f"`{_short(target)}` holds a 0-d tensor instead of a Python number")
                 )
-            case ast.Subscript(value=value) if isinstance(self.facts.value(value), Tensor):
-                pass
+            case ast.Subscript(value=value) if isinstance(found := self.facts.value(value), Tensor):
+                if not _holds(found, dtype):
+                    self.differences.append(_OVERFLOW)
             case _:
                 raise NeedsPythonNumberError(f"`{_short(target)}` is to hold a Python number")
 
-    def name(self, name: str) -> None:
-        """Follows a number to the uses of a name that it is given."""
-        if name in self._seen:
+    def _name(self, name: str, dtype: Hashable) -> None:
+        if (name, dtype) in self._seen:
             return
-        self._seen.add(name)
+        self._seen.add((name, dtype))
         for node in ast.walk(self.facts.function):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 raise NeedsPythonNumberError(f"`{name}` is no local name")
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
                 if isinstance(self.facts.value(node), Tensor):
                     continue
-                self.follow(node)
+                self._follow(node, dtype)
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
-                self.differences.append(
-                    Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
-                )
+                self._counts(node, name, dtype)
+
+    def _added(self, node: ast.AugAssign, dtype: Hashable) -> None:
+        """`target += s`."""
+        target, value = node.target, self.facts.value(node.target)
+        name = target.id if isinstance(target, ast.Name) else None
+        if name is not None:
+            value = self.facts.before(node).get(name, value)
+        elif isinstance(target, ast.Subscript) and isinstance(of := self.facts.value(target.value), Tensor):
+            value = Tensor(of.origin, None, of.dtype)
+        if isinstance(value, Tensor) and not value.ndarray:
+            if _unlike(value, dtype) is not None:
+                self.differences.append(PRECISION)
+            if isinstance(node.op, ast.Div):
+                self.differences.append(_INVERSE)
+            elif isinstance(node.op, ast.Pow):
+                self.differences += [_POWER, _NEGATIVE]
+        elif name is not None:
+            self._added_to.add(name)
+            self._name(name, self._combined(dtype, node.op, target, left=False, known=value))
+        else:
+            raise NeedsPythonNumberError(f"`{_short(node)}` counts in a Python number that outlives the region")
+
+    def _counts(self, node: ast.AugAssign, name: str, dtype: Hashable) -> None:
+        """`s += value`, in place once `s` is a tensor."""
+        self._added_to.add(name)
+        value, kind = self.facts.value(node.value), dtype_kind(dtype)
+        if isinstance(value, Tensor) and not (value.rank == 0 and value.dtype == dtype):
+            raise NeedsPythonNumberError(f"`{_short(node)}` makes a tensor of a number")
+        whole = not isinstance(node.op, ast.Div) and self._number(node.value) in ("bool", "int")
+        if kind in ("int", "bool") and not whole:
+            raise NeedsPythonNumberError(f"`{_short(node)}` makes another number of a whole one")
+        if kind is None and not whole:
+            self.differences.append(Difference("exception", f"`{_short(node)}` raises for a whole number"))
+        self._combined(dtype, node.op, node.value, left=True)
+
+    def _hand(self, node: ast.expr, targets: list[ast.expr]) -> None:
+        """A tensor that is given a name has one more: what is added to one of them is added to all."""
+        others = {t.id if isinstance(t, ast.Name) else "" for t in targets}
+        names = _objects(node)
+        if names or len(targets) > 1:
+            self._handed.append(frozenset(names | others))
+
+    def _check_names(self) -> None:
+        for names in self._handed:
+            if found := sorted(n for n in names if n in self._added_to):
+                raise NeedsPythonNumberError(f"`{found[0]}` is counted in, and has another name")
 
     def _raised(self, node: ast.AST) -> bool:
         """Does a text only serve as the message of an exception?"""
         return any(isinstance(a, (ast.Raise, ast.Assert)) for a in self.facts.ancestors(node))
+
+
+def _unlike(value: Tensor, dtype: Hashable) -> Difference | None:
+    """What a 0-d tensor does to a tensor that a number of the same kind does not."""
+    of = value.dtype
+    kind, other = dtype_kind(dtype), dtype_kind(of)
+    if of is not None and of == dtype and of not in _KINDS[1:]:
+        return None
+    real = kind in ("bool", "int", "float")
+    if (of == "float64" and real) or (of == "int64" and kind in ("bool", "int")):
+        return None
+    if of == "float32" and real and (value.rank or kind != "float" or dtype in ("float32", "float16", "bfloat16")):
+        return None
+    if (dtype == "float32" and other in ("bool", "int")) or (dtype == "int64" and other == "bool"):
+        return None
+    if kind is not None and other is not None and _ORDER[kind] <= _ORDER[other] and value.rank:
+        return _HALF if other == "float" else None
+    return PROMOTES
+
+
+def _holds(value: Tensor, dtype: Hashable) -> bool:
+    """Can a tensor hold every number of a dtype, so that converting one to it never raises?"""
+    kind = dtype_kind(dtype)
+    if value.dtype is not None and value.dtype == dtype and dtype not in _KINDS[1:]:
+        return True
+    if value.dtype == "float64":
+        return kind in ("bool", "int", "float")
+    if value.dtype == "float32":
+        return kind in ("bool", "int") or dtype in ("float32", "float16", "bfloat16")
+    return kind == "bool" or (value.dtype == "int64" and kind == "int")
+
+
+def exact_in(number: float, dtype: Hashable) -> bool:
+    """Does comparing with a number mean the same in a dtype as in Python?"""
+    if number in (float("inf"), float("-inf")) or abs(number) > 2**53:
+        return abs(number) == float("inf")
+    if dtype == "float64" or (isinstance(number, int) and dtype_kind(dtype) in ("int", "bool")):
+        return True
+    if dtype == "float32" or dtype_kind(dtype) in ("int", "bool"):
+        return abs(number) <= 2**24 and _fits("f", number)
+    # float16, bfloat16, or not known: the number must be exact in all of them
+    return _fits("e", number) and struct.pack("<f", number)[:2] == b"\0\0"
+
+
+def _fits(format_: str, number: float) -> bool:
+    try:
+        return bool(struct.unpack(format_, struct.pack(format_, number))[0] == number)
+    except (OverflowError, struct.error):
+        return False
+
+
+def _objects(node: ast.expr) -> set[str]:
+    """Names whose very number an expression hands on."""
+    match node:
+        case ast.Name(id=name):
+            return {name}
+        case ast.IfExp(body=body, orelse=orelse):
+            return _objects(body) | _objects(orelse)
+        case ast.BoolOp(values=values):
+            return {n for v in values for n in _objects(v)}
+        case ast.NamedExpr(target=target, value=value):
+            return {target.id} | _objects(value)
+        case ast.Call(func=ast.Name(id="max" | "min" | "abs"), args=args):
+            return {n for a in args for n in _objects(a)}
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            return _objects(operand)
+    return set()
 
 
 def is_scalar(facts: FunctionFacts, node: ast.expr) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, options, tensor_in
-from graphmend.transforms.code.certain import place_of, raised_before
-from graphmend.transforms.code.liveness import locals_of, parameters, reads, writes
+from graphmend.transforms.code.certain import evaluated_before, place_of, raised_before
+from graphmend.transforms.code.liveness import locals_of, parameters, reads, surely_bound, writes
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
@@ -118,7 +118,9 @@ class _Judge:
         if facts.parent(node) is None:
             return None  # made by a rewrite, which knows
         statement = next((a for a in facts.ancestors(node) if isinstance(a, ast.stmt)), self.at)
-        if name in facts.before(self.at) or name in facts.before(statement):
+        if name in surely_bound(facts, statement):
+            return None
+        if any(isinstance(e, ast.Name) and e.id == name for e in evaluated_before(facts, self.at)):
             return None
         inner = (ast.Lambda, *_COMPREHENSIONS)
         if any(isinstance(a, inner) and name in _binds(a) for a in facts.ancestors(node)):

@@ -1,1 +1,1 @@
-"""What calls are worth, by what is called."""
+"""Transfer functions of calls, by what is called."""

@@ -1,5 +1,4 @@
-"""What Python's own callables give: builtins, methods of containers, the parts of the standard library that carry
-values on."""
+"""Transfer functions of Python's builtins."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a call gives. Calls of code in reach are entered; the others become a `Call` event, and a value from torch's
-facts."""
+"""The value of a call. Calls of functions whose source is available are entered; all others become a `Call` event, and
+their value follows from what is known of the library."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast
 
 
 def _sequential(w: Walk, modules: Container, args: Arguments, node: ast.AST) -> Value:
-    """`nn.Sequential(...)(x)`: one after the other."""
+    """`nn.Sequential(...)(x)`: calls its modules one after the other."""
     if modules.items is None:
         return apply(w, modules.element, args, {}, node)
     value = args[0] if args else UNKNOWN

@@ -1,4 +1,4 @@
-"""A call that ends outside the code in reach: an event for the rules, and a value by the library that it belongs to."""
+"""Calls of functions without available source: an event for the rules, and a value by the library they belong to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphmend.analysis.interpreter.calls.library import library
 from graphmend.analysis.interpreter.calls.torch_calls import torch_call
 from graphmend.analysis.interpreter.events import Call
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
-from graphmend.analysis.lattice.values import STATIC, Value
+from graphmend.analysis.lattice.values import STATIC, Value, join
 from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
 from graphmend.analysis.tensors import operations
 from graphmend.analysis.tensors.numpy_calls import numpy_call
@@ -26,11 +26,17 @@ _CALLS_ITS_ARGUMENT = frozenset({"torch.utils.checkpoint.checkpoint"})
 _CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug"})
 
 
+#: chooses between what two functions give
+_SELECTS = "graphmend.runtime.select"
+#: as a call alone it switches at once
+_SETS_GRADIENTS = frozenset({"torch.set_grad_enabled", "torch._C._set_grad_enabled"})
+
+
 _MAPS_TREE = frozenset({"torch.utils._pytree.tree_map", "torch.utils._pytree.tree_map_only"})
 
 
 def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    """A call that ends outside the code in reach."""
+    """The value of a call of a function without available source; tells the rules of it."""
     session = w.session
     known = WHILE_TRACING.get(name)
     if known is not None:
@@ -47,6 +53,9 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
     if name in _CALLS_ITS_ARGUMENT and args:
         passed = {k: v for k, v in keywords.items() if k not in _CHECKPOINT_OPTIONS}
         return w.apply(args[0], args[1:], passed, node)
+    if name == _SELECTS and len(args) == 3:
+        # while tracing both functions are called, and where their results agree a new tensor is selected
+        return join(w.apply(args[1], (), {}, node), w.apply(args[2], (), {}, node))
     if name in _MAPS_TREE and len(args) >= 2:
         function, tree = args[1:3] if name.endswith("_only") and len(args) > 2 else args[:2]
         return higher_order.mapped_tree(w, function, tree, node)
@@ -55,6 +64,8 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
     if takes_function and (value := higher_order.function(w, name, args, keywords, node)) is not None:
         return value
     root = name.partition(".")[0]
+    if name in _SETS_GRADIENTS:
+        w.situation.gradients_off = False  # from here to the end of the context around it
     if root == "torch":
         return torch_call(w, name, receiver, args, keywords, node)
     if root == "builtins":

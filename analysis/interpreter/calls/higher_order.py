@@ -1,5 +1,5 @@
-"""Functions that call the function they are given, and those that hand a container's elements on: `map`, `filter`,
-`functools.reduce`, `itertools`, and `operator`'s functions for operators."""
+"""Transfer functions of higher-order functions and of those that pass elements on: `map`, `filter`, `functools.reduce`,
+`itertools`, and `operator`'s functions for operators."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _KEYED = frozenset({"builtins.sorted", "builtins.max", "builtins.min", "itertool
 
 
 def predicate_result(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value | None:
-    """What the predicate or key that a function is given says of an element; None where it is given none."""
+    """The result of the predicate or key function of a call for one element; None where the call has none."""
     if name in _ASKING and len(args) == 2:
         asks, over = (args[i] for i in _ASKING[name])
         element = element_of(w, over, node)
@@ -58,7 +58,7 @@ def predicate_result(w: Walk, name: str, args: Arguments, keywords: Keywords, no
 
 
 def _sequence(of: Callable[[Walk, Arguments, ast.AST], Value]) -> _Function:
-    """A function that gives an iterator; `of` says what over."""
+    """Makes the transfer function of a callable that returns an iterator; `of` gives its element."""
     return lambda w, args, keywords, node: Container("generator", of=of(w, args, node)) if args else UNKNOWN
 
 
@@ -120,7 +120,7 @@ def _zip_longest(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) ->
 
 
 def mapped_tree(w: Walk, function: Value, tree: Value, node: ast.AST) -> Value:
-    """`tree_map(f, tree)`: the same tree, with what `f` gives of each leaf."""
+    """`tree_map(f, tree)`: the same tree, with `f` applied to each leaf."""
     if not isinstance(tree, Container):
         return _apply(w, function, (tree,), node)
     items = None if tree.items is None else tuple(mapped_tree(w, function, v, node) for v in tree.items)
@@ -142,7 +142,7 @@ def _tee(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
 
 
 def _reduce(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    """`functools.reduce(f, xs)`: its first element where it has but one, else what `f` makes of them."""
+    """`functools.reduce(f, xs)`: the result of `f`, joined with the first element where that may be the only one."""
     if len(args) < 2:
         return UNKNOWN
     element = element_of(w, args[1], node)
@@ -192,7 +192,7 @@ KNOWN = frozenset(_FUNCTIONS) | _KEYED | frozenset(f"operator.{n}" for n in (*_B
 
 
 def function(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value | None:
-    """What a call of one of these gives; None for any other callable."""
+    """The value of a call of one of these functions; None for any other callable."""
     if name.startswith("operator."):
         return _operator(w, name[9:], args, node)
     known = _FUNCTIONS.get(name)

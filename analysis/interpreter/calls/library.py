@@ -1,4 +1,4 @@
-"""Callables outside torch, NumPy and the builtins: the standard library mostly."""
+"""Transfer functions of callables outside torch, NumPy and the builtins: mostly of the standard library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PURE = frozenset(
 
 
 def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    """A callable outside torch, NumPy and the builtins."""
+    """The value of a call of a callable outside torch, NumPy and the builtins."""
     if name == "functools.partial" and args:
         return _partial(args, keywords)
     if name in ("copy.copy", "copy.deepcopy", "typing.cast", "functools.wraps"):

@@ -1,4 +1,4 @@
-"""What a call of torch gives, by torch's own facts."""
+"""Transfer functions of torch's callables, from the tables in `torch_facts`."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _returned(
 
 
 def _spread(value: Value) -> Value:
-    """Of a list of tensors that are put together: one of them, of which only rank and dtype hold."""
+    """For functions that join a list of tensors: one of them, as far as it is like the result: rank and dtype."""
     if isinstance(value, Container):
         element = tensor_in(value.element)
         if element is not None:
@@ -118,7 +118,7 @@ def _spread(value: Value) -> Value:
 
 
 def _torch_object(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    """A class of torch's is called, or something that the facts do not know."""
+    """The value of a call of a class of torch, or of something that the tables do not have."""
     last = name.rpartition(".")[2]
     if name == "torch.device":
         return Static("device")

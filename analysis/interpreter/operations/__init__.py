@@ -1,1 +1,1 @@
-"""What conditions, operators, attributes and subscripts are worth."""
+"""Transfer functions of conditions, operators, attributes and subscripts."""

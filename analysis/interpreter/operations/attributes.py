@@ -1,5 +1,5 @@
-"""What a name or an attribute is: module globals, class members, what `__init__` puts on `self`, properties of
-tensors."""
+"""Transfer functions of attribute access: members of modules and classes, attributes of instances, properties of
+tensors; and calls of methods by name."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ _RECORD_METHODS = frozenset("to_tuple keys values items get pop update copy _rep
 
 
 def _record_member(w: Walk, value: Record, name: str, node: ast.AST) -> Value:
-    """What the class of a dataclass or named tuple has besides its fields."""
+    """A member of a dataclass or named tuple that is not one of its fields."""
     method = find_method(w.session, value.info, name) if name not in _RECORD_METHODS else None
     if method is None:
         return Method(value, name)
@@ -141,14 +141,14 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
 
 
 def _bound(session: Host, method: FunctionInfo, receiver: Value, info: ClassInfo) -> Value:
-    """A method as an instance of the class has it."""
+    """A method as attribute of an instance: bound to it, or to its class for a class method."""
     if method.is_static:
         return Function(method)
     return session.decorated(method, bound=Class(info) if method.is_classmethod else receiver)
 
 
 def _given(session: Host, value: Instance, name: str) -> Value | None:
-    """An attribute that nothing but `__init__` sets, to one of its arguments."""
+    """The value of an attribute that only `__init__` sets, to one of its arguments."""
     assert value.given is not None
     session.note_attribute_read(value.info, name)
     assigned = [a for cls in mro(value.info, session) for a in cls.assigned.get(name, ())]
@@ -185,7 +185,7 @@ def _class_member(w: Walk, value: Class, name: str) -> Value:
 def call_method(
     w: Walk, value: Instance, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
 ) -> Value:
-    """`value.name(...)` for a method in reach; UNKNOWN where there is none."""
+    """`value.name(...)` for a method whose source is available; UNKNOWN without one."""
     method = find_method(w.session, value.info, name)
     if method is None:
         return UNKNOWN
@@ -202,7 +202,7 @@ _MODULE_METHODS = frozenset(
 
 
 def _object_member(value: ExternalInstance, name: str, node: ast.AST) -> Value:
-    """An attribute of an instance of an outside class."""
+    """An attribute of an instance of a class without available source."""
     cls = value.cls
     if cls.startswith("torch.nn."):
         if name in ("weight", "bias", "in_proj_weight", "in_proj_bias", "running_mean", "running_var"):

@@ -1,4 +1,4 @@
-"""What a condition decides and what it tells: its truth where known, and what its names are worth on each side."""
+"""Conditions: their truth value where it is known, and the values of names refined for each side of the branch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def _path(w: Walk, node: ast.expr) -> str | None:
-    """The name or dotted path that a condition speaks about."""
+    """The name or dotted path whose value a condition refines."""
     path = dotted(node.target if isinstance(node, ast.NamedExpr) else node)
     if path is not None and isinstance(node, ast.Attribute):
         w.path_ends.add(node.attr)
@@ -46,8 +46,8 @@ Outcome = tuple[bool | None, "Environment", "Environment"]
 
 
 def condition(w: Walk, test: ast.expr, kind: BranchKind, message: Value | None = None) -> Outcome:
-    """(truth or None, bindings where it holds, bindings where it does not). Emits a Branch where Python would ask a
-    value."""
+    """(truth or None, bindings where it holds, bindings where it does not). Emits a `Branch` event where Python needs
+    the truth value of an object."""
     if isinstance(test, ast.BoolOp):
         return _connective(w, test, kind)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -81,7 +81,7 @@ def condition(w: Walk, test: ast.expr, kind: BranchKind, message: Value | None =
 
 
 def truth_of(value: Value) -> bool | None:
-    """The truth of a value that is the same on every run; None where it is not known."""
+    """The truth value of a value where it is the same on every run; None where it is not known."""
     if isinstance(value, Const):
         return bool(value.value)
     if isinstance(value, (Function, Class, ExternalName)) or (
@@ -165,7 +165,7 @@ _CONTAINERS = {"builtins.list": "list", "builtins.tuple": "tuple", "builtins.dic
 
 
 def _isinstance(w: Walk, test: ast.Call) -> Outcome | None:
-    """`isinstance(x, T)` and `torch.is_tensor(x)` sort the options of `x`."""
+    """`isinstance(x, T)` and `torch.is_tensor(x)`: the options of `x` are divided between the sides."""
     callee = w.eval(test.func)
     if (
         not isinstance(callee, ExternalName)

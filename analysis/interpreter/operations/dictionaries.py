@@ -1,4 +1,4 @@
-"""What is known of a dict: its values by constant key, some of which only some paths set."""
+"""Transfer functions of dict operations. A dict has values by constant key; a key may be set on some paths only."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 
 def looked_up(value: Value, default: Value) -> Value:
-    """What `get(key, default)` gives of what is known under a key."""
+    """`get(key, default)`, from the value under the key."""
     if value is ABSENT:
         return default
     return join(present(value), default) if isinstance(value, Choice) and ABSENT in value.options else value
 
 
 def spread(fields: dict[Any, Value], more: Mapping[Any, Value]) -> None:
-    """Put what `**more` holds over `fields`."""
+    """Update `fields` in place with the entries of `**more`."""
     for key, value in more.items():
         fields[key] = looked_up(value, fields.get(key, ABSENT))
 
 
 def method(value: Container, name: str, args: Arguments) -> Value:
-    """A method of a dict that leaves it as it is, or takes something out of it."""
+    """The value of a method call of a dict that adds nothing to it."""
     known = value.fields or {}
     element = join_all(map(present, known.values())) if value.of is None and known else value.of or UNKNOWN
     if name in ("get", "pop"):
@@ -64,7 +64,7 @@ def widened(value: Value) -> Value:
 
 
 def fill(w: Walk, path: str, value: Container, name: str, args: Arguments, keywords: Keywords) -> Value:
-    """`update` and `setdefault` of the dict that `path` names, and what they give."""
+    """The value of `update` and `setdefault` of the dict that `path` names, which is rebound."""
     fields = dict(value.fields or {})
     added = [value.of] if value.of is not None else []
     given: Value = NONE

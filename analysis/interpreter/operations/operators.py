@@ -1,4 +1,4 @@
-"""What operators give: `and` and `or`, arithmetic, comparisons; folded where both sides are constants."""
+"""Transfer functions of operators: `and` and `or`, arithmetic, comparisons; constants are folded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def boolop(w: Walk, node: ast.BoolOp) -> Value:
-    """`a and b` as a value: its result is one of the operands, and the truth of all but the last is asked."""
+    """`a and b` as a value: the result is one of the operands; the truth values of all but the last are needed."""
     before = dict(w.env)
     result: list[Value] = []
     conjunction = isinstance(node.op, ast.And)
@@ -64,7 +64,7 @@ def boolop(w: Walk, node: ast.BoolOp) -> Value:
 
 
 def _answers(node: ast.expr) -> bool:
-    """Whether an expression gives True or False, whatever it asks."""
+    """Whether an expression is a test (a comparison, `not`, `isinstance`), whose value is taken for a bool."""
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass", "hasattr", "callable")
     return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
@@ -162,7 +162,7 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
 
 
 def _beginning(value: Container) -> dict[Any, Value] | None:
-    """Of a sequence whose end is not known: the elements that it begins with, by index."""
+    """The first elements of a sequence whose end is not known, by index."""
     return dict(enumerate(value.items)) if value.items else None
 
 

@@ -1,4 +1,4 @@
-"""The methods that Python calls by itself: operators on instances of classes in reach, their truth and their length."""
+"""Special methods: operators, truth values and lengths of instances whose class defines them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BUILTINS = {
 def call_special_method(
     w: Walk, value: Value, names: tuple[str, ...], args: tuple[Value, ...], node: ast.AST
 ) -> Value | None:
-    """What the first of these methods gives that the value's class has; None without one in reach."""
+    """The result of the first of these methods that the value's class has; None where its source has none."""
     own = class_of(value)
     if own is None or not w.session.stack.traced:  # what is only read for its value does well without
         return None

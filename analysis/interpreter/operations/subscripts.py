@@ -1,4 +1,4 @@
-"""What iteration and indexing give: an element of a value, and what stands between the brackets."""
+"""Transfer functions of indexing and iteration."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def index_of(w: Walk, node: ast.expr) -> Value:
-    """The value of what stands between the brackets; a slice is a Container of its bounds."""
+    """The value of an index expression; a slice is a Container of its bounds."""
     if isinstance(node, ast.Slice):
         return Container(
             "slice", tuple(w.eval(b) if b is not None else NONE for b in (node.lower, node.upper, node.step))
@@ -85,7 +85,7 @@ def _element(value: Container, index: Value, node: ast.AST) -> Value:
 
 
 def _one_of(value: Value, node: ast.AST) -> Value:
-    """One element of a container whose elements are only known by their join: its shape and dtype are its own."""
+    """One element of a container with a known join of its elements: with shape and dtype tokens of its own."""
     if not isinstance(value, Tensor):
         return value
     place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))

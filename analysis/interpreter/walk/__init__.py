@@ -1,1 +1,1 @@
-"""The walk through statements, and what they bind."""
+"""The walk: statements and expressions in order, control flow with its joins, and assignment."""

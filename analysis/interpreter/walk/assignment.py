@@ -1,4 +1,4 @@
-"""What an assignment leaves behind: names, patterns, attributes and elements get their values."""
+"""Assignment: binds names, unpacks patterns, and updates attributes and elements."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def assign(w: Walk, target: ast.expr, value: Value, augmented: bool = False) -> 
 
 
 def bind(w: Walk, name: str, value: Value) -> None:
-    """Give a name or path a value; what was known about paths through it is forgotten."""
+    """Bind a name or dotted path; values of longer paths through it are dropped."""
     env = w.env
     if "." in name:
         w.path_ends.add(name.rpartition(".")[2])
@@ -72,7 +72,7 @@ def _unpack(w: Walk, target: ast.Tuple | ast.List, value: Value) -> None:
 
 
 def _store_item(w: Walk, target: ast.Subscript, owner: Value, value: Value) -> None:
-    """`name[key] = value` adds to what a container is known to hold."""
+    """`name[key] = value`: rebinds the name to a container that may also hold the value."""
     path = dotted(target.value)
     if path is None or not isinstance(owner, Container) or path not in w.env:
         return

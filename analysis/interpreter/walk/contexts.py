@@ -1,5 +1,5 @@
-"""What entering a context of a `with` statement gives: what `as` binds, whether Dynamo can resume inside, and whether
-gradients are off."""
+"""Context managers of `with` statements: the value that `as` binds, whether Dynamo can resume inside after a break, and
+whether gradients are off."""
 
 from __future__ import annotations
 
@@ -28,10 +28,16 @@ RESUMABLE = frozenset({
 GRADIENTS_OFF = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"}
 )
+#: contexts that switch gradients on, or off where their argument says so
+_GRADIENTS_SET = frozenset({
+    "torch.enable_grad", "torch.autograd.enable_grad", "torch.autograd.grad_mode.enable_grad",
+    "torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled",
+})  # fmt: skip
 
 
-def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool]:
-    """(what `as` binds, whether Dynamo can break inside and resume, whether gradients are off inside)."""
+def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool | None]:
+    """(what `as` binds, whether Dynamo can break inside and resume, whether gradients are off inside for certain; None
+    where the context has no say in that)."""
     value = w.eval(node)
     name = value.cls if isinstance(value, ExternalInstance) else value.name if isinstance(value, ExternalName) else None
     if isinstance(value, Static) and value.type == "device":
@@ -45,8 +51,18 @@ def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool]:
         bound = value if entered is None else entered
     elif isinstance(value, (ExternalInstance, Tensor)):
         bound = value
-    stops = name in GRADIENTS_OFF
-    if name == "torch.set_grad_enabled" and isinstance(node, ast.Call) and node.args:
-        argument = node.args[0]
-        stops = isinstance(argument, ast.Constant) and argument.value is False
-    return bound, name in RESUMABLE, stops
+    return bound, name in RESUMABLE, _gradients_off(name, node)
+
+
+def _gradients_off(name: str | None, node: ast.expr) -> bool | None:
+    arguments = [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+    given = arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else None
+    if name is not None and name.endswith("inference_mode"):
+        return not arguments or given is True
+    if name in GRADIENTS_OFF:
+        return True
+    if name in _GRADIENTS_SET:
+        return given is False
+    # what nothing is known of may switch them on
+    known = name is not None and (name in RESUMABLE or not name.startswith("torch.") or name == "torch.device")
+    return None if known else False

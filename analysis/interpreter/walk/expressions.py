@@ -1,4 +1,4 @@
-"""What an expression is worth. One function for each kind of expression, in `EVALUATE`."""
+"""Evaluation of expressions: one function for each kind of node, in `EVALUATE`."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _comprehension(w: Walk, node: ast.ListComp | ast.SetComp | ast.GeneratorExp 
 
 
 def _comprehended(w: Walk, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
-    """What a comprehension gives; names and situation are the caller's to restore."""
+    """The value of a comprehension; the caller restores environment and situation."""
     filtered = False
     known: tuple[Value, ...] | None = None
     for generator in node.generators:

@@ -1,4 +1,4 @@
-"""`match`: whether a value fits a pattern, and what the pattern binds."""
+"""Patterns of `match`: whether a value fits, its refined values on both sides, and the names that are bound."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Match(NamedTuple):
-    """What is known of a value and a pattern."""
+    """The result of matching a value with a pattern."""
 
     fits: bool | None
     """None where that is not known."""

@@ -1,8 +1,8 @@
-"""One walk of one function: abstract values in, events out.
+"""Abstract interpretation of one function body: an environment in; events, and the value of the call, out.
 
-The walk follows statements as TorchDynamo would trace them: a branch whose condition is known is taken alone, any other
-is walked on both sides and joined, a loop runs to a fixed point. What an expression is worth stands in
-`expressions.py`, what a call gives in `calls.py`, what a condition tells about names in `conditions.py`.
+Statements are followed as TorchDynamo would trace them: of a branch whose condition is known one side is walked, of any
+other both, and the environments are joined; a loop is walked to a fixed point. Expressions are evaluated in
+`expressions.py`, calls in the folder `calls`, conditions in `operations/conditions.py`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NESTED = 4
 
 
 class _Restoring:
-    """Puts what encloses the walk's place back at the end of a `with` block; behind an exception, the names as well."""
+    """Restores the situation of a walk at the end of a `with` block and, behind an exception, its environment."""
 
     __slots__ = ("_blocks", "_conditional", "_env", "_gradients_off", "_silent", "_unrolled", "_walk")
 
@@ -65,7 +65,7 @@ class _Restoring:
 
 
 class Walker:
-    """The walk of one activation of `info`. `env` maps local names, and dotted paths such as `self.x`, to values."""
+    """The walk of `info` for one environment: local names, and dotted paths such as `self.x`, with their values."""
 
     def __init__(
         self, session: Host, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int
@@ -82,31 +82,31 @@ class Walker:
         self.yields: list[Value] = []
         self.silent = 0
         self.unrolled = 0
-        """How many comprehensions around this place are evaluated for each item."""
+        """How many enclosing comprehensions are evaluated item by item."""
         self.resumed = 0
-        """How often the walk went on behind a graph break."""
+        """How many graph breaks the walk has passed."""
         self.path_ends: set[str] = set()
         """The last names of all dotted paths that `env` may hold."""
         self.lazy: dict[str, ast.expr | Value] = {}
-        """Locals that are evaluated when first asked for; what they were found to be."""
+        """Locals that are evaluated on demand: their expression, or the value once that was asked for."""
         self._loops: list[tuple[list[Environment], list[Environment]]] = []
 
     @property
     def always(self) -> bool:
-        """Whether every run gets to where the walk stands."""
+        """Whether every run reaches the current statement."""
         return not self.situation.conditional and not self.returns
 
     # -- expressions and events
 
     def restoring(self) -> _Restoring:
-        """A context at whose end the situation is what it was; behind an exception, the names are too."""
+        """A context manager that restores the situation at its end and, behind an exception, the environment."""
         return _Restoring(self)
 
     def eval(self, node: ast.expr) -> Value:
         return EVALUATE[node.__class__](self, node)
 
     def emit(self, kind: type[Event], node: ast.expr | ast.stmt, *details: Any) -> None:
-        """Tell the rules of an event at `node`; `details` are what that kind of event has besides a place."""
+        """Emit an event at `node` to the rules; `details` are the fields of that kind of event."""
         if not self.silent and self.statement is not None:
             self.session.judge(self, kind, node, details)
 
@@ -115,11 +115,11 @@ class Walker:
         return apply(self, callee, args, keywords, node)
 
     def external(self, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-        """The value of a call that ends outside the code in reach."""
+        """The value of a call of a function without available source."""
         return external(self, name, receiver, args, keywords, node)
 
     def resume(self, always: bool = True) -> None:
-        """Go on behind a graph break: what was computed before it enters the next graph as an input (torch 2.13)."""
+        """Continue behind a graph break: tensors computed before it become inputs of the next graph (torch 2.13)."""
         self.resumed += 1
         self.env = behind_break(self.env, always)
 
@@ -143,7 +143,7 @@ class Walker:
         return handler(self, statement) is not False
 
     def fork(self, first: list[ast.stmt], yes: Environment, second: list[ast.stmt], no: Environment) -> bool:
-        """Walk two alternatives and join what they leave behind."""
+        """Walk two alternatives and join their environments."""
         before = self.env
         with self.restoring():
             self.situation.conditional += 1
@@ -170,8 +170,8 @@ class Walker:
         return self.fork(node.body, yes, node.orelse, no)
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, enter: Callable[[], bool | None], kind: str) -> bool:
-        """Walk a loop to its fixed point. `enter` binds what each round binds, and says whether a round is known to
-        come (True) or known not to (False)."""
+        """Walk a loop to its fixed point. `enter` binds the loop's targets, and returns whether there is an iteration:
+        True, False, or None where that is not known."""
         endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
         exits: list[Environment] = []
         with self.restoring():
@@ -232,18 +232,19 @@ class Walker:
         return False
 
     def _with(self, node: ast.With | ast.AsyncWith) -> bool:
-        blocks, off = 0, 0
+        blocks = 0
         mode = decorated_mode(self.session.mode, self.module, (item.context_expr for item in node.items))
-        for item in node.items:
-            bound, resumable, stops_gradients = enter_context(self, item.context_expr)
-            blocks += not resumable
-            off += stops_gradients
-            if item.optional_vars is not None:
-                assign(self, item.optional_vars, bound)
-        with self.restoring(), self.session.within(mode):
-            self.situation.blocks += ["with"] * blocks
-            self.situation.gradients_off += off
-            return self.run(node.body)
+        with self.restoring():
+            for item in node.items:
+                bound, resumable, gradients_off = enter_context(self, item.context_expr)
+                blocks += not resumable
+                if gradients_off is not None:
+                    self.situation.gradients_off = gradients_off
+                if item.optional_vars is not None:
+                    assign(self, item.optional_vars, bound)
+            with self.session.within(mode):
+                self.situation.blocks += ["with"] * blocks
+                return self.run(node.body)
 
     def _try(self, node: Any) -> bool:
         before = dict(self.env)
@@ -362,7 +363,7 @@ class Walker:
 
     @property
     def result(self) -> Value:
-        """What the activation gives its caller."""
+        """The value of the call: the join of all returns, or a generator of the join of all yields."""
         if self.yields:
             return Container("generator", of=join_all(self.yields))
         return join_all(self.returns) if self.returns else Const(None)
@@ -373,7 +374,7 @@ def _raises(body: list[ast.stmt]) -> bool:
 
 
 def _only_probes(body: list[ast.stmt]) -> bool:
-    """A `try` that only imports and asks: its handlers speak of an environment that tracing is not in."""
+    """Whether the body of a `try` has an import: its handlers are for other installations."""
     return any(isinstance(s, (ast.Import, ast.ImportFrom)) for s in body)
 
 

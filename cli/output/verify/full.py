@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from graphmend.cli.paths import relative
+from graphmend.dynamo.verdict import judge
 
 if TYPE_CHECKING:
     from graphmend.cli.verifying.static_findings import Judged, Mending
@@ -23,6 +24,9 @@ EFFECTS = {
     "raises": "raises under fullgraph=True",
     "error": "TorchDynamo fails",
 }
+
+LINES = 20
+"""Differences of a target that are shown; there may be some for each run."""
 
 
 class Page:
@@ -80,7 +84,7 @@ def _target(target: TargetReport, report: Report, mending: Mending | None, out: 
         for item in after.breaks:
             _break(item, out)
     if after is not None and after.comparison is not None:
-        _comparison(after.comparison, out)
+        _comparison(after.comparison, report.after.named if report.after is not None else (), out)
     for title, times in (("times", target.times), ("mended", after.times if after is not None else None)):
         if times is not None:
             steady = f"eager {times.eager:.3g} ms, compiled {times.compiled:.3g} ms"
@@ -143,17 +147,24 @@ def _break(item: Break, out: Page) -> None:
         out.write(f"      from {relative(frame.path)}:{frame.span.line} in {frame.function}\n")
 
 
-def _comparison(comparison: Comparison, out: Page) -> None:
-    if comparison.equal:
-        runs = f"{comparison.runs} run{'s' * (comparison.runs != 1)}"
-        out.write(
-            f"  compared  equal in {runs}: values, {comparison.gradients} gradients, printed text\n", _colour(True)
-        )
-        return
-    for line in comparison.differences:
-        out.write(f"  differs   {line}\n", _colour(False))
+def _comparison(comparison: Comparison, named: Sequence[str], out: Page) -> None:
+    judged, runs = judge(comparison, named), f"{comparison.runs} run{'s' * (comparison.runs != 1)}"
+    if not judged.named and not judged.unnamed:
+        what = f"values, {comparison.gradients} gradients, state, printed text"
+        out.write(f"  compared  equal in {runs}: {what}\n", _colour(True))
+    elif judged.passes:
+        kinds = ", ".join(dict.fromkeys(item.kind for item in judged.named))
+        out.write(f"  compared  equal in {runs} but for what the mend names: {kinds}\n", _colour(True))
+    for title, items in (("named", judged.named), ("differs", judged.unnamed)):
+        for item in items[:LINES]:
+            if item.kind != "output-text" or "compiled" not in item.where or not comparison.silenced:
+                out.write(f"  {title:<9} {item.kind}: {item.line}\n", _colour(title == "named"))
+        if len(items) > LINES:
+            out.write(f"  {title:<9} {len(items) - LINES} more\n", _colour(title == "named"))
     for line in comparison.silenced:
         out.write(f"  silenced  {line}\n", _colour(False))
+    for line in comparison.remarks[:LINES]:
+        out.write(f"  note      {line}\n")
 
 
 def write_watched(watched: Watched, to: TextIO) -> None:

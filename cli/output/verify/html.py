@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from graphmend.cli.output.verify.full import EFFECTS
 from graphmend.cli.paths import relative
+from graphmend.dynamo.verdict import judge
 
 if TYPE_CHECKING:
     from graphmend.dynamo.report import Break, Comparison, Recompile, Report, TargetReport, Times
@@ -92,7 +93,7 @@ def _report(report: Report) -> Iterator[str]:
             yield "<h3>Mended</h3>"
             yield from _outcome(after)
             if after.comparison is not None:
-                yield from _comparison(after.comparison)
+                yield from _comparison(after.comparison, report.after.named if report.after is not None else ())
         yield from _times(target.times, after.times if after is not None else None)
         yield "</section>"
 
@@ -188,13 +189,18 @@ def _source(item: Break) -> str:
     return f"{before}<mark>{marked}</mark>{behind}"
 
 
-def _comparison(comparison: Comparison) -> Iterator[str]:
-    if comparison.equal:
-        what = f"values, {comparison.gradients} gradients and printed text"
-        yield f'<p class="good">equal in {comparison.runs} runs: {what}</p>'
-        return
-    lines = [*comparison.differences, *(f"silenced: {line}" for line in comparison.silenced)]
-    yield f'<ul class="bad">{"".join(f"<li>{escape(line)}</li>" for line in lines)}</ul>'
+def _comparison(comparison: Comparison, named: Sequence[str]) -> Iterator[str]:
+    judged = judge(comparison, named)
+    if judged.passes:
+        what = f"values, {comparison.gradients} gradients, state and printed text"
+        but = " but for what the mend names" if judged.named else ""
+        yield f'<p class="good">equal in {comparison.runs} runs{but}: {what}</p>'
+    for style, items in (("soft", judged.named), ("bad", judged.unnamed)):
+        lines = [f"{item.kind}: {item.line}" for item in items]
+        if lines:
+            yield f'<ul class="{style}">{"".join(f"<li>{escape(line)}</li>" for line in lines)}</ul>'
+    if comparison.remarks:
+        yield f"<ul class=soft>{''.join(f'<li>{escape(line)}</li>' for line in comparison.remarks)}</ul>"
 
 
 def _times(before: Times | None, after: Times | None) -> Iterator[str]:

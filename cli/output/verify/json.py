@@ -9,10 +9,12 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from graphmend.dynamo.verdict import judge
+
 if TYPE_CHECKING:
     from graphmend.analysis.syntax.span import Span
     from graphmend.cli.verifying.static_findings import Judged
-    from graphmend.dynamo.report import Break, Report, TargetReport
+    from graphmend.dynamo.report import Break, Comparison, Report, TargetReport
     from graphmend.dynamo.watched_command import Watched
 
 
@@ -48,7 +50,7 @@ def report_item(report: Report) -> dict[str, Any]:
         "torch": report.torch,
         "python": report.python,
         "seconds": report.seconds,
-        "targets": [target_item(target) for target in report.targets],
+        "targets": [target_item(target, report.named) for target in report.targets],
         "output": report.output,
         "after": report_item(report.after) if report.after is not None else None,
     }
@@ -66,7 +68,24 @@ def _finding(item: Judged) -> dict[str, Any]:
     }
 
 
-def target_item(target: TargetReport) -> dict[str, Any]:
+def comparison_item(comparison: Comparison, named: Sequence[str]) -> dict[str, Any]:
+    judged = judge(comparison, named)
+    return {
+        "equal": comparison.equal,
+        "passes": judged.passes,
+        "runs": comparison.runs,
+        "differences": list(comparison.differences),
+        "silenced": list(comparison.silenced),
+        "named": [item._asdict() for item in judged.named],
+        "unnamed": [item._asdict() for item in judged.unnamed],
+        "remarks": list(comparison.remarks),
+        "gradients": comparison.gradients,
+        "largest_difference": comparison.largest,
+        "largest_rounding": comparison.rounding,
+    }
+
+
+def target_item(target: TargetReport, named: Sequence[str] = ()) -> dict[str, Any]:
     comparison, times = target.comparison, target.times
     return {
         "name": target.name,
@@ -85,16 +104,7 @@ def target_item(target: TargetReport) -> dict[str, Any]:
         "known_breaks": target.known,
         "recompiles": [_recompile(item) for item in target.recompiles],
         "runs": [run._asdict() for run in target.runs],
-        "comparison": None
-        if comparison is None
-        else {
-            "equal": comparison.equal,
-            "runs": comparison.runs,
-            "differences": list(comparison.differences),
-            "silenced": list(comparison.silenced),
-            "gradients": comparison.gradients,
-            "largest_difference": comparison.largest,
-        },
+        "comparison": comparison_item(comparison, named) if comparison is not None else None,
         "times": times._asdict() if times is not None else None,
     }
 

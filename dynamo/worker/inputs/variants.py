@@ -39,6 +39,18 @@ TRIED: tuple[Variant, ...] = (
     ("weights", 4096),
 )
 
+TELLING: tuple[Variant, ...] = (
+    ("integers", 0),
+    ("integers less", 1),
+    ("reversed", 0),
+    ("masks", 1),
+    ("masks", 0),
+    ("inverted", 0),
+    ("special", 0),
+    ("zeros", 0),
+)
+"""Made for a comparison in any case: what a rewrite takes for granted of values need not show in the way taken."""
+
 
 def label(variant: Variant) -> str:
     kind, amount = variant
@@ -55,6 +67,11 @@ def label(variant: Variant) -> str:
         "weights": f"weights times {amount:g}",
         "eval": "the module in eval mode",
         "half": "module and inputs in float16",
+        "integers": f"integers all {amount:.0f}",
+        "integers less": f"integers less {amount:.0f}",
+        "reversed": "integers in reverse order",
+        "inverted": "masks inverted",
+        "special": "inputs with NaN, infinities and zero",
     }[kind]
 
 
@@ -90,6 +107,28 @@ def _some_masked(tensor: torch.Tensor) -> torch.Tensor:
     return changed
 
 
+def _special(tensor: torch.Tensor) -> torch.Tensor:
+    """NaN, infinities and zero, as far as there are elements left beside them."""
+    changed = tensor.detach().clone(memory_format=torch.contiguous_format)
+    flat = changed.view(-1)
+    for number, value in enumerate((float("inf"), float("nan"), -float("inf"), 0.0)):
+        if 2 * number < flat.numel():
+            flat[-1 - 2 * number] = value
+    return changed
+
+
+def is_integer(tensor: torch.Tensor) -> bool:
+    return tensor.dtype != torch.bool and not tensor.is_floating_point() and not tensor.is_complex()
+
+
+def _less(tensor: torch.Tensor) -> torch.Tensor:
+    """One less, but not less than what is there where that would be below zero: indices stay valid."""
+    if tensor.numel() == 0:
+        return tensor
+    least = tensor.min()
+    return tensor - 1 if int(least) > 0 else (tensor - 1).clamp(min=int(least))
+
+
 def _change(variant: Variant) -> Callable[[torch.Tensor], torch.Tensor]:
     kind, amount = variant
     on_floats: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -99,10 +138,17 @@ def _change(variant: Variant) -> Callable[[torch.Tensor], torch.Tensor]:
         "ones": torch.ones_like,
         "nan": _with_nan,
         "half": lambda t: t.half() if t.is_floating_point() else t,
+        "special": _special,
     }
     on_masks: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
         "masks": lambda t: torch.full_like(t, amount),
         "some masked": _some_masked,
+        "inverted": lambda t: (t == 0).to(t.dtype),
+    }
+    on_integers: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "integers": torch.zeros_like,
+        "integers less": _less,
+        "reversed": lambda t: t.flip(-1) if t.dim() else t,
     }
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
@@ -110,6 +156,8 @@ def _change(variant: Variant) -> Callable[[torch.Tensor], torch.Tensor]:
             return on_floats[kind](tensor.detach()).requires_grad_(tensor.requires_grad)
         if kind in on_masks and is_mask(tensor):
             return on_masks[kind](tensor)
+        if kind in on_integers and is_integer(tensor):
+            return on_integers[kind](tensor)
         return tensor
 
     return change
@@ -118,8 +166,12 @@ def _change(variant: Variant) -> Callable[[torch.Tensor], torch.Tensor]:
 def arguments(make: Callable[[], Arguments], variant: Variant) -> Arguments:
     """The arguments of a variant; the generators are seeded first, so equal calls give equal values."""
     seed(int(variant[1]) if variant[0] == "draw" else 0)
-    made = make()
-    return tree_map_only(torch.Tensor, _change(variant), made)  # type: ignore[no-any-return]
+    made = tree_map_only(torch.Tensor, _change(variant), make())
+    if variant[0] == "integers less":  # numbers of Python too; none of them is an index out of bounds by that
+        made = tree_map_only(int, lambda n: n - 1 if type(n) is int and n > 0 else n, made)
+    elif variant[0] == "integers":
+        made = tree_map_only(int, lambda n: 0 if type(n) is int and n > 0 else n, made)
+    return made  # type: ignore[no-any-return]
 
 
 def part_of_batch(given: Arguments, parts: int) -> Arguments:
@@ -153,6 +205,29 @@ def worth_trying(given: Arguments, instance: Any) -> Iterator[Variant]:
     for variant in TRIED:
         if wanted.get(variant[0], floats):
             yield variant
+
+
+def telling(given: Arguments, device: str, made: list[Variant]) -> list[Variant]:
+    """The variants that a comparison makes besides those that were made: each once, if it changes anything."""
+    tensors: list[torch.Tensor] = []
+    tree_map_only(torch.Tensor, tensors.append, given)
+    numbers: list[int] = []
+    tree_map_only(int, lambda n: numbers.append(n) if type(n) is int else None, given)
+    integers = any(is_integer(t) for t in tensors)
+    masks = any(is_mask(t) for t in tensors)
+    floats = any(t.is_floating_point() or t.is_complex() for t in tensors)
+    wanted = {
+        "integers": integers or bool(numbers),
+        "integers less": integers or bool(numbers),
+        "reversed": integers,
+        "masks": masks,
+        "inverted": masks,
+        "special": floats,
+        "zeros": floats,
+    }
+    # On CUDA an index out of bounds ends the process; the smallest index that was given is in bounds, 0 need not be.
+    careful = device.startswith("cuda") and any(is_integer(t) and t.numel() and int(t.min()) < 0 for t in tensors)
+    return [v for v in TELLING if wanted[v[0]] and v not in made and not (careful and v[0].startswith("integers"))]
 
 
 @contextmanager

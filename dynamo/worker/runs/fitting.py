@@ -11,13 +11,15 @@ from typing import Any
 
 import torch
 
+from ..comparison import compare
+from ..comparison.memento import Memento
 from ..discover import Target
 from ..errors import Unusable, describe
 from ..inputs import variants
 from ..inputs.examples import Arguments, Example
 from ..inputs.variants import GIVEN, Variant
 from ..recording import lines, positions
-from . import compare, devices
+from . import devices
 
 SMALLEST_PART = 16
 
@@ -72,7 +74,9 @@ class Run:
 class Fit:
     """An example that the target accepts: the instance, what makes its arguments, and where it runs."""
 
-    def __init__(self, target: Target, example: Example, room: Room, contains: Callable[[str], bool]) -> None:
+    def __init__(
+        self, target: Target, example: Example, room: Room, contains: Callable[[str], bool], *, remember: bool = False
+    ) -> None:
         self.target = target
         self.example = example
         self.device = room.device
@@ -83,6 +87,7 @@ class Fit:
         variants.seed(0)
         self.calls = len(example.inputs())
         self.state = compare.state(self.instance)
+        self.memento = Memento([self.instance]) if remember else None
 
     @property
     def callable(self) -> Any:
@@ -116,7 +121,14 @@ class Finder:
     """Looks for inputs of one target. `room` is what is left to try when memory is short later."""
 
     def __init__(
-        self, target: Target, contains: Callable[[str], bool], room: Room, until: float, *, again: bool = False
+        self,
+        target: Target,
+        contains: Callable[[str], bool],
+        room: Room,
+        until: float,
+        *,
+        again: bool = False,
+        remember: bool = False,
     ) -> None:
         self.target = target
         self.contains = contains
@@ -124,6 +136,8 @@ class Finder:
         self.until = until
         self.again = again
         """Whether the example was run before, by another process: it counts whatever it raises."""
+        self.remember = remember
+        """Whether the instance will have to be as it was made again."""
 
     def find(self, each: Callable[[], Iterable[Example]]) -> tuple[Fit, list[Run]]:
         """The fit, and its runs on the arguments as given; raises `Unusable`."""
@@ -141,7 +155,7 @@ class Finder:
         tried: list[str] = []
         for example in examples:
             try:
-                fit = Fit(self.target, example, self.room, self.contains)
+                fit = Fit(self.target, example, self.room, self.contains, remember=self.remember)
                 runs = [fit.eager(Run(call, GIVEN)) for call in range(fit.calls)]
             except torch.OutOfMemoryError:
                 raise

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
 import torch
 import torch._dynamo
 
+from ..comparison import compare
 from ..discover import Target
 from ..errors import Unusable, describe
 from ..inputs import variants
@@ -18,13 +20,15 @@ from ..inputs.variants import GIVEN
 from ..recording import lines
 from ..recording.break_log import BreakLog
 from ..recording.recorder import Recorder, once_each
-from . import compare, devices, timing
+from . import devices, timing
 from .fitting import Finder, Fit, Room, Run
 
 VARIANTS_KEPT = 6
 VARIANTS_SECONDS = 4.0
 COMPARED = 2
 """Variants that are always kept for a comparison: `torch.where` hides sides that a branch shows."""
+EAGER_SECONDS = 2.0
+"""For the variants that a comparison makes besides, in eager mode only."""
 
 
 class TargetCheck:
@@ -52,6 +56,8 @@ class TargetCheck:
         self.progress = progress
         self.job = job
         self.compiler = compiler
+        self.beginning: compare.Beginning | None = None
+        self.module: ModuleType | None = None
         self.answer: dict[str, Any] = {
             "name": target.name,
             "status": "checked",
@@ -64,7 +70,8 @@ class TargetCheck:
         """The whole check; with less of everything again where memory is short in the middle of it."""
         old = compare.kept(self.job["compare"], self.target.name) if self.job.get("compare") else None
         room = Room(self.possible_devices) if old is None else Room([old["device"]], old["parts"])
-        finder = Finder(self.target, self.project.contains, room, self.until, again=old is not None)
+        compared = bool(self.job.get("keep") or self.job.get("compare"))
+        finder = Finder(self.target, self.project.contains, room, self.until, again=old is not None, remember=compared)
         while True:
             self.progress(f"finding inputs for {self.target.name}")
             try:
@@ -92,7 +99,7 @@ class TargetCheck:
         call = self._compiled(fit, runs)
         if self.job.get("keep") or self.job.get("compare"):
             self.progress(f"running {self.target.name} for comparison")
-            self._side_by_side(fit, runs, call)
+            self._side_by_side(finder, fit, runs, call)
         if self.job.get("bench"):
             self.progress(f"timing {self.target.name}")
             self._timed(fit, runs[0])
@@ -171,38 +178,42 @@ class TargetCheck:
             self.answer["notes"].append("torch {} lacks {}".format(torch.__version__, ", ".join(recorder.missing)))
         return call
 
-    def _side_by_side(self, fit: Fit, runs: list[Run], compiled: Any) -> None:
+    def _side_by_side(self, finder: Finder, fit: Fit, runs: list[Run], compiled: Any) -> None:
         """Keeps what the runs give, or makes the runs that were kept and compares."""
         old = compare.kept(self.job["compare"], self.target.name) if self.job.get("compare") else None
-        if self.job.get("compare") and old is None:
+        if fit.memento is None or self.beginning is None or (self.job.get("compare") and old is None):
             return
-        if old is not None:
-            runs = [Run(r["call"], (r["variant"][0], r["variant"][1])) for r in old["runs"]]
         state = fit.state if old is None else devices.move(old["state"], fit.device)
-        maker = compare.Maker(fit.instance, state, fit.arguments)
-        new = [
-            {
-                "eager": maker.run(fit.callable, run, eager=True),
-                "compiled": maker.run(compiled, run, eager=False),
-                **as_data(run),
-            }
-            for run in runs
-        ]
+        maker = compare.Maker(fit.instance, state, fit.arguments, self.module, fit.memento, self.beginning)
+        initial = maker.initial()
         if old is None:
-            compare.keep(
-                self.job["keep"],
-                self.target.name,
-                {
-                    "runs": new,
-                    "state": state,
-                    "text": fit.example.text,
-                    "origin": fit.example.origin,
-                    "device": fit.device,
-                    "parts": fit.parts,
-                },
-            )
+            made = [self._made(maker, fit, run, compiled) for run in runs]
+            made += self._eager_only(finder, maker, fit, runs)
         else:
-            self.answer["comparison"] = compare.differences(old["runs"], new, [variants.label(r.variant) for r in runs])
+            again = [(Run(r["call"], (r["variant"][0], r["variant"][1])), r) for r in old["runs"]]
+            made = [self._made(maker, fit, run, compiled if "compiled" in r["outcomes"] else None) for run, r in again]
+        kept = {"runs": made, "initial": initial}
+        if old is None:
+            more = {"text": fit.example.text, "origin": fit.example.origin, "device": fit.device, "parts": fit.parts}
+            compare.keep(self.job["keep"], self.target.name, {**kept, **more, "state": state})
+        else:
+            labels = [variants.label(run.variant) for run, _ in again]
+            self.answer["comparison"] = compare.differences(old, kept, labels)
+
+    def _made(self, maker: compare.Maker, fit: Fit, run: Run, compiled: Any) -> dict[str, Any]:
+        return {"outcomes": maker.run(fit.callable, compiled, run), "call": run.call, "variant": list(run.variant)}
+
+    def _eager_only(self, finder: Finder, maker: compare.Maker, fit: Fit, runs: list[Run]) -> list[dict[str, Any]]:
+        """Runs on inputs that change what is computed and not which way is taken, as far as the original takes them."""
+        until = min(self.until, time.monotonic() + EAGER_SECONDS)
+        made = []
+        for variant in variants.telling(fit.arguments(runs[0]), fit.device, [run.variant for run in runs]):
+            if time.monotonic() > until:
+                break
+            run = fit.eager(Run(0, variant))
+            if run.raised is None or finder.raised_on_purpose(run.raised):
+                made.append(self._made(maker, fit, run, None))
+        return made
 
     def _timed(self, fit: Fit, run: Run) -> None:
         plain = fit.callable
@@ -234,10 +245,6 @@ class TargetCheck:
         except Exception as error:
             if run.raised is None:
                 self.answer["notes"].append(f"only when compiled: {describe(error, self.project.contains)}")
-
-
-def as_data(run: Run) -> dict[str, Any]:
-    return {"call": run.call, "variant": list(run.variant)}
 
 
 def is_compiled(call: Any) -> bool:

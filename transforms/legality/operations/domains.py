@@ -30,16 +30,17 @@ RAISES_FOR: dict[str, frozenset[str]] = _table("""\
 - double float half bfloat16 int long short bool byte char
 c deg2rad digamma erf erfc erfinv lgamma logit rad2deg amax amin aminmax max min sign sort argsort unique
 c cummax cummin isneginf isposinf signbit nansum lt le gt ge less less_equal greater greater_equal
-c maximum minimum fmax fmin topk msort atan2 arctan2 floor_divide remainder fmod heaviside
-c clamp clip clamp_min clamp_max quantile nanquantile kthvalue mode
-bc argmax argmin relu relu6 ceil floor round trunc fix median nanmedian
+c maximum minimum fmax fmin msort atan2 arctan2 floor_divide remainder fmod heaviside
+c clamp clip clamp_min clamp_max mode
+bc kthvalue topk argmax argmin relu relu6 ceil floor round trunc fix median nanmedian
 b neg negative positive abs absolute sub subtract rsub softsign
 buic celu elu frac gelu hardsigmoid hardswish leaky_relu logsigmoid mish nanmean selu
 buic softmax log_softmax softmin softplus
-buic hypot
+buic hypot quantile nanquantile
 bui logcumsumexp mean silu norm std var std_mean var_mean lerp
 buc hardtanh
-fc bitwise_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift gcd lcm
+fc bitwise_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift
+bfc gcd lcm
 """)
 
 #: they raise for a tensor without elements, and where a dimension is given, for one in which that has none
@@ -54,7 +55,7 @@ TENSORS_ONLY = frozenset(
 SAME_KIND = frozenset(
     """
     clone conj detach contiguous nan_to_num sgn neg negative positive relu relu6 ceil floor round trunc fix hardtanh
-    softsign celu elu frac gelu hardsigmoid hardswish leaky_relu logsigmoid mish selu softmax log_softmax softmin
+    celu elu frac gelu hardsigmoid hardswish leaky_relu logsigmoid mish selu softmax log_softmax softmin
     softplus silu logcumsumexp mean nanmean sign max min amax amin cummax cummin median nanmedian mode kthvalue topk
     sort msort tril triu flip roll zeros_like ones_like empty_like full_like new_zeros new_ones new_empty new_full
     masked_fill fill clamp_ view reshape flatten unflatten squeeze unsqueeze permute transpose t expand expand_as
@@ -69,26 +70,24 @@ SAME_KIND = frozenset(
 FLOATING = frozenset(
     """
     acos acosh asin asinh atan atanh cos cosh exp exp2 expm1 log log10 log1p log2 logsumexp reciprocal rsqrt sigmoid
-    sin sinc sinh sqrt tan tanh deg2rad digamma erf erfc erfinv lgamma logit rad2deg div divide true_divide
+    sin sinc sinh sqrt tan tanh deg2rad digamma erf erfc erfinv lgamma logit rad2deg div divide true_divide softsign
 """.split()
 )
 
 #: a floating result for certain
 FLOAT = frozenset(
     """
-    float double half bfloat16 rand randn rand_like randn_like angle norm std var hypot quantile nanquantile
+    float double half bfloat16 rand randn angle norm std var hypot quantile nanquantile
     cross_entropy nll_loss mse_loss l1_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div
     smooth_l1_loss huber_loss
 """.split()
 )
 
 #: an integer result for certain
-INTEGER = frozenset(
-    "int long short char argmax argmin argsort count_nonzero nonzero bincount searchsorted bucketize".split()
-)
+INTEGER = frozenset("int long short char argmax argmin argsort count_nonzero nonzero searchsorted bucketize".split())
 
 #: integers are added as int64
-SUMMED = frozenset("sum prod cumsum cumprod nansum square".split())
+SUMMED = frozenset("sum prod cumsum cumprod nansum".split())
 
 #: an operation on two operands with the dtype that both promote to
 PROMOTES = frozenset(

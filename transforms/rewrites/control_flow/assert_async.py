@@ -169,7 +169,7 @@ def _asserted(
     elif not _raised(body):
         raise NotATensorError("the side that raises belongs to a test that is known while tracing too")
     elif len(tests) > 1:
-        text = "~(" + " & ".join(predicates.operand(t) for t in tests) + ")"
+        text = f"~({predicates.all_of(tests)})"
     else:
         text = predicates.negated(tests[0])
     if static and (statement.orelse or wrong):

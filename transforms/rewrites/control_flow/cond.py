@@ -66,7 +66,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
     try:
-        test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+        test = predicates.all_of(tests)
     except NotATensorError:
         return None
     before = facts.before(statement)

@@ -47,7 +47,7 @@ from graphmend.transforms.if_conversion.selection import (
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.in_place import writable, written_on_both_sides
-from graphmend.transforms.legality.memory import changed_in_place, escapes
+from graphmend.transforms.legality.memory import changed_in_place, escapes, shares
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _absorbing(facts: FunctionFacts, statement: ast.If, absorbed: list[ast.stmt]
     if not tests:
         raise NotATensorError("the test is not known to look at a tensor")
     body, orelse = ([*side, *([] if returns(side) else absorbed)] for side in (statement.body, statement.orelse))
-    test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+    test = predicates.all_of(tests)
     room = _WIDTH - statement.col_offset - 4 * bool(static)
     last = absorbed[-1] if absorbed else statement
     selected = _select(facts, statement, (body, orelse), last, test, predicates)
@@ -224,11 +224,53 @@ def _select(
         n: select(predicates, condition.text, a, b, None if n == RETURN else lambda uses, n=n: uses.name(n))  # type: ignore[misc]
         for n, (a, b) in pairs.items()
     }
-    written = [_change(facts, statement, t, then, other, condition) for t in changes]
+    writes: list[str] = []
+    for target in changes:
+        change = _change(facts, statement, target, then, other, condition)
+        if isinstance(change, _Store):
+            texts[target] = change.value
+        else:
+            writes.append(change.text)
     lines = [*condition.prelude, *dict.fromkeys([*then.prelude, *other.prelude])]
-    if RETURN in texts:
-        return [*lines, *written, f"return {texts[RETURN]}"]
-    return [*lines, *_assignments(texts), *written]
+    returned = texts.pop(RETURN, None)
+    if returned is not None and (texts or writes):  # what is returned is computed before anything is written
+        name = fresh(facts, "result", predicates.taken)
+        predicates.taken.append(name)
+        lines.append(f"{name} = {returned}")
+        returned = name
+    lines += _in_order(facts, predicates, texts, writes)
+    return [*lines, f"return {returned}"] if returned is not None else lines
+
+
+def _in_order(facts: FunctionFacts, predicates: Predicates, texts: dict[str, str], writes: list[str]) -> list[str]:
+    """The assignments and the writes into memory. Each side computed what it binds before it wrote, and what it writes
+    from what the names were on entry; each write selects between a new value and what is there just then."""
+    if not any(_mentions(write, place) for write in writes for place in texts):
+        return [*_assignments(texts), *writes]
+    kept, bound = [], []
+    for place, text in texts.items():
+        name = fresh(facts, f"new_{place}" if place.isidentifier() else "new_value", predicates.taken)
+        predicates.taken.append(name)
+        kept.append(f"{name} = {text}")
+        bound.append(f"{place} = {name}")
+    return [*kept, *writes, *bound]
+
+
+def _mentions(text: str, place: str) -> bool:
+    """Does code read a name, or a place by its text?"""
+    return place in reads(ast.parse(text)) if place.isidentifier() else place in text
+
+
+class _Write(NamedTuple):
+    """A write into memory."""
+
+    text: str
+
+
+class _Store(NamedTuple):
+    """An attribute or a key that is bound again."""
+
+    value: str
 
 
 def _pairs(
@@ -247,23 +289,16 @@ def _pairs(
 
 def _change(
     facts: FunctionFacts, statement: ast.If, target: str, then: Block, other: Block, condition: _Condition
-) -> str:
-    """The statement that changes a place of which one side or both do."""
+) -> _Write | _Store:
+    """What changes a place of which one side or both do."""
     predicates = then.predicates
     one, two = then.changes.get(target), other.changes.get(target)
     change = one or two
     assert change is not None
     if one and two and (one.how, one.mask) != (two.how, two.mask):
         raise NotSelectableError(f"`{change.root}` is changed in two ways")
-    unseen = facts.gradients(statement) == "off" or (
-        writable(facts, statement, change.root) and _only_changed(statement, change.root, one, two)
-    )
-    if change.how != "store" and not unseen:
-        predicates.differences.append(written_on_both_sides(change.root))
-    if change.how == "mask":
-        if one and two:
-            raise NotSelectableError(f"`{target}` is stored to under a mask on both sides")
-        return f"{target}[{change.mask} & {condition.holds() if one else condition.fails()}] = {change.choice.text}"
+    for side in (one, two):
+        predicates.differences += side.differences if side else ()
     if change.how == "store":
         a, b = (c.choice if c else change.before for c in (one, two))
         if a is None or b is None:
@@ -271,10 +306,20 @@ def _change(
         predicates.differences += _aliasing(facts, target, a, b, statement)
         if not (one and two):
             predicates.differences.append(Difference("state", f"`{target}` is stored to on both sides"))
-        return f"{target} = {select(predicates, condition.text, a, b)}"
+        return _Store(select(predicates, condition.text, a, b))
+    unseen = facts.gradients(statement) == "off" or (
+        writable(facts, statement, change.root) and _only_changed(statement, change.root, one, two)
+    )
+    if not unseen:
+        predicates.differences.append(written_on_both_sides(change.root))
+    if change.how == "mask":
+        if one and two:
+            raise NotSelectableError(f"`{target}` is stored to under a mask on both sides")
+        taken = condition.holds() if one else condition.fails()
+        return _Write(f"{target}[{change.mask} & {taken}] = {change.choice.text}")
     a_text, b_text = (c.choice.text if c else target for c in (one, two))
     chosen = f"{predicates.imports.name('torch.where')}({condition.text}, {a_text}, {b_text})"
-    return f"{target} = {chosen}" if change.how == "element" else f"{target}.copy_({chosen})"
+    return _Write(f"{target} = {chosen}" if change.how == "element" else f"{target}.copy_({chosen})")
 
 
 def _only_changed(statement: ast.If, root: str, *changes: Change | None) -> bool:
@@ -285,12 +330,13 @@ def _only_changed(statement: ast.If, root: str, *changes: Change | None) -> bool
 
 
 def _assignments(texts: dict[str, str]) -> list[str]:
-    """One assignment for each name, or one for all where a later one reads a name that an earlier one rebinds."""
-    names = list(texts)
-    for i, name in enumerate(names):
-        if any(name in reads(ast.parse(texts[later], mode="eval")) for later in names[i + 1 :]):
-            return [f"{', '.join(names)} = {', '.join(texts.values())}"]
-    return [f"{name} = {text}" for name, text in texts.items()]
+    """One assignment for each place, or one for all where a later one reads what an earlier one binds."""
+    places = list(texts)
+    for i, place in enumerate(places):
+        for later in places[i + 1 :]:
+            if _mentions(texts[later], place):
+                return [f"{', '.join(places)} = {', '.join(texts.values())}"]
+    return [f"{place} = {text}" for place, text in texts.items()]
 
 
 def _aliasing(facts: FunctionFacts, name: str, a: SideValue, b: SideValue, statement: ast.If) -> list[Difference]:
@@ -298,7 +344,7 @@ def _aliasing(facts: FunctionFacts, name: str, a: SideValue, b: SideValue, state
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):
         parts = zip(a.items, b.items, strict=True)
         return [d for x, y in parts for d in _aliasing(facts, name, x, y, statement)]
-    if a.text == b.text or not any(isinstance(c.node, (ast.Name, ast.Attribute, ast.Subscript)) for c in (a, b)):
+    if a.text == b.text or all(shares(facts, side.node).fresh for side in (a, b)):
         return []
     found = []
     if name == RETURN:

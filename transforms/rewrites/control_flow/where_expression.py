@@ -44,7 +44,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         static, tests = split(facts, chosen.test)
         if not tests:
             raise NotATensorError("the test is not known to look at a tensor")
-        test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+        test = predicates.all_of(tests)
         sides = [
             Block(facts, predicates, "side", facts.statement, facts.statement, taken)
             for taken in (lambda: f"({test})", lambda: f"~({test})")

@@ -25,13 +25,13 @@ from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import offer, refuse
 from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, attributed
-from graphmend.transforms.rewrites.output.put_off import NotCarriedError, deferred
+from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -54,7 +54,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
     try:
-        test = " & ".join(predicates.operand(t) for t in tests) if len(tests) > 1 else predicates.of(tests[0])
+        test = predicates.all_of(tests)
         text, rest = _Emitting(facts, predicates).converted(statement, test)
     except NotATensorError as error:
         return refuse(NAME, str(error))
@@ -131,8 +131,13 @@ class _Emitting:
         if attributed(self.facts, call):
             raise NotATensorError(ATTRIBUTED)
         put_off = deferred(call, self.facts, self.predicates.imports)
-        self._compute([a for a in [*call.args, *(k.value for k in call.keywords)] if a not in put_off])
         code = self.predicates.code
+        plain = not call.keywords and not any(isinstance(a, ast.Starred) for a in call.args)
+        if self._compute([*call.args, *(k.value for k in call.keywords)], lazily=plain):
+            made = "".join(f"{code.argument(node, put_off)}, " for node in call.args)
+            made = made.rstrip(" ") if len(call.args) == 1 else made.removesuffix(", ")
+            emit = self.predicates.imports.name(f"{_RUNTIME}.emit_when", _RUNTIME)
+            return f"{emit}({condition}, {code.text(call.func)}, lambda: ({made}))"
         arguments = [condition, code.text(call.func)]
         for node in call.args:
             arguments.append(code.text(node) if isinstance(node, ast.Starred) else code.argument(node, put_off))
@@ -140,12 +145,35 @@ class _Emitting:
             arguments.append(f"{k.arg}={code.argument(k.value, put_off)}" if k.arg else f"**{code.operand(k.value)}")
         return f"{self.emit}({', '.join(arguments)})"
 
-    def _compute(self, nodes: list[ast.expr]) -> None:
-        """Evaluates expressions although the branch may not be taken."""
-        found = speculate(self.facts, *nodes)
+    def _compute(self, nodes: list[ast.expr], *, lazily: bool = False) -> bool:
+        """Evaluates expressions although the branch may not be taken; whether plain Python has to be kept from that,
+        which it can be where they are made `lazily`. What is taken out of tensors is so when the output happens."""
+        found = speculate(self.facts, *(part for node in nodes for part in _at_once(self.facts, node)))
         if found.blockers:
             raise NotATensorError(found.blockers[0])
-        self.predicates.differences += found.differences
+        said = (Difference(d.kind, f"while compiled, {d.says}") if lazily else d for d in found.differences)
+        self.predicates.differences += said
+        return lazily and bool(found.differences)
+
+
+def _at_once(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
+    """What is evaluated where an argument stands: all but conversions, which are made when the output happens."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" | "numpy"), args=[], keywords=[]):
+            return _at_once(facts, value)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format")) | ast.JoinedStr():
+            inner = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+            inner += [k.value for k in node.keywords] if isinstance(node, ast.Call) else []
+            return [part for n in inner if n is not getattr(node, "func", None) for part in _at_once(facts, n)]
+        case ast.FormattedValue(value=value):
+            return _at_once(facts, value)
+        case ast.Call() if qualified(facts, node.func) in _CONVERSIONS:
+            return [part for n in node.args for part in _at_once(facts, n)]
+    return [node]
+
+
+#: builtins that take a Python value out of a tensor
+_CONVERSIONS = frozenset(f"builtins.{name}" for name in ("int", "float", "bool", "str", "repr", "round", "len"))
 
 
 def is_output(facts: FunctionFacts, call: ast.Call) -> bool:

@@ -38,7 +38,7 @@ from graphmend.transforms.legality.context import cached_around, guarding_try
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.rewrites.answers import offer, refuse, show
-from graphmend.transforms.rewrites.output.put_off import NotCarriedError, deferred, is_warning
+from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred, is_warning
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -169,8 +169,8 @@ def misplaced(facts: FunctionFacts, call: ast.Call) -> str | None:
     """Why output at this place can't happen inside a graph; None where it can."""
     if (cached := cached_around(facts)) is not None:
         return f"`{cached}` keeps its results, which Dynamo does not know: each call would write while compiled"
-    if fails := handled(facts):
-        return f"`{fails}` may raise what the `try` around it handles, which a graph of the whole `try` does not"
+    if guarding_try(facts, facts.statement) is not None:
+        return "what fails in a graph does not reach the handler of the `try` around it"
     if (
         isinstance(call.func, ast.Attribute)
         and call.func.attr == "log"

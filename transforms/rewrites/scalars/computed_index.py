@@ -7,28 +7,37 @@ After:
     best = x[x.argmax().reshape(1)].squeeze(0)
 
 Legal when:
-    a tensor is indexed by one computed whole number, with nothing but slices beside it; or a list of tensors is.
+    a tensor is indexed by one computed whole number, with nothing but slices beside it; or a list of tensors, or a
+    table of numbers, is. What is read is not written to. A bool is no such index: it adds a dimension.
 
 Differs in:
-    reading gives a copy instead of a view; an index out of range raises later on a GPU. A list of tensors is
-    stacked, which needs equal shapes.
+    an index out of range raises later on a GPU, unless it is the place of an extremum in the tensor itself; an index
+    whose dtype is not known may be a bool or a float. Reading gives a copy instead of a view, where that can be
+    seen. A list of tensors is stacked, which needs equal shapes and dtypes. Storing casts to the tensor's dtype, and
+    warns for expanded memory.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value
+from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
-from graphmend.transforms.code.qualified_names import constant, is_tensor
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text, tensors_in
+from graphmend.transforms.if_conversion.kept_scalars import conversion, taken
+from graphmend.transforms.legality.effects import effects, in_place_operands
+from graphmend.transforms.legality.masked_elements import dense, same_dtype
+from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -39,28 +48,50 @@ NAME = "computed_index"
 _LATE = Difference("exception", "an index out of range raises later on a GPU")
 
 
+_COPY = Difference("aliasing", "the result is a copy instead of a view")
+_LAYOUT = Difference("strides", "the result may have other strides")
+_NO_INDEX = (
+    Difference("shape", "a bool, which adds a dimension, is taken for a whole number"),
+    Difference("exception", "a float, which is no index, is cut to a whole number"),
+)
+
+
+class _Index(NamedTuple):
+    text: str
+    """A tensor of shape (1,)."""
+    differences: tuple[Difference, ...] = ()
+
+
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     subscript = _subscript(facts)
     if subscript is None:
         return None
     indices = subscript.slice.elts if isinstance(subscript.slice, ast.Tuple) else [subscript.slice]
-    computed = [i for i in indices if _index(facts, i) is not None]
-    if len(computed) != 1 or not (facts.node is subscript or _within(facts.node, computed[0])):
+    found = {i: index for i in indices if (index := _index(facts, i)) is not None}
+    if len(found) != 1 or not (facts.node is subscript or _within(facts.node, next(iter(found)))):
         return None
+    ((computed, index),) = found.items()
     if isinstance(subscript.ctx, ast.Del):
         return refuse(NAME, "an element is deleted by a computed index")
-    index = _index(facts, computed[0])
-    assert index is not None
+    if _is_bool(facts, computed):
+        return refuse(NAME, f"`{ast.unparse(computed)}` is a bool, which adds a dimension")
     if not is_tensor(facts, subscript.value):
         return _sequence(facts, subscript, index)
-    if any(not isinstance(i, ast.Slice) for i in indices if i is not computed[0]):
+    if any(not isinstance(i, ast.Slice) for i in indices if i is not computed):
         return refuse(NAME, "other indices stand beside the computed one")
-    changed = replace_expression(facts.source, computed[0], index)
     if isinstance(subscript.ctx, ast.Store):
-        return offer(NAME, "store through an index tensor", facts, lambda: [changed], [_LATE])
-    dim = indices.index(computed[0])
-    whole = Code(facts.source).text(subscript, {computed[0]: index})
-    differences = [Difference("aliasing", "the result is a copy instead of a view"), _LATE]
+        return _stored(facts, subscript, computed, index)
+    if _written(facts, subscript):
+        return refuse(NAME, f"`{ast.unparse(subscript)}` is written to, which a copy does not pass on")
+    dim = indices.index(computed)
+    whole = Code(facts.source).text(subscript, {computed: index.text})
+    differences = list(index.differences)
+    if not _consumed(facts, subscript):
+        differences += [_COPY, _LAYOUT]
+    elif not _flat(facts, subscript):
+        differences.append(_LAYOUT)
+    if not _in_range(facts, subscript, computed):
+        differences.append(_LATE)
     text = f"{whole}.squeeze({dim})"
     return offer(
         NAME,
@@ -69,6 +100,96 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         lambda: [replace_expression(facts.source, subscript, text)],
         differences,
     )
+
+
+def _stored(facts: FunctionFacts, subscript: ast.Subscript, computed: ast.expr, index: _Index) -> Fix | Refusal:
+    """`x[n.item()] = v`, and `+=`."""
+    statement, code = facts.statement, Code(facts.source)
+    edits = [replace_expression(facts.source, computed, index.text)]
+    differences = [*index.differences, _LATE]
+    if not dense(facts, statement, subscript.value):
+        differences.append(Difference("output", "a store through an index tensor warns for expanded memory"))
+    match statement:
+        case ast.Assign(targets=[target], value=value) if target is subscript:
+            if is_tensor(facts, value):
+                if not same_dtype(facts, subscript.value, value):
+                    cast = f"{code.operand(value)}.to({code.operand(subscript.value)}.dtype)"
+                    edits.append(replace_expression(facts.source, value, cast))
+            elif number_type(facts, value) is None:
+                differences.append(Difference("exception", "a tensor of another dtype raises"))
+        case ast.AugAssign(target=target) if target is subscript:
+            pass
+        case _:
+            return refuse(NAME, "an element is given a value together with other targets")
+    if not repeatable(facts, subscript.value):
+        return refuse(NAME, f"`{ast.unparse(subscript.value)}` would be evaluated more than once")
+    return offer(NAME, "store through an index tensor", facts, lambda: edits, differences)
+
+
+def _written(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is what is read changed in place: as it stands, or by the name that it is given?"""
+    inner: ast.AST = node
+    for above in facts.ancestors(node):
+        match above:
+            case (
+                ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) | ast.Attribute(value=value, ctx=ast.Store())
+            ) if value is inner:
+                return True
+            case ast.Call() if any(_within(node, o) for o in in_place_operands(facts, above)):
+                return True
+            case ast.AugAssign(target=target) if target is inner:
+                return True
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is inner:
+                return changed_in_place(facts, name)
+            case ast.stmt():
+                return False
+        inner = above
+    return False
+
+
+def _consumed(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is what is read only computed with, so that nobody can tell a copy from a view?"""
+    parent = facts.parent(node)
+    if isinstance(parent, ast.Attribute) and isinstance(call := facts.parent(parent), ast.Call) and call.func is parent:
+        parent = call
+    if isinstance(parent, (ast.BinOp, ast.Compare)) or (
+        isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
+    ):
+        return is_tensor(facts, parent)
+    if isinstance(parent, ast.Call):
+        last = (qualified(facts, parent.func) or "").rpartition(".")[2]
+        return last in aliases.NEW and not effects(facts, parent)
+    return False
+
+
+def _flat(facts: FunctionFacts, node: ast.Subscript) -> bool:
+    """Has what is read one dimension at most, so that strides of what is computed with it are the same?"""
+    value = facts.value(node.value)
+    return isinstance(value, Tensor) and value.rank is not None and value.rank <= 2
+
+
+def _in_range(facts: FunctionFacts, node: ast.Subscript, computed: ast.expr) -> bool:
+    """Is an index the place of an extremum in the very tensor that it indexes?"""
+    found = conversion(facts, computed)
+    place = found[1] if found is not None else computed
+    value = facts.value(node.value)
+    if not (isinstance(value, Tensor) and value.rank == 1 and node.slice is computed):
+        return False
+    match place:
+        case ast.Call(func=ast.Attribute(value=of, attr="argmax" | "argmin"), args=[], keywords=[]):
+            return ast.unparse(of) == ast.unparse(node.value) and repeatable(facts, of)
+        case ast.Call(args=[of], keywords=[]) if called(facts, place, "torch.argmax", "torch.argmin"):
+            return ast.unparse(of) == ast.unparse(node.value) and repeatable(facts, of)
+    return False
+
+
+def _is_bool(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is an index a bool for certain?"""
+    found = conversion(facts, node)
+    value = facts.value(found[1] if found is not None else node)
+    if found is not None and found[0] != "item":
+        return found[0] == "bool"
+    return isinstance(value, Tensor) and value.dtype == "bool"
 
 
 def _subscript(facts: FunctionFacts) -> ast.Subscript | None:
@@ -80,23 +201,46 @@ def _subscript(facts: FunctionFacts) -> ast.Subscript | None:
     return None
 
 
-def _index(facts: FunctionFacts, node: ast.expr) -> str | None:
+def _index(facts: FunctionFacts, node: ast.expr) -> _Index | None:
     """A computed whole number as a tensor of shape (1,)."""
     if conversion(facts, node) is not None:
-        text = tensor_text(facts, node, Kept(), detach=False)
-        return None if text is None else f"{text.removesuffix('.reshape(())')}.reshape(1)"
+        found = taken(facts, node, detach=False)
+        return None if found is None else _one(found.text.removesuffix(".reshape(())"), found.dtype, found.differences)
     value = facts.value(node)
     if isinstance(node, (ast.BinOp, ast.UnaryOp)) and isinstance(value, Scalar):
-        kept = tensors_in(facts, node)
-        return None if kept is None else f"({Code(facts.source).text(node, kept.replace)}).reshape(1)"
-    if (
-        isinstance(value, Tensor)
-        and not value.ndarray
-        and value.dtype != "bool"
-        and (value.rank == 0 or not _shaped(facts, node))
-    ):
-        return f"{Code(facts.source).operand(node)}.reshape(1)"
+        return _arithmetic(facts, node)
+    if isinstance(value, Tensor) and not value.ndarray and (value.rank == 0 or not _shaped(facts, node)):
+        return _one(Code(facts.source).operand(node), value.dtype, ())
     return None
+
+
+def _one(text: str, dtype: Hashable, differences: tuple[Difference, ...]) -> _Index:
+    """Only int32 and int64 are positions: a tensor of uint8 is a mask, and others are no index."""
+    whole = dtype_kind(dtype) == "int"
+    cast = "" if dtype in ("int32", "int64") else ".long()"
+    return _Index(f"{text}{cast}.reshape(1)", differences if whole else (*differences, *_NO_INDEX))
+
+
+def _arithmetic(facts: FunctionFacts, node: ast.expr) -> _Index | None:
+    """`-n.item()`, `n.item() + 1`, in whole numbers of 64 bits."""
+    replace: dict[ast.expr, str] = {}
+    differences: list[Difference] = []
+    for inner in ast.walk(node):
+        if not isinstance(inner, ast.expr) or any(_within(inner, outer) for outer in replace):
+            continue
+        found = taken(facts, inner, detach=False)
+        if found is not None:
+            replace[inner] = found.text if found.dtype == "int64" else f"{found.text}.long()"
+            differences += found.differences
+            if dtype_kind(found.dtype) not in ("int", "bool"):
+                differences.append(_NO_INDEX[1])
+        elif conversion(facts, inner) is not None:
+            return None
+    if not replace or any(isinstance(n, ast.Div) for n in ast.walk(node)):
+        return None
+    if any(isinstance(n, (ast.FloorDiv, ast.Mod)) for n in ast.walk(node)):
+        differences.append(Difference("exception", "a division by zero raises another exception"))
+    return _Index(f"({Code(facts.source).text(node, replace)}).reshape(1)", tuple(differences))
 
 
 def _within(node: ast.AST, outer: ast.expr) -> bool:
@@ -110,7 +254,7 @@ def _shaped(facts: FunctionFacts, node: ast.expr) -> bool:
     return isinstance(above, ast.Subscript) and is_tensor(facts, above.value)
 
 
-def _sequence(facts: FunctionFacts, node: ast.Subscript, index: str) -> Fix | Refusal | None:
+def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix | Refusal | None:
     """An element of a list of tensors, of a shape, or of a table of numbers."""
     if isinstance(node.ctx, ast.Store):
         return refuse(NAME, f"`{ast.unparse(node.value)}` is not known to be a tensor")
@@ -127,34 +271,57 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: str) -> Fix | Re
     parent = facts.parent(node)
     if isinstance(parent, ast.Call) and parent.func is node and _modules(value):
         return _module(facts, node, parent, index)
+    differences = [d for d in index.differences if d.kind != "shape"]
+    table: tuple[str, type] | None = None
     if isinstance(value, Container) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor):
-        differences, function = (
-            [Difference("exception", "the tensors must have equal shapes; the result is a copy"), _LATE],
-            "torch.stack",
-        )
-        argument = text
-    elif numbers := _table(facts, node.value):
-        differences, function, argument = (
-            [Difference("exception", "an index out of range raises later, or another exception"), _LATE],
-            "torch.tensor",
-            numbers,
-        )
-    else:
-        return refuse(NAME, f"`{ast.unparse(node.value)}` is neither a tensor nor a list of tensors")
-    if function == "torch.tensor":
-        uses = ScalarUses(facts, "int64" if isinstance(node.value, ast.Attribute) else "float32")
+        if _written(facts, node):
+            return refuse(NAME, f"`{ast.unparse(node)}` is written to, which a copy does not pass on")
+        differences += [*_stacked(facts, value, text), _LATE]
+        function, argument = "torch.stack", text
+        if not _consumed(facts, node):
+            differences += [_COPY, _LAYOUT]
+    elif table := _table(facts, node.value):
+        differences.append(Difference("exception", "an index out of range raises later, or another exception"))
+        uses = ScalarUses(facts, "int64" if table[1] is int else "float64")
         try:
             uses.follow(node)
         except NeedsPythonNumberError as error:
             return refuse(NAME, str(error))
         differences += uses.differences
+        function, argument = "torch.tensor", table[0]
+        places = [n.id for n in ast.walk(node.slice) if isinstance(n, ast.Name) and is_tensor(facts, n)]
+        if places:
+            argument += f", device={places[0]}.device"
+        else:
+            differences.append(Difference("exception", "on a GPU, the numbers are not where the index is"))
+    else:
+        return refuse(NAME, f"`{ast.unparse(node.value)}` is neither a tensor nor a list of tensors")
+    double = function == "torch.tensor" and table is not None and table[1] is float
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
-        made = f"{imports.name(function)}({argument})[{index}].squeeze(0)"
+        dtype = f", dtype={imports.name('torch.float64')}" if double else ""
+        made = f"{imports.name(function)}({argument}{dtype})[{index.text}].squeeze(0)"
         return [*imports.edits(), replace_expression(facts.source, node, made)]
 
     return offer(NAME, "select from a stacked tensor", facts, make, differences)
+
+
+def _stacked(facts: FunctionFacts, value: Container, text: str) -> list[Difference]:
+    """What differs where the tensors of a list are stacked."""
+    items = [i for i in value.items or () if isinstance(i, Tensor)]
+    shapes, dtypes = {i.shape for i in items}, {i.dtype for i in items}
+    whole = value.items is not None and len(items) == len(value.items) and items
+    found: list[Difference] = []
+    if not whole or len(shapes) > 1 or None in shapes:
+        found.append(Difference("exception", f"the tensors of `{text}` must have equal shapes"))
+    if not whole or len(dtypes) > 1 or dtypes & {None, "int", "float", "complex"}:
+        found.append(Difference("dtype", f"if the dtypes of `{text}` differ, the result has the promoted one"))
+    if facts.gradients(facts.statement) != "off":
+        found.append(
+            Difference("zero-gradients", "tensors that are not chosen get zeros for gradients instead of None")
+        )
+    return found
 
 
 def _modules(value: Value) -> bool:
@@ -164,7 +331,7 @@ def _modules(value: Value) -> bool:
     return isinstance(value, ExternalInstance) and value.cls == "torch.nn.ModuleList"
 
 
-def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: str) -> Fix:
+def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: _Index) -> Fix:
     """`layers[i](x)`: all layers are computed, and one result is selected."""
     code = Code(facts.source)
     layer = fresh(facts, "layer")
@@ -174,19 +341,25 @@ def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: st
         every = f"[{code.text(call, {node: layer})} for {layer} in {code.operand(node.value)}]"
         return [
             *imports.edits(),
-            replace_expression(facts.source, call, f"{imports.name('torch.stack')}({every})[{index}].squeeze(0)"),
+            replace_expression(facts.source, call, f"{imports.name('torch.stack')}({every})[{index.text}].squeeze(0)"),
         ]
 
     differences = [
-        Difference("evaluation", "all modules of the list are called; their results must have equal shapes"),
+        *(d for d in index.differences if d.kind != "shape"),
+        Difference("evaluation", "all modules of the list are called"),
+        Difference("exception", "the results of the modules must have equal shapes"),
+        Difference("dtype", "if the dtypes of the results differ, the result has the promoted one"),
+        Difference("state", "modules not chosen change their buffers, and what else they keep"),
+        Difference("random", "modules not chosen draw their random numbers"),
+        Difference("aliasing", "a module's result that is its input, or part of it, is a copy"),
         Difference("zero-gradients", "parameters of the modules not chosen get zeros for gradients instead of None"),
         _LATE,
     ]
     return offer(NAME, "call all modules and select a result", facts, make, differences)
 
 
-def _table(facts: FunctionFacts, node: ast.expr) -> str | None:
-    """The text of a display of numbers that is indexed from 0, or of a shape."""
+def _table(facts: FunctionFacts, node: ast.expr) -> tuple[str, type] | None:
+    """The text of a display of numbers that is indexed from 0, or of a shape, and the type of its numbers."""
     if isinstance(node, ast.Dict):
         if [constant(k) for k in node.keys] != list(range(len(node.keys))):
             return None
@@ -194,11 +367,11 @@ def _table(facts: FunctionFacts, node: ast.expr) -> str | None:
     elif isinstance(node, (ast.List, ast.Tuple)):
         values = node.elts
     elif isinstance(node, ast.Attribute) and node.attr == "shape" and is_tensor(facts, node.value):
-        return Code(facts.source).text(node)
+        return Code(facts.source).text(node), int
     else:
         return None
     kinds = {type(constant(v)) for v in values}
     if len(kinds) != 1 or not kinds <= {int, float} or not all(isinstance(facts.value(v), Static) for v in values):
         return None
     code = Code(facts.source)
-    return f"[{', '.join(code.argument(v) for v in values)}]"
+    return f"[{', '.join(code.argument(v) for v in values)}]", kinds.pop()

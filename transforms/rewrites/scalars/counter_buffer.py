@@ -20,7 +20,7 @@ Legal when:
 
 Differs in:
     the attribute is a 0-d tensor, which moves with the module; who reads it as a number has to ask for it, and
-    sees it go on counting.
+    sees it go on counting. A cast of the module casts it, and whole numbers wrap around.
 """
 
 from __future__ import annotations
@@ -90,6 +90,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         Difference(
             "type", f"`self.{name}` is a 0-d tensor instead of a Python number, which goes on counting where it is kept"
         ),
+        Difference("rounding", "whole numbers wrap around at 64 bits")
+        if whole
+        else Difference("rounding", "the module's `half()` and its like convert the number too"),
         *kept.differences,
     ]
     return offer(NAME, "count in a buffer of the module", facts, make, differences)

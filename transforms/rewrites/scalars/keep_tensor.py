@@ -10,16 +10,22 @@ After:
 
 Legal when:
     every use of the number, through every name that it is given, takes a 0-d tensor too: arithmetic,
-    comparisons that decide a branch (which is mended next), arguments of torch functions that accept tensors.
+    comparisons that decide a branch (which is mended next), arguments of torch functions that accept tensors. What
+    is counted in has one name only. The tensor is copied unless it is new and has no name: a number does not follow
+    what is written into the tensor later. It is widened where numbers are computed with, which Python does in 64 bits.
 
 Differs in:
-    arithmetic between numbers happens in the tensor's precision; a 0-d tensor may promote where a number does
-    not. Gradients stay as they are: the tensor is detached where it could bring any.
+    a 0-d tensor may promote where a number does not; where its dtype is not known, numbers are computed in the
+    tensor's precision, and whole numbers wrap around. A division by zero, a negative power of whole numbers and a
+    number too large for a dtype raise no more. A quotient or a power may round in its last digit. `float` no longer
+    warns of a tensor that asks for gradients. Gradients stay as they are: the tensor is detached where it could bring
+    any.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
@@ -28,8 +34,10 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
-from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, taken
+from graphmend.transforms.legality.context import observed
+from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.scalar_uses import PRECISION, PROMOTES, NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:
@@ -74,6 +82,10 @@ _MATH = frozenset(
     ]
 )
 _RENAMED = {"fabs": "abs"}
+#: they give the same in Python and in torch, for every double
+_EXACT = frozenset(["sqrt", "fabs", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite"])
+#: they raise for no number in Python
+_TOTAL = frozenset(["fabs", "isnan", "isinf", "isfinite", "atan", "tanh", "asinh", "erf", "erfc"])
 
 
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
@@ -100,34 +112,41 @@ def _number(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
     while isinstance(above := facts.parent(node), ast.Call) and conversion(facts, above) is not None:
         node = above
     parent = facts.parent(node)
-    if (
-        isinstance(parent, ast.Call)
-        and called(facts, parent, "torch.tensor")
-        and len(parent.args) == 1
-        and not parent.keywords
-    ):
-        return _retensored(facts, node, parent)
     if isinstance(parent, ast.Call) and node in parent.args:
         folder, _, function = (qualified(facts, parent.func) or "").partition(".")
         if folder == "math":
             return _math(facts, parent, function)
+    if (answer := _retensored(facts, node)) is not None:
+        return answer
     if _decides(facts, node):
         return None
-    kept = Kept()
-    text = tensor_text(facts, node, kept, detach=_detach(facts))
-    if text is None:
+    kept = taken(facts, node, detach=_detach(facts))
+    if kept is None:
         return refuse(NAME, f"what `{ast.unparse(node)}` takes its number out of is not known to be a tensor")
-    operand = found[1]
-    value = facts.value(operand)
-    uses = ScalarUses(facts, value.dtype if isinstance(value, Tensor) else None)
-    uses.follow(node)
+    if observed(facts, facts.statement) and ".reshape(())" in kept.text:
+        return refuse(NAME, "a `try` sees the exception of a tensor of several elements")
+    kept, uses = _asked(facts, kept, lambda uses: uses.follow(node))
     return offer(
         NAME,
         _TITLE,
         facts,
-        lambda: [replace_expression(facts.source, node, text)],
+        lambda: [replace_expression(facts.source, node, kept.captured())],
         [*kept.differences, *uses.differences],
     )
+
+
+def _asked(facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None]) -> tuple[Taken, ScalarUses]:
+    """Follows a number to its uses, as wide as it is, or as Python's numbers where those are computed with."""
+    uses = ScalarUses(facts, kept.dtype)
+    ask(uses)
+    wide = kept.widened() if uses.computes else None
+    if wide is None:
+        return kept, uses
+    wider = ScalarUses(facts, wide.dtype)
+    ask(wider)
+    if PROMOTES in wider.differences:  # a float64 without dimensions makes others of its kind
+        return kept, uses
+    return wide._replace(differences=kept.differences), wider
 
 
 def _decides(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -142,53 +161,87 @@ def _decides(facts: FunctionFacts, node: ast.expr) -> bool:
     return False
 
 
-def _retensored(facts: FunctionFacts, node: ast.Call, parent: ast.Call) -> Fix | Refusal:
-    """`torch.tensor(t.item())` is a copy of `t`, in torch's default dtype where `t` is a float."""
-    kept = Kept()
-    text = tensor_text(facts, node, kept, detach=True)
-    if text is None:
-        return refuse(NAME, f"what `{ast.unparse(node)}` takes its number out of is not known to be a tensor")
-    differences = [
-        *kept.differences,
-        Difference("dtype", "the new tensor has the dtype and device of the one it is copied from"),
-    ]
-    return offer(
-        NAME,
-        "copy the tensor itself",
-        facts,
-        lambda: [replace_expression(facts.source, parent, f"{text}.clone()")],
-        differences,
-    )
+_RETENSORED = Difference("dtype", "the new tensor has the dtype and device of the one it is copied from")
 
 
-def _math(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal | None:
-    """`math.sqrt(t)`."""
-    if function not in _MATH or len(node.args) != 1:
-        return refuse(NAME, f"torch has no `{function}` for tensors")
-    argument = node.args[0]
-    kept = Kept()
-    if is_tensor(facts, argument):
-        text = Code(facts.source).argument(argument)
-    else:
-        found = tensor_text(facts, argument, kept, detach=False)
-        if found is None:
-            return refuse(NAME, f"`{ast.unparse(argument)}` is not known to be a tensor")
-        text = found
-    uses = ScalarUses(facts, "float32")
-    uses.follow(node)
-    detach = ".detach()" if _detach(facts) else ""
+def _retensored(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
+    """`torch.tensor(t.item())` is a copy of `t`, in torch's default dtype where `t` is a float; a list is a stack."""
+    above = facts.parent(node)
+    listed = above if isinstance(above, (ast.List, ast.Tuple)) else None
+    parent = facts.parent(listed) if listed is not None else above
+    if not (isinstance(parent, ast.Call) and called(facts, parent, "torch.tensor") and len(parent.args) == 1):
+        return None
+    if [k.arg for k in parent.keywords] not in ([], ["dtype"]) or parent.args[0] is not (listed or node):
+        return None
+    parts = [taken(facts, e, detach=True) for e in (listed.elts if listed is not None else [node])]
+    known = [p for p in parts if p is not None]
+    if len(known) < len(parts):
+        return refuse(NAME, f"what `{ast.unparse(parent.args[0])}` takes its numbers out of is not known to be tensors")
+    cast = f".to({Code(facts.source).text(parent.keywords[0].value)})" if parent.keywords else ""
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
-        name = imports.name(f"torch.{_RENAMED.get(function, function)}")
-        return [*imports.edits(), replace_expression(facts.source, node, f"{name}({text}){detach}")]
+        if listed is None:
+            text = f"{known[0].text}.clone(){cast}"
+        else:
+            text = f"{imports.name('torch.stack')}([{', '.join(p.text for p in known)}]){cast}"
+        return [*imports.edits(), replace_expression(facts.source, parent, text)]
 
-    differences = [
-        *kept.differences,
-        *uses.differences,
-        Difference("rounding", "numbers are computed in the tensor's precision instead of Python's"),
-    ]
-    if function not in ("fabs", "isnan", "isinf", "isfinite", "atan", "tanh", "sin", "cos"):
+    differences = [d for p in known for d in p.differences]
+    if listed is not None and len({p.dtype for p in known}) > 1:
+        differences.append(Difference("exception", "tensors of different dtypes are promoted, or cannot be stacked"))
+    return offer(NAME, "copy the tensor itself", facts, make, [*differences, _RETENSORED])
+
+
+def _math(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal | None:
+    """`math.sqrt(t)`: a float64, as Python computes it."""
+    if function not in _MATH or len(node.args) != 1 or node.keywords:
+        return refuse(NAME, f"torch has no `{function}` for tensors")
+    argument, differences = node.args[0], []
+    if is_tensor(facts, argument):
+        value = facts.value(argument)
+        shaped = "" if isinstance(value, Tensor) and value.rank == 0 else ".reshape(())"
+        text, dtype = (
+            f"{Code(facts.source).operand(argument)}{shaped}",
+            value.dtype if isinstance(value, Tensor) else None,
+        )
+        if shaped:
+            differences.append(
+                Difference("exception", f"`math.{function}` of several elements raises another exception")
+            )
+        if _detach(facts) and dtype_kind(dtype) not in ("int", "bool"):
+            text += ".detach()"
+            differences.append(
+                Difference("output", f"`math.{function}` of a tensor that asks for gradients no longer warns")
+            )
+    else:
+        found = taken(facts, argument, detach=_detach(facts))
+        if found is None:
+            return refuse(NAME, f"`{ast.unparse(argument)}` is not known to be a tensor")
+        text, dtype = found.text, found.dtype
+        differences += found.differences
+    whole = function in ("floor", "ceil", "trunc")
+    flag = function.startswith("is")
+    uses = ScalarUses(facts, "int64" if whole else "bool" if flag else "float64")
+    uses.follow(node)
+    if PROMOTES in uses.differences and not (whole or flag):  # a float64 without dimensions makes others of its kind
+        uses = ScalarUses(facts, dtype if dtype_kind(dtype) == "float" else "float32" if dtype_kind(dtype) else None)
+        uses.follow(node)
+        differences.append(PRECISION)
+    elif dtype != "float64":
+        text += ".double()"
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        made = f"{imports.name(f'torch.{_RENAMED.get(function, function)}')}({text}){'.long()' if whole else ''}"
+        return [*imports.edits(), replace_expression(facts.source, node, made)]
+
+    differences += uses.differences
+    if function not in _EXACT:
+        differences.append(Difference("rounding", f"torch's `{function}` may round otherwise than Python's"))
+    if whole:
+        differences.append(Difference("rounding", "whole numbers beyond 64 bits wrap around"))
+    if function not in _TOTAL:
         differences.append(
             Difference("exception", f"`math.{function}` raises outside its domain, torch gives NaN or infinity")
         )
@@ -210,16 +263,19 @@ def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal:
     parent = facts.parent(node)
     if not (isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Tuple)):
         return refuse(NAME, f"`{ast.unparse(parent or node)}` needs a Python list")
-    value = facts.value(node.func.value)
-    uses = ScalarUses(facts, value.dtype if isinstance(value, Tensor) else None)
-    uses.names(parent.targets[0].elts)
+    operand, targets = node.func.value, parent.targets[0].elts
+    value = facts.value(operand)
+    floating = not (isinstance(value, Tensor) and dtype_kind(value.dtype) in ("int", "bool"))
+    detach = ".detach()" if floating and _detach(facts) else ""
+    text = f"{Code(facts.source).operand(operand)}{detach}"
+    kept = Taken(text, value.dtype if isinstance(value, Tensor) else None, shares(facts, operand).fresh)
+    kept, uses = _asked(facts, kept, lambda uses: uses.names(targets))
     differences = list(uses.differences)
     if not (isinstance(value, Tensor) and value.rank == 1):
         differences.append(Difference("shape", "the tensor is taken to have one dimension"))
-    floating = not (isinstance(value, Tensor) and dtype_kind(value.dtype) in ("int", "bool"))
-    detach = ".detach()" if floating and _detach(facts) else ""
-    text = f"{Code(facts.source).operand(node.func.value)}{detach}.unbind()"
-    return offer(NAME, _TITLE, facts, lambda: [replace_expression(facts.source, node, text)], differences)
+        differences.append(Difference("exception", "a tensor without dimensions raises another exception"))
+    made = f"{kept.captured()}.unbind()"
+    return offer(NAME, _TITLE, facts, lambda: [replace_expression(facts.source, node, made)], differences)
 
 
 def _detach(facts: FunctionFacts) -> bool:

@@ -15,7 +15,8 @@ Legal when:
     first, of a floating dtype. The lengths add up to that dimension, as `split` itself asks.
 
 Differs in:
-    sums may round differently; lengths that do not add up raise another exception.
+    sums may round differently; lengths that do not add up raise another exception. The results are parts of one
+    tensor.
 """
 
 from __future__ import annotations
@@ -65,19 +66,27 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if not repeatable(facts, listed.func.value):
         return refuse(NAME, f"`{ast.unparse(listed.func.value)}` would be evaluated more than once")
     lengths, x = code.operand(listed.func.value), tensor.id
+    full = value.dtype in ("float32", "float64")
     there = f"{lengths}.to({x}.device)"  # `tolist` reads lengths on any device
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
         part = f"{imports.name('torch.repeat_interleave')}({there}, output_size={x}.shape[0])"
         text = f"{x}.new_zeros(({lengths}.shape[0], *{x}.shape[1:])).index_add(0, {part}, {x})"
+        if not full:  # a sum of halves, row by row, loses digits, and may be too large where its mean is not
+            high = f"{imports.name('torch.promote_types')}({x}.dtype, {imports.name('torch.float32')})"
+            zeros = f"{x}.new_zeros(({lengths}.shape[0], *{x}.shape[1:]), dtype={high})"
+            text = f"{zeros}.index_add(0, {part}, {x}.to({high}))"
         if how == "mean":
             text = f"({text} / {there}.reshape(-1, *[1] * ({x}.dim() - 1)))"
+        if not full:
+            text += f".to({x}.dtype)"
         return [*imports.edits(), replace_expression(facts.source, comprehension, f"list({text}.unbind())")]
 
     differences = [
         Difference("rounding", "sums may round differently, as they are made in another order"),
-        Difference("exception", "lengths that do not add up raise another exception"),
+        Difference("exception", "lengths that do not add up, or have no dimension, raise another exception"),
+        Difference("aliasing", "the results are parts of one tensor"),
     ]
     return offer(NAME, "add each row to its part", facts, make, differences)
 

@@ -12,25 +12,41 @@ Legal when:
     the elements that it picks. Copies of the tensor in front of that are made always.
 
 Differs in:
-    nothing, where the body makes no copy and gradients are off, or the tensor is a new one that nothing has read:
-    where the mask picks nothing, nothing is stored. Otherwise a leaf that asks for gradients raises, and backward
-    that needs the old value.
+    nothing, where the body makes no copy, the mask has the shape of what it picks from, what is stored has its dtype
+    and raises for no input, the tensor is new memory, and gradients are off or nothing has read it: where the mask
+    picks nothing, nothing is stored. Otherwise that raises or warns all the same, as do a leaf that asks for gradients,
+    and backward that needs the old value.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.positions import is_elif, replaceable
-from graphmend.transforms.code.qualified_names import called, is_tensor, method
+from graphmend.transforms.code.qualified_names import called, is_tensor, method, number_type
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.in_place import writable, written_on_both_sides
-from graphmend.transforms.legality.masked_elements import is_mask, picked
+from graphmend.transforms.legality.context import observed
+from graphmend.transforms.legality.dtypes import kind
+from graphmend.transforms.legality.effects import warns
+from graphmend.transforms.legality.in_place import bound_to, writable, written_on_both_sides
+from graphmend.transforms.legality.masked_elements import (
+    Picked,
+    dense,
+    is_mask,
+    one_by_one,
+    other_shape,
+    picked,
+    picks_in,
+    same_dtype,
+)
+from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.speculation import repeatable, speculate
+from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.rewrites.answers import offer, refuse
-from graphmend.transforms.rewrites.shapes.masked_store import one_by_one
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -47,9 +63,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     copied = [c for s in statement.body if (c := _copied(facts, s))]
     if mask is not None and not repeatable(facts, mask):
         return refuse(NAME, f"`{ast.unparse(mask)}` is not the same each time it is evaluated")
-    if mask is None or not all(_stores(facts, s, mask) or _copied(facts, s) for s in statement.body):
-        return None
-    if len(copied) == len(statement.body):
+    stores = [s for s in statement.body if _copied(facts, s) is None]
+    if mask is None or not stores or not all(_stores(facts, s, mask) for s in stores):
         return None
     if not replaceable(facts, [statement]) or is_elif(facts.source, statement):
         return refuse(NAME, "the statement shares its line with another one")
@@ -58,9 +73,59 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [replace_statements(facts.source, [statement], f"{HOLE.format(0)}\n", statement.body)]
 
     differences = [Difference("aliasing", f"`{name}` is a copy even where the mask picks nothing") for name in copied]
-    roots = dict.fromkeys(n for s in statement.body for n in _written(s) if n not in copied)
+    for store in stores:
+        differences += _always(facts, statement, store, mask, copied)
+    roots = dict.fromkeys(n for s in stores for n in _written(s) if n not in copied)
     differences += [written_on_both_sides(n) for n in roots if not writable(facts, statement, n)]
+    differences += [
+        Difference("output", f"`{name}` that is expanded memory warns, also where the mask picks nothing")
+        for name in roots
+        if not all(shares(facts, made).fresh for made in bound_to(facts, name))
+    ]
+    if observed(facts, statement) and any(d.kind == "exception" for d in differences):
+        return refuse(NAME, "a `try` sees the exceptions of the store")
     return offer(NAME, "store without asking first", facts, make, differences)
+
+
+def _always(
+    facts: FunctionFacts, statement: ast.If, store: ast.stmt, mask: ast.expr, copied: list[str]
+) -> list[Difference]:
+    """What a store under a mask that picks nothing does all the same: raise and warn."""
+    assert isinstance(store, (ast.Assign, ast.AugAssign))
+    target = store.target if isinstance(store, ast.AugAssign) else store.targets[0]
+    assert isinstance(target, ast.Subscript)
+    found = other_shape(facts, Picked(target.value, mask))
+    picks = picks_in(facts, store.value, mask)
+    for inner in picks.values():
+        found += other_shape(facts, Picked(inner.tensor, mask))
+    for part in _without(store.value, picks):
+        found += [*may_raise(facts, part), *warns(facts, part)]
+    value = facts.value(store.value)
+    number = number_type(facts, store.value) is not None
+    single = isinstance(value, Tensor) and value.rank == 0
+    if isinstance(store, ast.AugAssign):
+        into, of = kind(facts, target.value), number_type(facts, store.value) or kind(facts, store.value)
+        whole = of in ("bool", "uint8", "int") and not isinstance(store.op, (ast.Div, ast.Pow))
+        if not (into == "float" and of in ("bool", "uint8", "int", "float")) and not (into == of == "int" and whole):
+            found.append(_DTYPES)
+    elif not (number or single) and not same_dtype(facts, target.value, store.value):
+        found.append(_DTYPES)
+    name = ast.unparse(target.value)
+    if name not in copied and not dense(facts, statement, target.value):
+        found.append(Difference("output", f"where `{name}` is expanded memory a store by a mask warns"))
+    return found
+
+
+_DTYPES = Difference("exception", "a value of another dtype raises even where the mask picks nothing")
+
+
+def _without(node: ast.expr, picks: Container[ast.expr]) -> list[ast.expr]:
+    """The largest parts of an expression that have nothing to do with picked elements."""
+    if node in picks:
+        return []
+    if not any(n in picks for n in ast.walk(node) if isinstance(n, ast.expr)):
+        return [node]
+    return [p for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr) for p in _without(child, picks)]
 
 
 def _written(statement: ast.stmt) -> list[str]:
@@ -115,12 +180,7 @@ def _stores(facts: FunctionFacts, statement: ast.stmt, mask: ast.expr) -> bool:
             pass
         case _:
             return False
-    found, wanted = picked(facts, target), ast.unparse(mask)
-    if found is None or ast.unparse(found.mask) != wanted or speculate(facts, value).blockers:
+    found = picked(facts, target)
+    if found is None or ast.unparse(found.mask) != ast.unparse(mask) or speculate(facts, value).blockers:
         return False
-    inner = {
-        n: ""
-        for n in ast.walk(value)
-        if isinstance(n, ast.expr) and (p := picked(facts, n)) and ast.unparse(p.mask) == wanted
-    }
-    return one_by_one(facts, value, inner)
+    return one_by_one(facts, value, picks_in(facts, value, mask))

@@ -11,11 +11,11 @@ After:
 
 Legal when:
     all that lives on from what the question guards (the block, or the rest of a loop's body behind `continue`) is added
-    or stored at those positions.
+    or stored at those positions, and nothing of it is known to raise for nothing, such as a maximum.
 
 Differs in:
     what is guarded is called on nothing where nothing was found; parameters that it uses get zeros for gradients
-    instead of None.
+    instead of None. Code that is not known may then change something, or raise.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             )
         ]
 
-    return offer(NAME, "leave out the question whether anything was found", facts, make, _DIFFERENCES)
+    return offer(
+        NAME, "leave out the question whether anything was found", facts, make, [*_DIFFERENCES, *idle.differences()]
+    )
 
 
 def _asks(guard: ast.If, names: set[str]) -> bool:

@@ -18,7 +18,8 @@ Legal when:
 
 Differs in:
     the body runs for every index: what it calls is called on nothing, parameters that it uses get zeros for gradients
-    instead of None, and a mask is taken to have no negative elements.
+    instead of None, and a mask is taken to have no negative elements. Code that is not known may change something, or
+    raise, where it is called on nothing.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         ]
         return [replace_expression(source, value, indices), merged_edit(source, loop, inside)]
 
-    return offer(NAME, "loop over every index", facts, make, _DIFFERENCES)
+    return offer(NAME, "loop over every index", facts, make, [*_DIFFERENCES, *body.differences])
 
 
 def _is(node: ast.expr, name: str) -> bool:
@@ -160,6 +161,7 @@ class _Body:
             raise NotIdleError(f"`{mask}` changes in the loop")
         idle.check_ends(loop, loop.body, [self.index])
         self.skips = idle.skips
+        self.differences = idle.differences()
 
     def numbers(self) -> list[ast.expr]:
         """Where a tensor of one index is made a number, each as a whole."""

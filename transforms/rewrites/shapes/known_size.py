@@ -16,7 +16,8 @@ Legal when:
 
 Differs in:
     where the size does not fit, which raised before: nothing that is not zero gives -1, fewer classes than rows go
-    well. A `bincount` raises for what would have made its result longer.
+    well. A `bincount` raises for what would have made its result longer, and cuts what is not whole, unless its dtype
+    is known. How many different numbers there are is a 0-d tensor, whose whole numbers wrap around.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import parameters
@@ -110,7 +111,7 @@ def _classes(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None
     if not isinstance(value, Tensor) or value.rank not in (1, 2) or not repeatable(facts, matrix):
         return None
     text = f"{code.text(call)[:-1].rstrip().rstrip(',')}, num_classes={code.operand(matrix)}.shape[0])"
-    return call, text, [Difference("exception", "fewer classes than the matrix has rows raise no more")]
+    return call, text, [Difference("exception", "fewer classes than the matrix has rows, or no labels, raise no more")]
 
 
 _PRODUCTS = ("torch.matmul", "torch.mm")
@@ -147,7 +148,7 @@ def _total(facts: FunctionFacts, node: ast.expr) -> int | None:
     if call is None or not call.args or not isinstance(call.args[0], (ast.List, ast.Tuple)):
         return None
     numbers = [constant(e) for e in call.args[0].elts]
-    counts = [n for n in numbers if isinstance(n, int)]
+    counts = [n for n in numbers if isinstance(n, int) and n >= 0]
     # a single number of repeats counts for every element
     return sum(counts) if len(counts) > 1 and len(counts) == len(numbers) else None
 
@@ -164,9 +165,17 @@ def _bins(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
     zeros, dtype = imports.name("torch.zeros"), imports.name("torch.int64")
     made = f"{zeros}({size}, dtype={dtype}, device={numbers}.device)"
     ones = f"{imports.name('torch.ones_like')}({numbers}, dtype={dtype})"
-    text = f"{made}.scatter_add(0, {numbers}.long(), {ones})"
-    says = f"a number of {size} or more raises instead of making the result longer"
-    return call, text, [Difference("exception", says)]
+    differences = [Difference("exception", f"a number of {size} or more raises instead of making the result longer")]
+    value = facts.value(call.args[0])
+    known = value.dtype if isinstance(value, Tensor) else None
+    if dtype_kind(known) != "int":
+        if dtype_kind(known) is not None:
+            raise NeedsPythonNumberError(f"`{numbers}` is not known to have whole numbers")
+        differences.append(Difference("exception", "numbers that are not whole are cut instead of raising"))
+    if not repeatable(facts, call.keywords[0].value):
+        return None
+    text = f"{made}.scatter_add(0, {numbers}{'' if known == 'int64' else '.long()'}, {ones})"
+    return call, text, differences
 
 
 def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
@@ -197,11 +206,7 @@ def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | Non
     text = code.operand(tensor)
     ordered = f"{text}.flatten().sort().values"
     changes = f"({ordered}[1:] != {ordered}[:-1]).sum()"
-    return (
-        whole,
-        f"({changes} + min({text}.numel(), 1))",
-        [Difference("type", "the count is a 0-d tensor instead of a Python number"), *uses.differences],
-    )
+    return whole, f"({changes} + min({text}.numel(), 1))", uses.differences
 
 
 #: what the size is called, by the function whose result it is

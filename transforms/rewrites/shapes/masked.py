@@ -13,7 +13,9 @@ Legal when:
     mask is its opposite. Every use of the count takes a 0-d tensor.
 
 Differs in:
-    a count is a 0-d tensor instead of a Python number.
+    a count computes as a 0-d tensor does, not as a Python number: whole numbers wrap around, an attribute holds a
+    tensor. A mask of another shape raises no more, unless shapes are known. NaN, which neither of two comparisons
+    picks, stays in what is sorted apart.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, method
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.masked_elements import is_mask, missing_dimensions, picked
+from graphmend.transforms.legality.context import observed
+from graphmend.transforms.legality.masked_elements import Picked, is_mask, missing_dimensions, other_shape, picked
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import offer, refuse
@@ -54,41 +57,45 @@ def _counted(facts: FunctionFacts) -> Fix | Refusal | None:
     for node in (facts.node, *facts.ancestors(facts.node)):
         if isinstance(node, ast.stmt):
             return None
-        counted = _count(facts, node)
+        counted, found = _count(facts, node)
         if counted is None:
             continue
+        if found is not None and not repeatable(facts, found.tensor):
+            return refuse(NAME, f"`{ast.unparse(found.tensor)}` does more than compute")
         uses = ScalarUses(facts, "int64")
         assert isinstance(node, ast.expr)
         uses.follow(node)
         text = Code(facts.source).operand(counted)
         made = f"{text}.sum()" if is_mask(facts, counted) else f"{text}.count_nonzero()"
         changed = replace_expression(facts.source, node, made)
-        differences = [Difference("type", "the count is a 0-d tensor instead of a Python number"), *uses.differences]
+        differences = [*uses.differences, *(other_shape(facts, found) if found is not None else [])]
+        if observed(facts, facts.statement) and any(d.kind == "exception" for d in differences):
+            return refuse(NAME, "a `try` sees the exception of the mask")
         return offer(NAME, "count with a sum", facts, lambda changed=changed: [changed], differences)  # type: ignore[misc]
     return None
 
 
-def _count(facts: FunctionFacts, node: ast.AST) -> ast.expr | None:
-    """What is counted by an expression."""
+def _count(facts: FunctionFacts, node: ast.AST) -> tuple[ast.expr | None, Picked | None]:
+    """What is counted by an expression, and from what the mask picks, if it is one."""
     match node:
         case ast.Subscript(value=ast.Attribute(value=inner, attr="shape"), slice=ast.Constant(value=0)):
             pass
-        case ast.Call(func=ast.Attribute(value=inner, attr="size"), args=[ast.Constant(value=0)]):
+        case ast.Call(func=ast.Attribute(value=inner, attr="size"), args=[ast.Constant(value=0)], keywords=[]):
             pass
-        case ast.Call(func=ast.Name(id="len"), args=[inner]):
+        case ast.Call(func=ast.Name(id="len"), args=[inner], keywords=[]):
             pass
-        case ast.Call(func=ast.Attribute(value=inner, attr="numel"), args=[]) if picked(facts, inner):
+        case ast.Call(func=ast.Attribute(value=inner, attr="numel"), args=[], keywords=[]) if picked(facts, inner):
             pass
         case _:
-            return None
+            return None, None
     if call := called(facts, inner, "torch.nonzero", "torch.argwhere"):
-        return call.args[0] if len(call.args) == 1 and not call.keywords else None
+        return (call.args[0] if len(call.args) == 1 and not call.keywords else None), None
     if call := method(facts, inner, "nonzero", "argwhere"):
         assert isinstance(call.func, ast.Attribute)
-        return call.func.value if not call.args and not call.keywords else None
-    if found := picked(facts, inner):
-        return found.mask if missing_dimensions(facts, found) == 0 else None
-    return None
+        return (call.func.value if not call.args and not call.keywords else None), None
+    if (found := picked(facts, inner)) and missing_dimensions(facts, found) == 0:
+        return found.mask, found
+    return None, None
 
 
 def _partitioned(facts: FunctionFacts) -> Fix | Refusal | None:
@@ -123,7 +130,12 @@ def _partitioned(facts: FunctionFacts) -> Fix | Refusal | None:
         order = f"{imports.name('torch.argsort')}(~{code.operand(first[1])}, stable=True)"
         return [*imports.edits(), replace_expression(facts.source, call, f"{code.operand(first[0])}[{order}]")]
 
-    return offer(NAME, "partition with a stable argsort", facts, make, opposite)
+    differences = [*opposite, *other_shape(facts, first)]
+    if tensor.rank != 1:
+        differences.append(Difference("strides", "rows of a tensor that is not contiguous stay so"))
+    if observed(facts, facts.statement) and any(d.kind == "exception" for d in differences):
+        return refuse(NAME, "a `try` sees the exception of the mask")
+    return offer(NAME, "partition with a stable argsort", facts, make, differences)
 
 
 def _other_dim(keyword: ast.keyword) -> bool:

@@ -10,15 +10,18 @@ Legal when:
     the mask is a bool tensor over the leading dimensions of what it picks from; the picked elements go through
     nothing but elementwise arithmetic, with numbers, 0-d tensors and elements picked by the same mask, before a
     reduction that has a value at which an element does not count: a sum, mean, product, norm, minimum, maximum,
-    `any`, `all`, or a loss.
+    `any`, `all`, or a loss. A reduction inside of that is mended first.
 
 Differs in:
-    sums may round differently. A minimum or maximum of nothing gives infinity instead of an exception.
+    sums and products of floating numbers may round differently. A minimum or maximum of nothing gives the least or
+    greatest value instead of an exception. A mask of another shape, and a mean of whole numbers, raise no more, unless
+    shapes and dtypes are known.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,8 +33,17 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.gradients import leak
-from graphmend.transforms.legality.masked_elements import Picked, aligned, missing_dimensions, picked
+from graphmend.transforms.legality.masked_elements import (
+    Picked,
+    aligned,
+    missing_dimensions,
+    other_shape,
+    picked,
+    same_dtype,
+    unlike,
+)
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.speculation import repeatable, speculate
@@ -74,27 +86,51 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     try:
         name = _bound_to(facts, facts.node)
         if name is None:
-            return _offer(facts, [_Elements(facts, found, {facts.node})], [_reduction(facts, found, facts.node)], [])
-        uses = _loads(facts, found, name)
-        elements = [_Elements(facts, found, {use}) for use in uses]
-        return _offer(facts, elements, [_reduction(facts, found, use) for use in uses], [facts.statement])
+            return _offer(facts, found, [facts.node], [])
+        return _offer(facts, found, _loads(facts, found, name), [facts.statement])
     except NotReducibleError as error:
         return refuse(NAME, str(error))
 
 
-def _offer(
-    facts: FunctionFacts, elements: list[_Elements], reductions: list[_Reduction], dropped: list[ast.stmt]
-) -> Fix | Refusal:
+def _offer(facts: FunctionFacts, found: Picked, uses: list[ast.expr], dropped: list[ast.stmt]) -> Fix | Refusal:
     imports = Imports(facts)
-    new = [one.reduced(reduction, imports) for one, reduction in zip(elements, reductions, strict=True)]
+    inner: dict[ast.expr, str] = {}
+    differences: list[Difference] = []
+    reductions: list[_Reduction] = []
+    waiting = list(uses)
+    while waiting:  # those inside of others first
+        ready, failed = [], NotReducibleError("")
+        for use in waiting:
+            try:
+                ready.append((use, _reduction(facts, found, use, {*uses}, inner)))
+            except NotReducibleError as error:
+                failed = error
+        if not ready:
+            raise failed
+        for use, reduction in ready:
+            elements = _Elements(facts, found, {*uses}, inner)
+            if reduction.whole not in inner:
+                inner[reduction.whole] = elements.reduced(reduction, imports)
+                reductions.append(reduction)
+                differences += elements.differences
+            waiting.remove(use)
     if dropped and not replaceable(facts, dropped):
         return refuse(NAME, "the statement shares its line with another one")
+    if observed(facts, facts.statement) and any(d.kind == "exception" for d in differences):
+        return refuse(NAME, "a `try` sees the exceptions of the reduction")
+    outermost = [
+        r.whole for r in reductions if not any(r.whole is not o.whole and _inside(r.whole, o.whole) for o in reductions)
+    ]
 
     def make() -> list[TextEdit]:
-        edits = [replace_expression(facts.source, r.whole, text) for r, text in zip(reductions, new, strict=True)]
+        edits = [replace_expression(facts.source, whole, inner[whole]) for whole in outermost]
         return [*imports.edits(), *edits, *(_deletion(facts, statement) for statement in dropped)]
 
-    return offer(NAME, _TITLE, facts, make, [d for one in elements for d in one.differences])
+    return offer(NAME, _TITLE, facts, make, differences)
+
+
+def _inside(node: ast.expr, outer: ast.expr) -> bool:
+    return any(n is node for n in ast.walk(outer))
 
 
 def _deletion(facts: FunctionFacts, statement: ast.stmt) -> TextEdit:
@@ -113,8 +149,10 @@ def _deletion(facts: FunctionFacts, statement: ast.stmt) -> TextEdit:
 class _Elements:
     """Elements that one mask picks, and expressions of them."""
 
-    def __init__(self, facts: FunctionFacts, found: Picked, nodes: set[ast.expr]) -> None:
-        self.facts, self.found, self.nodes = facts, found, nodes
+    def __init__(
+        self, facts: FunctionFacts, found: Picked, nodes: set[ast.expr], inner: Mapping[ast.expr, str]
+    ) -> None:
+        self.facts, self.found, self.nodes, self.inner = facts, found, nodes, inner
         self.differences: list[Difference] = []
 
     def reduced(self, reduction: _Reduction, imports: Imports) -> str:
@@ -123,9 +161,10 @@ class _Elements:
         where, mask = imports.name("torch.where"), aligned(facts, self.found)
         plain = reduction.body in self.nodes
         self._check_again(reduction)
-        picks = {
-            n: p.tensor for n in ast.walk(reduction.body) if isinstance(n, ast.expr) and (p := _same(facts, self, n))
-        }
+        picks = self._picks(reduction.body)
+        for tensor in picks.values():
+            self.differences += other_shape(facts, Picked(tensor, self.found.mask))
+            self.differences += unlike(facts, tensor, self.found.tensor)
         found = speculate(facts, *([] if plain else [reduction.body]))
         if found.blockers:
             raise NotReducibleError(found.blockers[0])
@@ -135,12 +174,45 @@ class _Elements:
         tensors: dict[ast.expr, str] = {
             n: f"{where}({mask}, {code.argument(t)}, 1)" if fills else code.operand(t) for n, t in picks.items()
         }
+        tensors |= self.inner
         if reduction.how in _LOSSES:
             assert isinstance(reduction.body, ast.Call)
             loss = f'{code.text(reduction.body, tensors)[:-1].rstrip().rstrip(",")}, reduction="none")'
-            return self._mean(f"{where}({mask}, {loss}, 0).sum()", self.found.tensor)
+            first = facts.value(reduction.body.args[0])
+            self._rounds()
+            full = self._mean_of(first.dtype if isinstance(first, Tensor) else None)
+            if full:
+                return f"({where}({mask}, {loss}, 0).sum() / {self._count()})"
+            over, dtype = self._wide(imports, reduction.body.args[0])
+            return f"({where}({mask}, {loss}, 0).sum({over}) / {self._count()}).to({dtype})"
         text = code.argument(reduction.body, tensors)
         return self._text(reduction, imports, mask, text)
+
+    def _picks(self, body: ast.expr) -> dict[ast.expr, ast.expr]:
+        """The tensors that picks stand for, but for those inside of reductions."""
+        found: dict[ast.expr, ast.expr] = {}
+        rest: list[ast.AST] = [body]
+        while rest:
+            node = rest.pop()
+            if isinstance(node, ast.expr) and node in self.inner:
+                continue
+            if isinstance(node, ast.expr) and (pick := _same(self.facts, self, node)):
+                found[node] = pick.tensor
+            else:
+                rest += ast.iter_child_nodes(node)
+        return found
+
+    def _rounds(self) -> None:
+        self.differences.append(Difference("rounding", "sums may round differently, as they are made in another order"))
+
+    def _mean_of(self, dtype: Hashable) -> bool:
+        """Is a mean of a dtype computed in it? One of half precision is not: its sum may be too large."""
+        kind = dtype_kind(dtype)
+        if kind in ("int", "bool"):
+            raise NotReducibleError("a mean of whole numbers raises")
+        if kind is None:
+            self.differences.append(Difference("exception", "a mean of whole numbers no longer raises"))
+        return dtype in ("float32", "float64")
 
     def _check_again(self, reduction: _Reduction) -> None:
         """The new text evaluates the tensor and the mask at other places, and some more than once."""
@@ -161,43 +233,61 @@ class _Elements:
         if how in ("any", "all"):
             joined = f"{operand} & {mask}" if how == "any" else f"{operand} | ~{_operand(mask)}"
             return f"({joined}).{how}({dim})"
-        if how in ("sum", "mean"):
+        value = self.facts.value(reduction.body)
+        dtype = value.dtype if isinstance(value, Tensor) else None
+        if dtype_kind(dtype) not in ("int", "bool") and how in ("sum", "mean", "prod", "norm"):
+            self._rounds()
+        if how == "sum":
+            return f"{where}({mask}, {text}, 0).sum({dim})"
+        if how == "mean":
+            count = f"{code.operand(self.found.mask)}.sum()" if reduction.rows else self._count()
+            if self._mean_of(dtype):
+                return f"({where}({mask}, {text}, 0).sum({dim}) / {count})"
+            if reduction.body in self.nodes or same_dtype(self.facts, reduction.body, self.found.tensor):
+                over, wide = self._wide(imports, self.found.tensor)
+                over = f"{dim}, {over}" if dim else over
+                return f"({where}({mask}, {text}, 0).sum({over}) / {count}).to({wide})"
             self.differences.append(
-                Difference("rounding", "sums may round differently, as they are made in another order")
+                Difference("rounding", "a sum of half precision may be infinite where its mean is not")
             )
-            total = f"{where}({mask}, {text}, 0).sum({dim})"
-            if how == "sum":
-                return total
-            if reduction.rows:
-                return f"({total} / {code.operand(self.found.mask)}.sum())"
-            return self._mean(total, self.found.tensor)
+            return f"({where}({mask}, {text}, 0).sum({dim}) / {count})"
         if how == "prod":
             return f"{where}({mask}, {text}, 1).prod()"
         if how == "norm":
-            self.differences.append(
-                Difference("rounding", "sums may round differently, as they are made in another order")
-            )
             return f"{where}({mask}, {text}, 0).norm()"
-        return self._extremum(how, imports, mask, text, operand)
+        quotient = isinstance(reduction.body, ast.BinOp) and isinstance(reduction.body.op, ast.Div)
+        return self._extremum(how, imports, mask, text, operand, "float" if quotient else dtype_kind(dtype))
 
-    def _mean(self, total: str, tensor: ast.expr) -> str:
+    def _wide(self, imports: Imports, like: ast.expr) -> tuple[str, str]:
+        """The argument that makes a sum of halves in float32, and the dtype that its mean has."""
+        picks = self._picks(like)
+        dtype = f"{Code(self.facts.source).operand(next(iter(picks.values()), like))}.dtype"
+        return f"dtype={imports.name('torch.promote_types')}({dtype}, {imports.name('torch.float32')})", dtype
+
+    def _count(self) -> str:
+        """How many elements are picked, as text."""
         mask, code = self.found.mask, Code(self.facts.source)
-        count = f"{code.operand(mask)}.sum()"
-        if missing_dimensions(self.facts, self.found) != 0:
-            count = f"{_operand(aligned(self.facts, self.found))}.expand_as({code.argument(tensor)}).sum()"
-        return f"({total} / {count})"
+        if missing_dimensions(self.facts, self.found) == 0:
+            return f"{code.operand(mask)}.sum()"
+        return f"{_operand(aligned(self.facts, self.found))}.expand_as({code.argument(self.found.tensor)}).sum()"
 
-    def _extremum(self, how: str, imports: Imports, mask: str, text: str, operand: str) -> str:
+    def _extremum(self, how: str, imports: Imports, mask: str, text: str, operand: str, kind: str | None) -> str:
+        """What does not count is infinite, or the opposite extremum of them all, which every dtype has."""
         least = how in ("max", "amax")
-        infinity, limit = ('float("-inf")', "min") if least else ('float("inf")', "max")
-        value = self.facts.value(self.found.tensor)
-        kind = dtype_kind(value.dtype) if isinstance(value, Tensor) else None
-        bound = f"{imports.name('torch.iinfo')}({operand}.dtype).{limit}"
-        other = infinity if kind == "float" else f"{infinity} if {operand}.is_floating_point() else {bound}"
+        infinity, opposite = ('float("-inf")', "min") if least else ('float("inf")', "max")
+        other = f"{operand}.{opposite}()"
+        if kind is None:
+            other = f"{infinity} if {operand}.is_floating_point() else {other}"
         self.differences.append(
             Difference("exception", f"`{how}` of nothing gives the {'smallest' if least else 'largest'} value")
         )
-        return f"{imports.name('torch.where')}({mask}, {text}, {other}).{how}()"
+        if self.facts.gradients(self.facts.statement) != "off" and kind not in ("int", "bool"):
+            self.differences.append(
+                Difference(
+                    "gradients", f"a gradient that infinite elements share, as each is the {how}, is shared by all"
+                )
+            )
+        return f"{imports.name('torch.where')}({mask}, {text}, {infinity if kind == 'float' else other}).{how}()"
 
 
 def _operand(text: str) -> str:
@@ -220,9 +310,11 @@ def _names_in(facts: FunctionFacts, node: ast.expr) -> set[str]:
 # From the picked elements up to their reduction
 
 
-def _reduction(facts: FunctionFacts, found: Picked, node: ast.expr) -> _Reduction:
+def _reduction(
+    facts: FunctionFacts, found: Picked, node: ast.expr, nodes: set[ast.expr], inner: Mapping[ast.expr, str]
+) -> _Reduction:
     """The reduction that picked elements end in."""
-    elements = _Elements(facts, found, {node})
+    elements = _Elements(facts, found, nodes, inner)
     while True:
         parent = facts.parent(node)
         if isinstance(parent, ast.Attribute) and isinstance(call := facts.parent(parent), ast.Call):
@@ -263,11 +355,15 @@ def _of_torch(facts: FunctionFacts, call: ast.Call) -> bool:
 def _elementwise(facts: FunctionFacts, elements: _Elements, call: ast.Call, others: list[ast.expr]) -> ast.expr:
     """A call that works on each element by itself."""
     folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
-    if folder not in known.FUNCTIONAL or last not in known.ELEMENTWISE | known.CASTS | known.ARITHMETIC | known.TESTS:
+    if folder not in known.FUNCTIONAL or last not in _WORKS:
         raise NotReducibleError(f"`{last or ast.unparse(call.func)}` of picked elements has no form that works on all")
     for other in [*others, *(k.value for k in call.keywords)]:
         _operand_fits(facts, elements, other)
     return call
+
+
+#: what is in new memory that is not written has no value to keep
+_WORKS = (known.ELEMENTWISE | known.CASTS | known.ARITHMETIC | known.TESTS) - {"empty_like"}
 
 
 def _operands(facts: FunctionFacts, elements: _Elements, node: ast.BinOp | ast.UnaryOp) -> None:
@@ -283,11 +379,13 @@ def _operands(facts: FunctionFacts, elements: _Elements, node: ast.BinOp | ast.U
 
 def _operand_fits(facts: FunctionFacts, elements: _Elements, node: ast.expr) -> None:
     """A number, a 0-d tensor, or elements that are picked by the same mask, and arithmetic of these."""
-    if number_type(facts, node) is not None or _same(facts, elements, node):
+    if node in elements.inner or _same(facts, elements, node):
         return
-    value = facts.value(node)
-    if isinstance(value, Tensor) and value.rank == 0:
-        return
+    inside = [n for n in ast.walk(node) if isinstance(n, ast.expr) and n is not node]
+    if not any(n in elements.nodes or picked(facts, n) for n in inside):
+        value = facts.value(node)
+        if number_type(facts, node) is not None or (isinstance(value, Tensor) and value.rank == 0):
+            return
     if isinstance(node, (ast.BinOp, ast.UnaryOp)):
         _operands(facts, elements, node)
         if isinstance(node, ast.UnaryOp):

@@ -8,10 +8,12 @@ After:
 
 Legal when:
     the mask is a bool tensor over the leading dimensions of what it picks from, and what is stored is computed one
-    element at a time, from numbers, 0-d tensors and elements picked by the same mask.
+    element at a time, from numbers, 0-d tensors and elements picked by the same mask. A reduction of picked elements
+    is no such thing: it is mended first. What is stored is cast where its dtype may be another.
 
 Differs in:
-    what is computed on elements outside the mask is thrown away, and may reach gradients as NaN.
+    what is computed on elements outside the mask is thrown away, and may reach gradients as NaN. A mask of another
+    shape, a value of another dtype and expanded memory raise otherwise, unless shapes, dtypes and memory are known.
 """
 
 from __future__ import annotations
@@ -23,13 +25,24 @@ from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.context import observed
+from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.in_place import apart, intact, linear, linear_operator
-from graphmend.transforms.legality.masked_elements import aligned, picked
-from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.masked_elements import (
+    Picked,
+    aligned,
+    dense,
+    one_by_one,
+    other_shape,
+    picked,
+    picks_in,
+    same_dtype,
+    unlike,
+)
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import offer, refuse
 
@@ -59,26 +72,29 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
     if found is None:
         return None
     tensor, mask = found
-    differences: list[Difference] = []
-    replaced: dict[ast.expr, str] = {}
     code = Code(facts.source)
     if not repeatable(facts, tensor, mask):
         return refuse(NAME, f"`{ast.unparse(target)}` would be evaluated more than once")
-    plain = operator is None or linear_operator(facts, operator, value)
-    for node in ast.walk(value):
-        inner = picked(facts, node)
-        if inner is not None and isinstance(node, ast.expr):
-            if ast.unparse(inner.mask) != ast.unparse(mask):
-                return refuse(NAME, "elements are picked by another mask than they are stored by")
-            harmless = (plain and linear(facts, value)) or apart(facts, inner.tensor, tensor)
-            replaced[node] = intact(facts, statement, code.operand(inner.tensor), linear=harmless)
-    if not one_by_one(facts, value, replaced):
+    if operator is not None and type(operator) not in _SIGNS:
+        return refuse(NAME, f"`{ast.unparse(statement)}` is no arithmetic that is known")
+    picks = picks_in(facts, value, mask)
+    if any(picked(facts, n) and n not in picks for n in ast.walk(value) if isinstance(n, ast.expr)):
+        return refuse(NAME, "elements are picked by another mask than they are stored by")
+    if not one_by_one(facts, value, picks):
         return refuse(NAME, f"`{ast.unparse(value)}` is not known to compute one element at a time")
-    speculation = speculate(facts, value)
-    if speculation.blockers:
-        return refuse(NAME, speculation.blockers[0])
+    plain = operator is None or linear_operator(facts, operator, value)
+    replaced: dict[ast.expr, str] = {}
+    for node, inner in picks.items():
+        harmless = (plain and linear(facts, value)) or apart(facts, inner.tensor, tensor)
+        replaced[node] = intact(facts, statement, code.operand(inner.tensor), linear=harmless)
+    if blockers := speculate(facts, value).blockers:
+        return refuse(NAME, blockers[0])
     if not replaceable(facts, [statement]):
         return refuse(NAME, "the statement shares its line with another one")
+    cast = _cast(facts, tensor, operator, value)
+    if isinstance(cast, Refusal):
+        return cast
+    casts, differences = cast
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
@@ -87,36 +103,53 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
         if operator is not None:
             read = intact(facts, statement, target_text, linear=plain)
             text = f"{read} {_SIGNS[type(operator)]} {code.operand(value, replaced)}"
+        if casts:
+            text = f"{text if text.isidentifier() else f'({text})'}.to({target_text}.dtype)"
         where = f"{imports.name('torch.where')}({mask_text}, {text}, {target_text})"
         return [*imports.edits(), replace_statements(facts.source, [statement], f"{target_text}.copy_({where})\n")]
 
-    differences += [d for d in speculation.differences if "[" not in d]
+    differences += other_shape(facts, found)
+    for inner in picks.values():
+        differences += unlike(facts, inner.tensor, tensor)
+    if not dense(facts, statement, tensor):
+        differences.append(_OVERLAP)
+    if differences and observed(facts, statement):
+        return refuse(NAME, "a `try` sees the exceptions of the store")
     differences += gradient_differences(facts, statement, [[value]])
     return offer(NAME, "store under the mask with torch.where", facts, make, differences)
 
 
 _SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+_OVERLAP = Difference("exception", "for expanded memory it raises, where a store by a mask only warns")
+_DTYPES = Difference("exception", "what is stored is cast to the dtype that it is stored in, where a mask may raise")
 
 
-def one_by_one(facts: FunctionFacts, node: ast.expr, replaced: dict[ast.expr, str]) -> bool:
-    """Arithmetic on picked elements and numbers."""
-    if node in replaced or number_type(facts, node) is not None:
-        return True
-    if isinstance(node, ast.BinOp):
-        return (
-            type(node.op) in _SIGNS
-            and one_by_one(facts, node.left, replaced)
-            and one_by_one(facts, node.right, replaced)
-        )
-    if isinstance(node, ast.UnaryOp):
-        return one_by_one(facts, node.operand, replaced)
-    if isinstance(node, ast.Call) and not node.keywords:
-        folder, _, last = (qualified(facts, node.func) or "").rpartition(".")
-        receiver = [node.func.value] if folder == "torch.Tensor" and isinstance(node.func, ast.Attribute) else []
-        if folder in known.FUNCTIONAL and last in known.ELEMENTWISE | known.ARITHMETIC:
-            return all(one_by_one(facts, a, replaced) for a in [*receiver, *node.args])
-    value = facts.value(node)
-    return isinstance(value, Tensor) and value.rank == 0
+def _cast(
+    facts: FunctionFacts, tensor: ast.expr, operator: ast.operator | None, value: ast.expr
+) -> tuple[bool, list[Difference]] | Refusal:
+    """Must what is stored be cast, so that elements outside the mask stay what they are, and what differs then?"""
+    into, of = kind(facts, tensor), number_type(facts, value) or kind(facts, value)
+    if operator is None:
+        if same_dtype(facts, tensor, value):
+            return False, []
+        if into is not None and of is not None and (into != of or _other_dtype(facts, tensor, value)):
+            return refuse(NAME, f"`{ast.unparse(value)}` has another dtype than it is stored in, which raises")
+        return True, [_DTYPES]
+    result = "float" if isinstance(operator, ast.Div) and of in ("bool", "uint8", "int") else of
+    if into is None or result is None:
+        return True, [_DTYPES]
+    order = ("bool", "uint8", "int", "float", "complex")
+    if order.index(result) > order.index(into) and (into, result) != ("uint8", "int"):
+        return refuse(NAME, f"`{ast.unparse(value)}` cannot be stored in whole numbers in place")
+    if into == "bool" and isinstance(operator, ast.Sub):
+        return refuse(NAME, "a subtraction of bools raises")
+    return number_type(facts, value) is None and not same_dtype(facts, tensor, value), []
+
+
+def _other_dtype(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
+    """Are the dtypes of two tensors known, and not the same?"""
+    dtypes = {v.dtype for v in (facts.value(one), facts.value(other)) if isinstance(v, Tensor)}
+    return len(dtypes) == 2 and all(isinstance(d, str) and d[-1:].isdigit() for d in dtypes)
 
 
 def _stored_one_by_one(facts: FunctionFacts) -> Fix | Refusal | None:
@@ -145,6 +178,8 @@ def _stored_one_by_one(facts: FunctionFacts) -> Fix | Refusal | None:
         test = code.argument(mask) if known.dtype == "bool" else f"{code.operand(mask)} != 0"
         return [replace_statements(facts.source, [statement], f"{code.operand(tensor)}[{test}] = {code.text(value)}\n")]
 
-    return offer(
-        NAME, "store under the mask", facts, make, [Difference("state", "the loop's variable is not bound any more")]
-    )
+    differences = [Difference("state", "the loop's variable is not bound any more")]
+    differences += other_shape(facts, Picked(tensor, mask))
+    if not dense(facts, statement, tensor):
+        differences.append(Difference("output", "a store by a mask warns for expanded memory"))
+    return offer(NAME, "store under the mask", facts, make, differences)

@@ -1,0 +1,92 @@
+"""What a call writes: to the descriptors 1 and 2, as warnings, and as records of logging, whether shown or not."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .reach import lasting
+
+TEXT_KEPT = 1 << 20
+RECORDS_KEPT = 1000
+
+
+class Output:
+    """Filled at the end."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.records: list[str] = []
+
+    def record(self, made: logging.LogRecord) -> None:
+        if len(self.records) < RECORDS_KEPT and not made.name.startswith("torch."):
+            try:
+                text = made.getMessage()
+            except Exception:
+                text = str(made.msg)
+            self.records.append(lasting(f"{made.levelname} {made.name}: {text}"))
+
+
+@contextlib.contextmanager
+def captured() -> Iterator[Output]:
+    """Prints, logging, warnings, and what C code writes meanwhile."""
+    output = Output()
+    with tempfile.TemporaryFile() as file:
+        _flush()
+        formatted, factory = warnings.formatwarning, logging.getLogRecordFactory()
+        kept = os.dup(1), os.dup(2)
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+
+        def make(*args: Any, **keywords: Any) -> logging.LogRecord:
+            made = factory(*args, **keywords)
+            output.record(made)
+            return made
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("always")
+                warnings.formatwarning = _short
+                logging.setLogRecordFactory(make)
+                yield output
+        finally:
+            logging.setLogRecordFactory(factory)
+            warnings.formatwarning = formatted
+            _flush()
+            for number, descriptor in zip((1, 2), kept):  # noqa: B905
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            file.seek(0)
+            output.text = lasting(file.read(TEXT_KEPT).decode("utf-8", "replace"))
+
+
+def _short(message: Any, category: Any, *_: Any, **__: Any) -> str:
+    """A warning without the line that it came from."""
+    return f"{category.__name__}: {message}\n"
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+def forget_cached(wanted: Callable[[str], bool]) -> None:
+    """Empties `lru_cache`s of modules that are not torch's or Python's: a `warning_once` then speaks again."""
+    cached_type = type(functools.lru_cache(lambda: None))
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in ("torch", "functools", "re", "sympy", "_graphmend_worker"):
+            continue
+        path = getattr(module, "__file__", None)
+        if not path or not wanted(path):
+            continue
+        for value in list(vars(module).values()):
+            if isinstance(value, cached_type):
+                value.cache_clear()

@@ -1,0 +1,60 @@
+"""How far apart two values are, and whether rounding may explain it."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+
+OWN, LARGEST = 64, 8
+"""Units in the last place: of an element itself, or of the largest element beside it (sums cancel)."""
+COARSE = {torch.float16: (4, 1), torch.bfloat16: (4, 1)}
+"""Types of few digits, in which kernels add up in wider ones."""
+
+
+class Gap(NamedTuple):
+    """The largest difference, also relative to the value; `rounding` where every element is within the bound."""
+
+    largest: float
+    relative: float
+    rounding: bool
+    bound: float
+
+    def words(self) -> str:
+        if self.rounding:
+            return f"differs by rounding: by up to {self.relative:.2g} of the value (bound {self.bound:.2g})"
+        return f"differs by up to {self.largest:.3g}"
+
+
+def between(a: torch.Tensor, b: torch.Tensor) -> Gap | None:
+    """What lies between two tensors of one shape; None where they are equal, NaN and NaN included. Of two types, the
+    one of fewer digits counts.
+    """
+    a, b = (torch.view_as_real(t.resolve_conj()) if t.is_complex() else t for t in (a, b))
+    if a.numel() == 0 or a.shape != b.shape or (a.dtype == b.dtype and torch.equal(a, b)):
+        return None
+    kinds = [t.dtype for t in (a, b) if t.is_floating_point()]
+    exact = not kinds
+    coarse = max(kinds, key=lambda kind: torch.finfo(kind).eps) if kinds else a.dtype
+    epsilon = 0.0 if exact else torch.finfo(coarse).eps
+    own, largest = COARSE.get(coarse, (OWN, LARGEST))
+    a, b = a.double(), b.double()
+    same = (a == b) | (a.isnan() & b.isnan())
+    if bool(same.all()):
+        return None
+    gap = (a - b).abs().masked_fill(same, 0.0).nan_to_num(nan=float("inf"))
+    size = torch.maximum(a.abs(), b.abs())
+    finite = size[torch.isfinite(size)]
+    scale = float(finite.max()) if finite.numel() else 0.0
+    within = (gap <= own * epsilon * size) | (gap <= largest * epsilon * scale)
+    rounding = not exact and bool((within & torch.isfinite(gap)).logical_or(same).all())
+    relative = float((gap / size.clamp(min=max(scale * 1e-3, 1e-300))).max())
+    return Gap(float(gap.max()), relative, rounding, own * epsilon)
+
+
+def between_numbers(a: float, b: float) -> Gap | None:
+    """The same for two numbers of Python."""
+    if a == b or (math.isnan(a) and math.isnan(b)):
+        return None
+    return between(torch.tensor([a], dtype=torch.float64), torch.tensor([b], dtype=torch.float64))

@@ -1,0 +1,56 @@
+"""`select`: an `if` in plain Python, and one graph for both sides while compiling, where they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+
+def select(test: Any, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
+    """`then() if test else otherwise()`.
+
+    While `torch.compile` traces and `test` is a tensor of one element, both are computed and the result is selected
+    with `torch.where`: if what they give has the same structure, types, dtypes, shapes, strides, devices and
+    `requires_grad`. Where it has not, the graph breaks here, as an `if` does.
+    """
+    if torch.compiler.is_dynamo_compiling() and isinstance(test, torch.Tensor) and test.numel() == 1:
+        one, other = then(), otherwise()
+        if _agree(one, other):
+            holds = test.reshape(())
+            chosen: T = _where(holds if holds.dtype is torch.bool else holds != 0, one, other)
+            return chosen
+    return then() if test else otherwise()
+
+
+def _agree(one: Any, other: Any) -> bool:
+    """Whether `torch.where` can stand for a choice between two values. Traced: everything here is known then."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, torch.Tensor):
+        return (
+            one.dtype is other.dtype
+            and one.shape == other.shape
+            and one.layout is other.layout
+            and one.device == other.device
+            and one.requires_grad == other.requires_grad
+            and one.stride() == other.stride()
+        )
+    if isinstance(one, (tuple, list)):
+        agreeing = [_agree(a, b) for a, b in zip(one, other, strict=False)]
+        return len(one) == len(other) and all(agreeing)
+    return one is None or (isinstance(one, (bool, int, float, str)) and one == other)
+
+
+def _where(test: torch.Tensor, one: Any, other: Any) -> Any:
+    # Dynamo 2.13 does not trace `is` between two tuples: only tensors are compared by identity
+    if isinstance(one, torch.Tensor):
+        return one if one is other else torch.where(test, one, other)
+    if isinstance(one, tuple):
+        return tuple([_where(test, a, b) for a, b in zip(one, other, strict=True)])
+    if isinstance(one, list):
+        return [_where(test, a, b) for a, b in zip(one, other, strict=True)]
+    return one

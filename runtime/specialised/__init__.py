@@ -1,0 +1,1 @@
+"""What small integer inputs alone decide, computed while tracing and held by guards."""

@@ -1,0 +1,67 @@
+"""`python -m fuzz_mends`: random programs, mended and judged. Ends with 1 where a mend is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from fuzz_mends.campaign import Plan, Summary, carried_out
+from fuzz_mends.program import generate
+from fuzz_mends.report import summary, told
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="fuzz_mends", description=__doc__)
+    parser.add_argument("--programs", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first program")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--compile-every", type=int, default=10, metavar="N", help="0: never")
+    parser.add_argument("--offers", type=int, default=1, help="single mends to try for each program")
+    parser.add_argument("--small", type=int, default=3, help="wrong programs of a kind to make small")
+    parser.add_argument("--at-most", type=int, default=60, help="wrong programs to make small")
+    parser.add_argument("--write", type=Path, help="a JSON file for the wrong programs")
+    parser.add_argument("--show", metavar="SEED:NUMBER", help="write one program and nothing else")
+    options = parser.parse_args()
+    if options.show:
+        program = generate(options.show)
+        print(f"{program.text}\n\n# inputs = {program.inputs}")
+        return 0
+    plan = Plan(
+        options.programs,
+        options.seed,
+        options.first,
+        options.workers,
+        options.compile_every,
+        options.offers,
+        options.small,
+        options.at_most,
+    )
+
+    def keep(found: Summary) -> None:
+        if options.write:
+            wrong = [asdict(w) for w in (*found.small, *found.wrong)]
+            options.write.write_text(json.dumps(wrong, indent=1), "utf-8")
+
+    found = carried_out(plan, _progress, keep)
+    keep(found)
+    for wrong in found.small:
+        print(told(wrong))
+    print(summary(found))
+    return 1 if found.wrong else 0
+
+
+def _progress(found: Summary) -> None:
+    if sys.stderr.isatty() or found.programs % 500 == 0:
+        end = "\r" if sys.stderr.isatty() else "\n"
+        print(f"{found.programs} programs, {len(found.wrong)} wrong, {found.seconds:.0f} s", end=end, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Compares what is seen of two programs, and names how they differ.
+
+A difference is a text `where.what`: `value.data`, `inputs.alias`, `state.dtype`, `stdout`, `raised A instead of B` and
+so on. Numbers that only differ in their last bits are `rounding` instead of `data`.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Any
+
+Seen = list[dict[str, Any]]
+
+#: what a compiled program is held to: where a warning comes from and which random numbers are drawn is TorchDynamo's
+COMPILED = ("value", "grads", "inputs", "state", "stdout", "logs")
+_FIELDS = ("type", "dtype", "shape", "stride", "device", "requires_grad", "alias")
+
+
+def differences(want: Seen, got: Seen) -> dict[str, int]:
+    """How two programs differ, each with the number of the first input that shows it."""
+    found: dict[str, int] = {}
+    for number, (before, after) in enumerate(zip_longest(want, got)):
+        for what in _differ(before or {}, after or {}):
+            found.setdefault(what, number)
+    return found
+
+
+def compiled_differences(want: Seen, got: Seen) -> dict[str, int]:
+    """The same for a compiled program: of an exception only that there is one."""
+    return differences([_seen_compiled(one) for one in want], [_seen_compiled(one) for one in got])
+
+
+def _seen_compiled(seen: dict[str, Any]) -> dict[str, Any]:
+    if "raised" in seen:
+        return {"raised": True, "stdout": seen["stdout"]}
+    return {key: seen[key] for key in COMPILED if key in seen}
+
+
+def _differ(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
+    if "raised" in want and "raised" in got and want["raised"] == got["raised"]:
+        pass
+    elif want.get("raised") != got.get("raised"):
+        # what follows from an exception says nothing more
+        return [f"raised {got.get('raised', 'nothing')} instead of {want.get('raised', 'nothing')}"]
+    found: list[str] = []
+    for section in sorted(want.keys() | got.keys()):
+        a, b = want.get(section), got.get(section)
+        if a == b:
+            continue
+        if section in ("value", "grads", "inputs", "state"):
+            found += dict.fromkeys(f"{section}.{what}" for what in _within(a, b))
+        else:
+            found.append(section)
+    return found
+
+
+def _within(a: Any, b: Any) -> list[str]:
+    if a == b:
+        return []
+    if isinstance(a, dict) and isinstance(b, dict):
+        plain = [field for field in _FIELDS if a[field] != b[field]]
+        if a["data"] != b["data"] and "shape" not in plain:
+            plain.append("rounding" if _close(a["data"], b["data"]) else "data")
+        return plain
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        if len(a) == 2 and all(isinstance(v, str) for v in (*a, *b)) and a[0] == b[0]:
+            return ["rounding" if _close(a[1:], b[1:]) else "data"]
+        return [what for x, y in zip(a, b, strict=True) for what in _within(x, y)]
+    return ["kind"]
+
+
+def _close(a: list[str], b: list[str]) -> bool:
+    """Are these the same numbers but for their last bits?"""
+    try:
+        pairs = [(float(x), float(y)) for x, y in zip(a, b, strict=True)]
+    except ValueError:
+        return False
+    return all(x == y or abs(x - y) <= 1e-5 * max(abs(x), abs(y)) for x, y in pairs if x == x or y == y)

@@ -1,0 +1,225 @@
+"""Everything that can be seen of a program: each input runs through its `case`, and what was given, kept, written and
+raised is described in plain data.
+
+A description of a tensor names its memory by a number that counts the storages in the order in which they are met:
+inputs first, then what the program keeps, then results. So two runs agree only where they share memory alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import io
+import logging
+import math
+import os
+import random
+import re
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+#: longer tensors are told by a digest of their elements
+_SHOWN = 64
+_DEEPEST = 6
+
+
+class Memory:
+    """Numbers for storages and for tensors, in the order in which they are met."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, int] = {}
+        self._tensors: dict[int, int] = {}
+        self._kept: list[Any] = []
+
+    def place(self, tensor: torch.Tensor) -> list[int | None]:
+        """The storage, where there is one, and the tensor itself."""
+        self._kept.append(tensor)
+        try:
+            pointer = tensor.untyped_storage().data_ptr()
+        except (RuntimeError, NotImplementedError):
+            pointer = 0
+        storage = self._storages.setdefault(pointer, len(self._storages)) if pointer and tensor.numel() else None
+        return [storage, self._tensors.setdefault(id(tensor), len(self._tensors))]
+
+
+def described(value: Any, memory: Memory, depth: int = 0) -> Any:
+    if isinstance(value, torch.Tensor):
+        return _tensor(value, memory)
+    if depth > _DEEPEST:
+        return ["deep"]
+    further = functools.partial(described, memory=memory, depth=depth + 1)
+    if isinstance(value, (list, tuple)):
+        return [type(value).__name__, *map(further, value)]
+    if isinstance(value, dict):
+        return ["dict", *([str(k), further(v)] for k, v in value.items())]
+    if isinstance(value, (int, float, str, bytes, bool, complex, type(None), slice, range, torch.Size, torch.dtype)):
+        return [type(value).__name__, repr(value)]
+    if isinstance(value, (torch.nn.Module, types.SimpleNamespace)) or type(value).__module__ == "program":
+        return [type(value).__name__, *([k, further(v)] for k, v in sorted(vars(value).items()) if k not in _HIDDEN)]
+    return [type(value).__name__]
+
+
+#: what a module keeps for itself and what torch.compile leaves on it
+_HIDDEN = {"_compiled_call_impl", "_is_full_backward_hook", "_modules_order", "__annotations__"}
+
+
+def _tensor(value: torch.Tensor, memory: Memory) -> dict[str, Any]:
+    strides = [s for s, n in zip(value.stride(), value.shape, strict=True) if n > 1] if value.numel() else []
+    return {
+        "type": type(value).__name__,
+        "dtype": str(value.dtype),
+        "shape": list(value.shape),
+        "stride": strides,
+        "device": str(value.device),
+        "requires_grad": value.requires_grad,
+        "alias": memory.place(value),
+        "data": _elements(value),
+    }
+
+
+def _elements(value: torch.Tensor) -> list[str]:
+    if value.device.type == "meta":
+        return ["meta"]
+    plain = value.detach().resolve_conj().resolve_neg()
+    plain = torch.view_as_real(plain) if plain.is_complex() else plain
+    listed = (plain if plain.dtype == torch.int64 else plain.double()).flatten().tolist()
+    texts = [repr(v) for v in listed]
+    return texts if len(texts) <= _SHOWN else [*texts[:4], hashlib.md5(" ".join(texts).encode()).hexdigest()]
+
+
+def tensors(value: Any) -> list[torch.Tensor]:
+    """The tensors in a value, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in tensors(v)]
+    if isinstance(value, dict):
+        return [t for v in value.values() for t in tensors(v)]
+    return []
+
+
+class _Records(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[list[str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        place = os.path.basename(record.pathname)
+        self.seen.append([record.name, record.levelname, record.getMessage(), place, record.funcName])
+
+
+@contextlib.contextmanager
+def _recorded(seen: dict[str, Any]) -> Iterator[None]:
+    """Output, logs and warnings go to `seen`."""
+    out, err, records, root = io.StringIO(), io.StringIO(), _Records(), logging.getLogger()
+    root.addHandler(records)
+    root.setLevel(1)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                yield
+    finally:
+        root.removeHandler(records)
+        seen["stdout"] = out.getvalue()
+        seen["stderr"] = re.sub(r'[^\s"]*\.py', "F.py", err.getvalue())
+        seen["logs"] = records.seen
+        seen["warnings"] = [
+            [w.category.__name__, str(w.message)[:200], os.path.basename(w.filename) == "program.py"] for w in caught
+        ]
+
+
+def answer(
+    function: Callable[..., Any], kept: Callable[[], dict[str, Any]], arguments: tuple[Any, ...]
+) -> dict[str, Any]:
+    """What is seen of one call; `kept` gives what the program keeps between calls."""
+    torch.default_generator.manual_seed(0)
+    random.seed(0)
+    seen: dict[str, Any] = {}
+    given = tensors(arguments)
+    state = kept()
+    parameters = [p for v in state.values() if isinstance(v, torch.nn.Module) for p in v.parameters()]
+    leaves = [t for t in [*given, *parameters] if t.requires_grad]
+    memory = Memory()
+    described([arguments, state], memory)
+    with _recorded(seen):
+        try:
+            value = function(*arguments)
+        except Exception as error:
+            seen["raised"] = type(error).__name__
+        else:
+            seen["value"] = described(value, memory)
+            seen["grads"] = _gradients(value, leaves)
+    seen["inputs"] = described(arguments, memory)
+    seen["state"] = described(kept(), memory)
+    seen["rng"] = [
+        hashlib.md5(torch.get_rng_state().numpy().tobytes()).hexdigest(),
+        hashlib.md5(repr(random.getstate()).encode()).hexdigest(),
+    ]
+    return seen
+
+
+def _gradients(value: Any, leaves: list[torch.Tensor]) -> Any:
+    """Those of the sum of the results; each result has a weight, so that they cannot be exchanged."""
+    results = [t for t in tensors(value) if t.requires_grad]
+    if not results or not leaves:
+        return None
+    try:
+        total = sum((t.abs() if t.is_complex() else t).sum() * (i + 1) for i, t in enumerate(results))
+        found = torch.autograd.grad(total, leaves, allow_unused=True)  # type: ignore[arg-type]
+    except Exception as error:
+        return ["raised", type(error).__name__]
+    # how a gradient lies in memory is the engine's choice
+    return described([None if g is None else g.contiguous() for g in found], Memory())
+
+
+def loaded(text: str) -> types.ModuleType:
+    """The program as a module; `torch.compile` in it does nothing."""
+    real = torch.compile
+    module = types.ModuleType("program")
+    module.__file__ = "program.py"
+    sys.modules["program"] = module
+    torch.compile = lambda f=None, **_: f if f is not None else (lambda g: g)  # type: ignore[assignment]
+    torch.default_generator.manual_seed(0)
+    try:
+        exec(compile(text, "program.py", "exec"), module.__dict__)
+    finally:
+        torch.compile = real
+    return module
+
+
+def inputs(text: str) -> list[tuple[Any, ...]]:
+    torch.default_generator.manual_seed(1)
+    made: list[tuple[Any, ...]] = eval(text, {"torch": torch, "nn": torch.nn, "math": math})
+    return made
+
+
+def observed_each(texts: list[str], given: str, names: tuple[str, ...], compiled: bool) -> list[Any]:
+    """The same for several texts, one after the other; the name of the exception for one that cannot be loaded."""
+    found: list[Any] = []
+    for text in texts:
+        try:
+            found.append(observed(text, given, names, compiled))
+        except Exception as error:
+            found.append(type(error).__name__)
+        if compiled:
+            torch._dynamo.reset()
+    return found
+
+
+def observed(text: str, given: str, names: tuple[str, ...], compiled: bool) -> list[dict[str, Any]]:
+    """What is seen of a program for each of its inputs. `names` are those of the module whose values are looked at."""
+    module = loaded(text)
+    function = torch.compile(module.case, backend="eager") if compiled else module.case
+
+    def kept() -> dict[str, Any]:
+        return {name: getattr(module, name, None) for name in names}
+
+    count = len(inputs(given))
+    return [answer(function, kept, inputs(given)[i]) for i in range(count)]

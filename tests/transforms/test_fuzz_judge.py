@@ -1,0 +1,69 @@
+"""The judge of random programs sees each kind of difference."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from fuzz_mends import judge  # noqa: E402
+from fuzz_mends.differences import unnamed  # noqa: E402
+from fuzz_mends.observe import observed  # noqa: E402
+from fuzz_mends.verdict import kept_names  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+HEAD = """\
+import logging, random, warnings
+import torch
+
+SEEN = []
+net = torch.nn.Linear(2, 2)
+net.last = 0
+
+
+def case(x):
+"""
+
+PAIRS = [
+    ("return x * 2", "return x * 3", {"value.data"}),
+    ("return x * 0.1", "return x * 0.1000001", {"value.rounding"}),
+    ("return x * 2", "return x.double() * 2", {"value.dtype"}),
+    ("return x * 2", "return x.sum() * 2", {"value.shape", "value.stride"}),
+    ("return x[None] * torch.ones(2, 1)", "return (x[:, None] * torch.ones(2)).t()", {"value.stride"}),
+    ("return x", "return x.clone()", {"value.alias"}),
+    ("return x[:1], x[:1]", "return (x[:1],) * 2", {"value.alias"}),
+    ("return x + 1, 0", "y = x + 1\n    return y, y", {"value.kind"}),
+    ("return x * 1", "return x.add_(0) * 1", set()),
+    ("return x * 1", "y = x * 1\n    x += 1\n    return y", {"inputs.data"}),
+    ("return net(x)", "return net(x).detach()", {"value.requires_grad", "grads.kind"}),
+    ("return net(x)", "return net(x) - net(x).detach() * 2 + net(x) * 1", {"value.data", "grads.data"}),
+    ("return x + 1", "SEEN.append(1)\n    return x + 1", {"state.kind"}),
+    ("return x + 1", "net.last += 1\n    return x + 1", {"state.data"}),
+    ("return x + 1", "net.bias.data[0] = 7\n    return x + 1", {"state.data"}),
+    ("return x + 1", "print(1)\n    return x + 1", {"stdout"}),
+    ("return x + 1", "logging.info(1)\n    return x + 1", {"logs"}),
+    ("return x + 1", "warnings.warn('1')\n    return x + 1", {"warnings"}),
+    ("return x + 1", "torch.rand(1)\n    return x + 1", {"rng"}),
+    ("return x + 1", "random.random()\n    return x + 1", {"rng"}),
+    ("return x + 1", "raise ValueError", {"raised ValueError instead of nothing"}),
+    ("raise IndexError", "raise ValueError", {"raised ValueError instead of IndexError"}),
+]
+
+
+@pytest.mark.many
+@pytest.mark.parametrize(("before", "after", "expected"), PAIRS)
+def test_what_differs_is_named(before: str, after: str, expected: set[str]) -> None:
+    texts = [f"{HEAD}    {body}\n" for body in (before, after)]
+    want, got = (observed(text, "[(torch.tensor([1.0, 2.0]),)]", kept_names(texts[0]), False) for text in texts)
+    assert set(judge.differences(want, got)) == expected
+
+
+def test_a_mend_admits_what_its_kinds_do() -> None:
+    named = SimpleNamespace(differences=(SimpleNamespace(kind="rounding"), SimpleNamespace(kind="exception")))
+    silent = SimpleNamespace(differences=())
+    assert unnamed(["value.rounding", "grads.rounding", "raised ValueError instead of nothing"], [named]) == []
+    assert unnamed(["state.data", "inputs.alias", "rng"], [silent, named]) == ["rng"]
+    assert unnamed(["value.rounding"], [silent]) == ["value.rounding"]

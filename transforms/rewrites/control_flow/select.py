@@ -1,0 +1,353 @@
+"""Choose between two functions with `graphmend.runtime.select`: an `if` in plain Python, one graph while compiling.
+
+Before:
+    if y.sum() > 0:
+        h = self.wide(y)
+    else:
+        h = self.narrow(y)
+
+After:
+    h = graphmend.runtime.select(y.sum() > 0, lambda: self.wide(y), lambda: self.narrow(y))
+
+Legal when:
+    both sides only bind names, or return, and have no other effect. Shapes, dtypes, strides, devices and
+    `requires_grad` need no proof: `select` looks at them while TorchDynamo traces, and branches as before where they
+    differ. The mended program needs `graphmend-runtime`.
+
+Differs in:
+    nothing in plain Python. While compiled the side that is not taken is computed, too: it may raise, parameters that
+    it alone uses get zeros for gradients, and what was an existing tensor is a copy of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, dtype_kind, join_all, tensor_in
+from graphmend.transforms.code.expression_text import folded
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import alive, fresh, reads, stored
+from graphmend.transforms.code.positions import replaceable
+from graphmend.transforms.code.qualified_names import constant
+from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.blocks import returns, short
+from graphmend.transforms.if_conversion.side_functions import (
+    NotAFunctionError,
+    Side,
+    always_binds,
+    evaluated_by,
+    side_of,
+)
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.memory import changed_in_place, shares
+from graphmend.transforms.legality.same_shape import ShapeInference, compare
+from graphmend.transforms.legality.speculation import speculate
+from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.control_flow import where, where_expression
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "select"
+_TITLE = "choose with graphmend.runtime.select: an if in plain Python, one graph while compiling"
+_RUNTIME = "graphmend.runtime"
+#: lines of more characters than this are folded
+_WIDTH = 119
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    statement = facts.statement
+    chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.IfExp)), None)
+    is_branch = isinstance(statement, ast.If) and _within(facts, statement.test)
+    if not is_branch and (chosen is None or not _within(facts, chosen.test)):
+        return None
+    proven = where.rewrite(finding, facts) if is_branch else where_expression.rewrite(finding, facts)
+    if isinstance(proven, Fix) and proven.applicability == "safe":
+        return None  # torch.where says the same without a runtime
+    imports = Imports(facts)
+    try:
+        if isinstance(statement, ast.If) and is_branch:
+            fix = _of_branch(facts, statement, imports)
+        else:
+            assert chosen is not None
+            fix = _of_expression(facts, chosen, imports)
+    except (NotAFunctionError, NotATensorError) as error:
+        return refuse(NAME, str(error))
+    if isinstance(proven, Fix) and _of_gradients(fix) - _of_gradients(proven):
+        return None  # the other form keeps operations away from singular points
+    return fix
+
+
+def _of_gradients(fix: Fix) -> set[Difference]:
+    return {difference for difference in fix.differences if difference.kind == "gradients"}
+
+
+def _within(facts: FunctionFacts, test: ast.expr) -> bool:
+    return isinstance(facts.node, ast.stmt) or any(n is facts.node for n in ast.walk(test))
+
+
+# -- the test
+
+
+def _condition(facts: FunctionFacts, test: ast.expr, predicates: Predicates) -> tuple[str, bool]:
+    """The text of the test as one tensor (behind what is known while tracing), and whether the sides change places."""
+    swapped = False
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, swapped = test.operand, not swapped
+    static, tests = split(facts, test)
+    if not tests:
+        raise NotATensorError("the test is not known to look at a tensor")
+    code = predicates.code
+    if len(tests) == 1 and not isinstance(tests[0], ast.BoolOp) and _is_asked_as_it_is(facts, tests[0]):
+        asked = code.argument(tests[0]) if not static else code.operand(tests[0])
+    elif len(tests) == 1:
+        asked = predicates.of(tests[0])
+    else:
+        asked = " & ".join(predicates.operand(t) for t in tests)
+    if static:
+        head = " and ".join(code.operand(s) if isinstance(s, (ast.IfExp, ast.Lambda)) else code.line(s) for s in static)
+        asked = f"{head} and ({asked})" if "&" in asked or "|" in asked else f"{head} and {asked}"
+    return asked, swapped
+
+
+def _is_asked_as_it_is(facts: FunctionFacts, test: ast.expr) -> bool:
+    """Is a test a tensor, or what nobody knows: nothing that takes a Python value out of one?"""
+    value = facts.value(test)
+    if isinstance(test, ast.Compare):
+        return len(test.ops) == 1 and isinstance(value, Tensor) and not isinstance(test.ops[0], (ast.In, ast.NotIn))
+    return isinstance(value, Tensor) and not value.ndarray and not isinstance(test, ast.UnaryOp)
+
+
+# -- sides
+
+
+# -- branches
+
+
+def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix:
+    predicates = Predicates(facts, imports)
+    condition, swapped = _condition(facts, statement.test, predicates)
+    block = facts.body_of(statement)
+    behind = block[block.index(statement) + 1 :]
+    returning = any(isinstance(n, ast.Return) for n in ast.walk(statement))
+    absorbed: list[ast.stmt] = []
+    if returning:
+        if not returns(statement.body) or not (returns(statement.orelse) or returns([*statement.orelse, *behind])):
+            raise NotAFunctionError("what happens when the branch does not return is not written behind it")
+        absorbed = [] if returns(statement.orelse) else behind
+    old = [statement, *absorbed]
+    if not replaceable(facts, old):
+        raise NotAFunctionError("the statement shares its line with another one")
+    sides = [side_of(facts, statement.body), side_of(facts, [*statement.orelse, *absorbed])]
+    results = [] if returning else _results(facts, statement, sides)
+    if not returning and not results:
+        raise NotAFunctionError("the branch binds nothing that is read behind it")
+    differences = [*predicates.differences, *_differences(facts, statement, sides, results)]
+    writer = _Writer(facts, predicates, imports)
+    text, kept = writer.written(statement, condition, sides[::-1] if swapped else sides, results)
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace_statements(facts.source, old, text, *kept)]
+
+    return offer(NAME, _TITLE, facts, make, differences)
+
+
+def _results(facts: FunctionFacts, statement: ast.If, sides: Sequence[Side]) -> list[str]:
+    """The names that the sides bind and that live on."""
+    names = dict.fromkeys(name for side in sides for s in side.statements for name in sorted(stored([s])))
+    outside = {n for s in ast.walk(facts.function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
+    before = facts.before(statement)
+    found = []
+    for name in names:
+        if name in outside:
+            raise NotAFunctionError(f"`{name}` is no local name")
+        if not alive(facts, name, statement):
+            continue
+        for side in sides:
+            if name not in before and not always_binds(side.statements, name):
+                raise NotAFunctionError(f"`{name}` may not be bound where a side does not bind it")
+        found.append(name)
+    return found
+
+
+def _differences(
+    facts: FunctionFacts, statement: ast.stmt, sides: Sequence[Side], results: Sequence[str]
+) -> Iterator[Difference]:
+    """What is different while compiled; refuses where `select` would branch for certain."""
+    evaluated = [evaluated_by(side.statements) for side in sides]
+    found = speculate(facts, *evaluated[0], *evaluated[1])
+    if found.blockers:
+        raise NotAFunctionError(found.blockers[0])
+    for node in (n for side in evaluated for e in side for n in ast.walk(e)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("super", "locals"):
+            raise NotAFunctionError(f"`{node.func.id}()` means another function there")
+    yield from (Difference(d.kind, f"while compiled, {d.says}") for d in found.differences)
+    yield from gradient_differences(facts, statement, evaluated)
+    for values in _pairs(facts, statement, sides, results):
+        yield from _compared(facts, *values)
+
+
+Given = tuple[ast.expr | None, Value, str]
+
+
+def _pairs(
+    facts: FunctionFacts, statement: ast.stmt, sides: Sequence[Side], results: Sequence[str]
+) -> Iterator[tuple[Given, Given]]:
+    """What both sides give for each result: the expression where it is one, its value, and its text."""
+    for name in results:
+        given: list[Given] = []
+        for side in sides:
+            node = side.bound.get(name)
+            if node is not None:
+                given.append((node, facts.value(node), short(node)))
+            elif any(name in stored([s]) for s in side.statements):
+                given.append((None, _bound_to(facts, side.statements, name), name))
+            else:
+                given.append((ast.Name(name, ast.Load()), facts.before(statement).get(name, UNKNOWN), name))
+        for node, _, text in given:
+            if changed_in_place(facts, name) and (node is None or not shares(facts, node).fresh):
+                raise NotAFunctionError(f"`{text}` is changed in place later, and would be a copy while compiled")
+        yield given[0], given[1]
+    if not results:
+        returned = [
+            [n.value for s in side.statements for n in ast.walk(s) if isinstance(n, ast.Return)] for side in sides
+        ]
+        for one in returned[0]:
+            for other in returned[1]:
+                if one is not None and other is not None:
+                    yield (one, facts.value(one), short(one)), (other, facts.value(other), short(other))
+
+
+def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -> Value:
+    """What a name may be after statements that bind it in several places."""
+    values = []
+    for node in (n for s in statements for n in ast.walk(s)):
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+                values.append(facts.value(node.value))
+    return join_all(values)
+
+
+def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Difference]:
+    values = one[1], other[1]
+    if all(isinstance(v, Static) for v in values):
+        same = all(isinstance(v, Const) for v in values) and values[0].key == values[1].key
+        if not same:
+            raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are Python values, which are not selected in a graph")
+        return
+    if any(isinstance(v, (Static,)) for v in values) and any(tensor_in(v) is not None for v in values):
+        raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one is a tensor")
+    kinds = [dtype_kind(v.dtype) if isinstance(v, Tensor) else None for v in values]
+    if "bool" in kinds and kinds[0] != kinds[1]:
+        raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are not known to have one dtype, and one is bool")
+    nodes = one[0], other[0]
+    if nodes[0] is not None and nodes[1] is not None:
+        inference = ShapeInference(facts)
+        metas = inference.of(nodes[0]), inference.of(nodes[1])
+        if metas[0] is not None and metas[1] is not None:
+            blocker = compare(one[2], metas[0], other[2], metas[1]).blocker
+            if blocker is not None and "dtypes" in blocker:
+                raise NotAFunctionError(blocker)
+        if _of_other_sizes(facts, nodes[0], nodes[1]) or _of_other_sizes(facts, nodes[1], nodes[0]):
+            raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` have different shapes")
+        if ast.dump(nodes[0]) == ast.dump(nodes[1]):
+            return
+    for node in nodes:
+        if node is None or not shares(facts, node).fresh:
+            yield Difference("aliasing", "while compiled the result is a copy where a side gives an existing tensor")
+            return
+
+
+def _of_other_sizes(facts: FunctionFacts, part: ast.expr, whole: ast.expr) -> bool:
+    """Is one expression a part of a tensor that the other one has all of, or of another rank?"""
+    values = facts.value(part), facts.value(whole)
+    ranks = [v.rank if isinstance(v, Tensor) else None for v in values]
+    if None not in ranks and ranks[0] != ranks[1]:
+        return True
+    if not isinstance(part, ast.Subscript):
+        return False
+    indices = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+    cuts = any(
+        i.lower or i.upper or i.step if isinstance(i, ast.Slice) else constant(i) not in (None, ...) for i in indices
+    )
+    if cuts and ast.unparse(part.value) == ast.unparse(whole):
+        return True
+    inference = ShapeInference(facts)
+    of, all_of = inference.of(part.value), inference.of(whole)
+    return cuts and of is not None and all_of is not None and of.shape is not None and of.shape == all_of.shape
+
+
+def _cuts(index: ast.expr) -> bool:
+    """Does an index take less than all of a dimension?"""
+    if isinstance(index, ast.Slice):
+        return any(part is not None for part in (index.lower, index.upper, index.step))
+    return constant(index) not in (None, ...)
+
+
+class _Writer:
+    """Writes the call."""
+
+    def __init__(self, facts: FunctionFacts, predicates: Predicates, imports: Imports) -> None:
+        self.facts, self.predicates = facts, predicates
+        self.function = imports.name(f"{_RUNTIME}.select", _RUNTIME)
+        self.lines: list[str] = []
+        self.kept: list[list[ast.stmt]] = []
+
+    def written(
+        self, statement: ast.If, condition: str, sides: Sequence[Side], results: Sequence[str]
+    ) -> tuple[str, list[list[ast.stmt]]]:
+        """The new text, and the statements that live on in it."""
+        texts = [self._function(side, name, results) for side, name in zip(sides, ("then", "otherwise"), strict=True)]
+        head = "return" if not results else f"{', '.join(results)} ="
+        line = f"{head} {self.function}({condition}, {texts[0]}, {texts[1]})"
+        return "\n".join([*self.lines, folded(line, _WIDTH - statement.col_offset)]) + "\n", self.kept
+
+    def _function(self, side: Side, wanted: str, results: Sequence[str]) -> str:
+        """A function of no arguments that runs a side."""
+        code = self.predicates.code
+        if side.simple:
+            values = [code.argument(side.bound[n]) if n in side.bound else n for n in results]
+            if not results:
+                (last,) = side.statements
+                assert isinstance(last, ast.Return)
+                assert last.value is not None
+                values = [code.argument(last.value)]
+            text = values[0] if len(values) == 1 else f"({', '.join(values)})"
+            if "\n" not in text:
+                return f"lambda: {text}"
+        name = fresh(self.facts, wanted, self.predicates.taken)
+        self.predicates.taken.append(name)
+        bound = {n for s in side.statements for n in stored([s])}
+        before = self.facts.before(self.facts.statement)
+        needed = sorted(n for n in bound & reads(*side.statements) if n in before)
+        self.lines.append(f"def {name}({', '.join(f'{n}={n}' for n in needed)}):")
+        self.lines.append(f"    {HOLE.format(len(self.kept))}")
+        self.kept.append(side.statements)
+        if results:
+            self.lines.append(f"    return {', '.join(results)}")
+        return name
+
+
+# -- conditional expressions
+
+
+def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) -> Fix:
+    predicates = Predicates(facts, imports)
+    condition, swapped = _condition(facts, chosen.test, predicates)
+    sides = [Side([ast.Return(side)], {}, True) for side in (chosen.body, chosen.orelse)]
+    differences = [*predicates.differences, *_differences(facts, facts.statement, sides, [])]
+    code = predicates.code
+    bodies = [f"lambda: {code.argument(side)}" for side in (chosen.body, chosen.orelse)]
+    first, second = bodies[::-1] if swapped else bodies
+    text = f"{imports.name(f'{_RUNTIME}.select', _RUNTIME)}({condition}, {first}, {second})"
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace_expression(facts.source, chosen, text)]
+
+    return offer(NAME, _TITLE, facts, make, differences)
