@@ -13,21 +13,21 @@ from graphmend.dynamo.report import Comparison, Difference
 KINDS: dict[str, frozenset[str]] = {
     "value": frozenset(),
     "rounding": frozenset({"rounding"}),
-    "dtype": frozenset({"dtype"}),
+    "dtype": frozenset({"dtype", "type"}),
     "shape": frozenset({"shape"}),
     "strides": frozenset({"strides", "aliasing"}),
-    "device": frozenset({"device"}),
+    "device": frozenset({"dtype"}),
     "aliasing": frozenset({"aliasing"}),
-    "requires-grad": frozenset({"requires-grad", "gradients"}),
+    "requires-grad": frozenset({"gradients"}),
     "gradients": frozenset({"gradients"}),
     "zero-gradients": frozenset({"zero-gradients", "gradients"}),
     "state": frozenset({"state"}),
-    "argument-state": frozenset({"argument-state"}),
-    "flags": frozenset({"flags"}),
+    "argument-state": frozenset({"state", "aliasing"}),
+    "flags": frozenset({"state", "gradients"}),
     "random": frozenset({"random"}),
     "exception": frozenset({"exception"}),
-    "output-text": frozenset({"output-text"}),
-    "output-order": frozenset({"output-order", "output-text"}),
+    "output-text": frozenset({"output"}),
+    "output-order": frozenset({"output-order", "output"}),
 }
 """Each kind of difference that a check may see, and the words by which a mend names it.
 

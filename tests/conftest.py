@@ -6,12 +6,13 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+Report = pytest.CollectReport
 
 
 @pytest.fixture(scope="session")
@@ -55,12 +56,30 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setenv("GRAPHMEND_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "graphmend-cache"))
 
 
+def _without_torch(config: pytest.Config) -> bool:
+    """Whether `-m` leaves out what needs torch."""
+    return "not torch" in str(config.option.markexpr).split(" and ")
+
+
+def _all_needs_torch(path: Path) -> bool:
+    """Whether a file is marked `torch` as a whole."""
+    text = path.read_text("utf-8") if path.suffix == ".py" else ""
+    return re.search(r"^pytestmark = .*\bmark\.torch\b", text, re.MULTILINE) is not None
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Where `-m` leaves out what needs torch, files of which all does are not even imported: they import it."""
-    if "not torch" not in config.option.markexpr.split(" and ") or collection_path.suffix != ".py":
-        return None
-    text = collection_path.read_text("utf-8")
-    return True if re.search(r"^pytestmark = .*\bmark\.torch\b", text, re.MULTILINE) else None
+    """Where torch is left out, files whose tests all need it are not even imported: they import it."""
+    return True if _without_torch(config) and _all_needs_torch(collection_path) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Report, Report]:
+    before = "torch" in sys.modules
+    report = yield
+    imports = not before and "torch" in sys.modules
+    if imports and _without_torch(collector.config) and not _all_needs_torch(collector.path):
+        report.outcome, report.longrepr = "failed", "a file that imports torch says `pytestmark = pytest.mark.torch`"
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from graphmend.analysis.check import Result, check
 from graphmend.analysis.finding import Finding
@@ -27,9 +27,6 @@ from graphmend.workspace.cache import Cache, digest
 from graphmend.workspace.config import Configuration
 from graphmend.workspace.interpreter import Interpreter
 from graphmend.workspace.module_loader import ModuleLoader, package_root, surroundings
-
-if TYPE_CHECKING:
-    from graphmend.transforms.mend import Mended
 
 
 class _Place(NamedTuple):
@@ -151,15 +148,11 @@ class Checker:
     def _mend(
         self, source: Source, project: Project, settings: Settings, configuration: Configuration, report: FileReport
     ) -> Source:
-        from graphmend.cli.checking.selective_mends import mend_wanted
         from graphmend.transforms.mend import mend_all
 
         wanted = Wanted(self.plan, settings, configuration, Path(source.path))
-        mended: Mended
-        if wanted.restricts(source):
-            mended = mend_wanted(source, project, settings, wanted, unsafe=self.plan.unsafe)
-        else:
-            mended = mend_all(source, project, settings, unsafe=self.plan.unsafe)
+        restricted = wanted if wanted.restricts(source) else None
+        mended = mend_all(source, project, settings, unsafe=self.plan.unsafe, wanted=restricted)
         if not mended.changed:
             return source
         report.mended = mended.mends

@@ -153,7 +153,9 @@ def _job(args: argparse.Namespace, path: Path, names: tuple[str, ...], configura
         return _Job(request, text, None)
     mending = text.mended(args.unsafe_fixes)
     changed = mending.text != text.source.text
-    return _Job(replace(request, mended={str(path): mending.text} if changed else None), text, mending)
+    if changed:
+        request = replace(request, mended={str(path): mending.text}, named=mending.named)
+    return _Job(request, text, mending)
 
 
 def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], configuration: Configuration) -> Request:

@@ -37,6 +37,8 @@ class Mending(NamedTuple):
     text: str
     made: int
     unsafe: int
+    named: tuple[str, ...] = ()
+    """The kinds of ways in which the mends say that the text differs."""
 
 
 class Static:
@@ -68,10 +70,11 @@ class Static:
 
         done = mend_all(self.source, self.project, self.settings, unsafe=unsafe)
         made = list(self._named(done.applied))
+        kinds = tuple(dict.fromkeys(each.kind for one in done.applied for each in one.fix.differences))
         if unsafe:
-            return Mending(done.source.text, len(made), 0)
+            return Mending(done.source.text, len(made), 0, kinds)
         further = mend_all(done.source, self.project, self.settings, unsafe=True)
-        return Mending(done.source.text, len(made), sum(1 for _ in self._named(further.applied)))
+        return Mending(done.source.text, len(made), sum(1 for _ in self._named(further.applied)), kinds)
 
     def _named(self, applied: list[Applied]) -> Iterator[Applied]:
         return (each for each in applied if each.finding.path == self.source.path and self._in_target(each.finding))

@@ -88,12 +88,12 @@ class Verify:
         if refusal is not None:
             return self._refused(document.uri, refusal)
         try:
-            finding, edit, mended = await mend_edits.preview(self._session, document, data)
+            finding, edit, mended, named = await mend_edits.preview(self._session, document, data)
         except Unavailable as error:
             return self._refused(document.uri, str(error))
         stamp, report = document.stamp, None
         for names in dict.fromkeys(((finding.function.partition(".")[0],), ())):
-            report = await self._run(document, names, mended)
+            report = await self._run(document, names, mended, named)
             if report is None or mend_verdict.compared(report, finding):
                 break
         outcome = self._outcome(document, report)
@@ -109,7 +109,13 @@ class Verify:
         return self._tell(outcome)
 
     async def _run(
-        self, document: Document, names: tuple[str, ...], mended: str | None = None, *, times: bool = False
+        self,
+        document: Document,
+        names: tuple[str, ...],
+        mended: str | None = None,
+        named: tuple[str, ...] = (),
+        *,
+        times: bool = False,
     ) -> Report | None:
         """The report of a check, of which the findings tell from now on."""
         session, verification = self._session, self._session.verification
@@ -119,7 +125,7 @@ class Verify:
         shown = session.client.capabilities.progress
         cancel = lambda: verification.cancel(document)  # noqa: E731
         async with Progress(self._server, title, cancel, shown=shown) as progress:
-            report = await verification.run(document, names, progress.tell, mended, times=times)
+            report = await verification.run(document, names, progress.tell, mended, named, times=times)
         if report is not None and report.problem is None and session.documents.is_open(document):
             verification.keep(document, analysis, report, text)
             session.changed(document)

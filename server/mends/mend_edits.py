@@ -81,8 +81,9 @@ async def edit_of(session: Session, document: Document, data: Mapping[str, Any])
 
 async def preview(
     session: Session, document: Document, data: Mapping[str, Any]
-) -> tuple[Finding, types.WorkspaceEdit, str]:
-    """The finding that an action speaks of, the edit that it promised, and the text after it."""
+) -> tuple[Finding, types.WorkspaceEdit, str, tuple[str, ...]]:
+    """The finding that an action speaks of, the edit that it promised, the text after it, and the kinds of ways in
+    which the mend says that it differs."""
     finding, offer = await _promised(session, document, data)
     edits = await session.analyses.edits(offer.fix)
     if document.host.stamp != offer.stamp:
@@ -92,7 +93,8 @@ async def preview(
         begin = lines.offset(each.span.line - 1, each.span.column)
         end = lines.offset(each.span.end_line - 1, each.span.end_column)
         text = text[:begin] + each.text + text[end:]
-    return finding, _edit(session, document.host, edits), text
+    named = tuple(dict.fromkeys(difference.kind for difference in offer.fix.differences))
+    return finding, _edit(session, document.host, edits), text, named
 
 
 async def _promised(session: Session, document: Document, data: Mapping[str, Any]) -> tuple[Finding, Offer]:

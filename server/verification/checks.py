@@ -62,16 +62,18 @@ class Verification:
         names: tuple[str, ...],
         tell: Callable[[str], None],
         mended: str | None = None,
+        named: tuple[str, ...] = (),
         *,
         times: bool = False,
     ) -> Report | None:
-        """The report of a check, with that of the mended text beside it where one is given; None where it was
+        """The report of a check, with that of the mended text beside it where one is given, whose
+        mends name the kinds `named` of differences; None where it was
         cancelled. A newer check of a document ends the one before it.
         """
         self.cancel(document)
         request = replace(self._request(document, names), bench=times)
         if mended is not None:
-            request = replace(request, mended={document.path: mended})
+            request = replace(request, mended={document.path: mended}, named=named)
         task = asyncio.ensure_future(self._in_turn(request, tell))
         self._running[document] = task
         try:

@@ -53,7 +53,17 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "check incremental",
     ),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
-    "transforms": ("fix", "code", "legality", "if_conversion", "rewrites", "catalogue", "mend document"),
+    "transforms": (
+        "fix",
+        "code",
+        "legality",
+        "if_conversion",
+        "rewrites",
+        "catalogue",
+        "offers",
+        "rounds",
+        "mend document",
+    ),
     "importer": ("line_numbers", "mended_code", "code_swap", "hook", "mender"),
     "dynamo": (
         "codes report requests",

@@ -73,8 +73,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("graphmend.cli.checking.file_checker.check", check)
     # `graphmend.transforms.mend` is a function for users, and hides the module of that name
     mending = importlib.import_module("graphmend.transforms.mend")
-    for module in (mending, importlib.import_module("graphmend.cli.checking.selective_mends")):
-        monkeypatch.setattr(module, "check", check)
+    monkeypatch.setattr(mending, "check", check)
+    for module in (mending, importlib.import_module("graphmend.transforms.rounds")):
         monkeypatch.setattr(module, "mend", mend)
     monkeypatch.setattr(Result, "facts", lambda self, finding: Facts(self, finding))
     return checked

@@ -13,7 +13,7 @@ from graphmend.dynamo.verdict import judge
 from .conftest import Checks
 from .rewrite_pairs import RIGHT, WRONG, Pair
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.torch
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from whole_programs import Run
 from graphmend.importer import Importer, install
 
 pytest.importorskip("torch", minversion="2.13")
+pytestmark = pytest.mark.torch
 
 MENDED = '''"""Doc."""
 from torch import Tensor

@@ -20,6 +20,8 @@ from outputs import Lines, printing  # noqa: E402
 
 from graphmend.runtime import emit  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 X = torch.arange(6.0).reshape(2, 3)
 
 

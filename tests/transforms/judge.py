@@ -22,6 +22,8 @@ class _Torch:
     """torch, imported at its first use: tests that read mended text alone do without it."""
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") and name != "_dynamo":  # pytest looks for such names in all that a module holds
+            raise AttributeError(name)
         return getattr(pytest.importorskip("torch"), name)
 
 

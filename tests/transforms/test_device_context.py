@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from judge import mend_text, nested, torch
 
-torch = pytest.importorskip("torch")
-
-from judge import mend_text, nested  # noqa: E402
-from torch.utils._device import _device_constructors  # noqa: E402
-
-from graphmend.transforms.rewrites.torch_api import device_context  # noqa: E402
+from graphmend.transforms.rewrites.torch_api import device_context
 
 #: they don't do the same with the context and with `device=`
 APART = {"torch.range", "torch.nested.nested_tensor"}
@@ -25,7 +21,10 @@ def mended(text: str) -> str:
     return mend_text(text, unsafe=False).source.text
 
 
+@pytest.mark.torch
 def test_the_constructors_are_those_of_torch() -> None:
+    from torch.utils._device import _device_constructors
+
     names = set()
     for function in _device_constructors():
         module = {"torch._C._fft": "torch.fft"}.get(getattr(function, "__module__", "") or "", "torch")
@@ -35,6 +34,7 @@ def test_the_constructors_are_those_of_torch() -> None:
     assert names - APART == device_context.CONSTRUCTORS - APART
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     "call",
     [
@@ -87,6 +87,7 @@ def test_it_stays_where_something_else_may_obey(lines: tuple[str, ...]) -> None:
     assert "with torch.device" in mended(original)
 
 
+@pytest.mark.torch
 def test_a_device_that_is_not_known_is_made_first() -> None:
     original = text("y = x * 2", device="d").replace("case(x:", "case(d, x:")
     after = mended(original)

@@ -6,6 +6,12 @@ import pytest
 from experts import HEAD, gives_the_same
 from judge import mend_text
 
+from graphmend.analysis.check import check
+from graphmend.analysis.syntax.source import Source
+from graphmend.transforms.code.text_edits import apply
+from graphmend.transforms.fix import Fix
+from graphmend.transforms.mend import mend
+
 BLOCK = """
         for e in range(5):
             layer = self.layers[e]
@@ -35,16 +41,25 @@ ONCE = """
 """
 
 
+def offered(text: str) -> list[Fix]:
+    found = check(Source(text, "model.py"))
+    return [a for f in found.findings for a in mend(f, found.facts(f)) if isinstance(a, Fix)]
+
+
 def rewrites(text: str) -> list[str]:
-    return [a.fix.rewrite for a in mend_text(text).applied]
+    return [fix.rewrite for fix in offered(text)]
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize("body", [BLOCK, LEAVING, ONCE], ids=["block", "leaving", "once"])
 def test_it_gives_the_same_without_the_question(body: str) -> None:
-    mended = mend_text(HEAD + body)
-    assert [a.fix.applicability for a in mended.applied if a.fix.rewrite == "empty_guard"] == ["unsafe"]
-    gives_the_same(HEAD + body, mended.source.text)
+    (fix,) = (fix for fix in offered(HEAD + body) if fix.rewrite == "empty_guard")
+    assert fix.applicability == "unsafe"
+    gives_the_same(HEAD + body, apply(HEAD + body, fix.edits(), Source(HEAD + body)))
+
+
+def test_it_is_not_made_where_the_break_stays() -> None:
+    assert not mend_text(HEAD + BLOCK).changed
 
 
 @pytest.mark.parametrize(

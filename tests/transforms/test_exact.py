@@ -19,8 +19,8 @@ def values() -> list[tuple[Any, ...]]:
     made: list[Any] = [
         torch.tensor([1.5, -2.0, 3.0]), torch.tensor([0.1, 0.0, 0.0]), torch.tensor([1, -2, 3]),
         torch.tensor([1.0, 2.0, 3.0]).half(), torch.tensor([1.0, 2.0, float("nan")]),
-        torch.tensor([2.0, 1.0, 3.0]).double(), torch.tensor([1, 2, 3], dtype=torch.uint8),
-        torch.tensor([True, False, True]),
+        torch.tensor([2.0, 1.0, 3.0]).double(),
+        torch.tensor([1, 2, 3], dtype=torch.uint8), torch.tensor([True, False, True]),
     ]  # fmt: skip
     return [(x, torch.tensor(1)) for x in made]
 

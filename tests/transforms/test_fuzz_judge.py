@@ -13,6 +13,8 @@ from fuzz_mends.differences import unnamed  # noqa: E402
 from fuzz_mends.observe import observed  # noqa: E402
 from fuzz_mends.verdict import kept_names  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 HEAD = """\
 import logging, random, warnings
 import torch
@@ -51,7 +53,6 @@ PAIRS = [
 ]
 
 
-@pytest.mark.torch
 @pytest.mark.many
 @pytest.mark.parametrize(("before", "after", "expected"), PAIRS)
 def test_what_differs_is_named(before: str, after: str, expected: set[str]) -> None:

@@ -44,6 +44,7 @@ def test_output_stays_where_the_graph_would_change_it(text: str, reason: str) ->
     assert any(reason in answer.reason for answer in answers if isinstance(answer, Refusal))
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     "statement",
     [

@@ -15,6 +15,7 @@ from graphmend.transforms.legality.operations import aliases, derivatives, domai
 from graphmend.transforms.legality.operations import names as known
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 F = torch.nn.functional
 PLACES = (torch.Tensor, torch, F, torch.special, torch.linalg, torch.fft, torch.random)
 

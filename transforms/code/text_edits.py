@@ -56,6 +56,28 @@ def apply(text: str, edits: Iterable[TextEdit], source: Source) -> str:
     return text
 
 
+def regions(
+    source: Source, facts: FunctionFacts, own: Iterable[TextEdit], every: Iterable[TextEdit]
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Where a mend's statement begins and ends, as offsets before and after `every` edit of the text; what `own` edits
+    put beside it counts.
+    """
+    offset = source.lines.offset
+    places = [
+        (offset(e.span.line - 1, e.span.column), offset(e.span.end_line - 1, e.span.end_column), len(e.text))
+        for e in every
+    ]
+    span = source.span(facts.statement)
+    begin, end = offset(span.line - 1, span.column), offset(span.end_line - 1, span.end_column)
+    for e in own:
+        start = offset(e.span.line - 1, e.span.column)
+        if start >= begin:  # what stands above is an import, or a definition that is told apart
+            end = max(end, offset(e.span.end_line - 1, e.span.end_column))
+    shifted_begin = begin + sum(length - (stop - start) for start, stop, length in places if start < begin)
+    shifted_end = end + sum(length - (stop - start) for start, stop, length in places if start <= end)
+    return (begin, end), (shifted_begin, shifted_end)
+
+
 def delete(source: Source, statement: ast.stmt) -> TextEdit:
     """Take out a statement that has its lines to itself and stands beside others."""
     line, last = first_position(source, statement)[0], statement.end_lineno or statement.lineno

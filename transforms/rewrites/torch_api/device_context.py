@@ -70,7 +70,7 @@ _GIVEN = (
         amax amin max min argmax argmin cumsum cumprod sort topk softmax log_softmax logsumexp matmul mm bmm mv dot
         einsum cat concat stack where masked_fill gather index_select take clamp lerp addcmul addcdiv addmm outer
         rand_like randn_like randint_like range normal from_numpy frombuffer complex polar vander combinations
-        Tensor FloatTensor DoubleTensor LongTensor IntTensor BoolTensor block_diag meshgrid cartesian_prod Generator
+        block_diag meshgrid cartesian_prod Generator
         reshape flatten squeeze unsqueeze permute transpose movedim t flip roll tile diag diagonal tril triu
         split chunk unbind broadcast_to allclose equal is_tensor numel finfo iinfo no_grad
         """.split()

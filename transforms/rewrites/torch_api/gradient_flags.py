@@ -192,7 +192,7 @@ def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
     if taken := _handed_on(facts, call):
         return refuse(NAME, f"`{taken}` may ask for the tensor's gradient")
     bound = facts.parent(call)
-    if isinstance(bound, ast.Assign) and any(changed_in_place(facts, name) for name in writes(bound)):
+    if isinstance(bound, ast.Assign) and any(_is_changed(facts, name) for name in writes(bound)):
         return refuse(NAME, "the tensor is changed in place, which raises for one that asks for gradients")
     text = Code(facts.source).text(inner)
     differences = [Difference("gradients", "results computed from the detached tensor do not require gradients")]
@@ -201,6 +201,23 @@ def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(
         NAME, "leave requires_grad_ out", facts, lambda: [replace_expression(facts.source, call, text)], differences
     )
+
+
+def _is_changed(facts: FunctionFacts, name: str) -> bool:
+    """Is the tensor of a name changed in place under that name?"""
+    for node in ast.walk(facts.function):
+        match node:
+            case ast.AugAssign(target=ast.Name(id=changed)):
+                found = changed
+            case ast.Subscript(value=ast.Name(id=changed), ctx=ast.Store() | ast.Del()):
+                found = changed
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=changed), attr=attr)) if attr.endswith("_"):
+                found = changed
+            case _:
+                continue
+        if found == name:
+            return True
+    return False
 
 
 def _handed_on(facts: FunctionFacts, made: ast.Call) -> str | None:
