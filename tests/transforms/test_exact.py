@@ -227,3 +227,9 @@ def test_named(name: str, body: str) -> None:
 def test_a_reduction_of_picked_elements_is_mended_before_what_it_is_part_of() -> None:
     body = "    x = x.flatten().float()\n    p = x[x > 0]\n    return ((p - p.mean()) ** 2).mean()"
     judge(function(body, "x, k", _EXAMPLES), floats)
+
+
+def test_positions_are_no_mask() -> None:
+    body = "    y = x * 1\n    at = (y > 0.1).nonzero(as_tuple=True)[0]\n    y[at] = y[at]\n    return y"
+    text = function(body, "x: torch.Tensor")
+    assert mend_text(text).source.text == text

@@ -58,6 +58,20 @@ def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keyw
     return _returned(returns, last, self_, first, args, keywords, node)
 
 
+_SPLITS = frozenset("split split_with_sizes chunk tensor_split hsplit vsplit dsplit unsafe_split unsafe_chunk".split())
+
+
+def _part(last: str, first: Tensor, node: ast.AST) -> Tensor:
+    """One of the tensors that a function gives as a list."""
+    if last == "nonzero":
+        return operations.result(first, node, "returns Tensors", rank=1, dtype="int64")
+    if last in _SPLITS:
+        return operations.result(first, node, "returns Tensors", rank=first.rank, dtype=first.dtype)
+    if last == "unbind":
+        return operations.unbound(first, node)
+    return operations.result(first, node, "returns Tensors")
+
+
 def _returned(
     returns: Returns,
     last: str,
@@ -86,11 +100,7 @@ def _returned(
         fields = dict(zip(returns.fields, items, strict=True)) if returns.fields else None
         return Container("tuple", items, fields=fields)
     if returns.kind == "L":
-        element = (
-            operations.result(first, node, "returns Tensors", rank=first.rank, dtype=first.dtype) if first else None
-        )
-        if last in ("unbind",) and first is not None and first.rank:
-            element = operations.unbound(first, node)
+        element = _part(last, first, node) if first is not None else None
         return Container("tuple", of=element or operations.result(None, node, "returns Tensors"))
     if returns.kind == "union":
         return join_all(_returned(r, last, self_, first, args, keywords, node) for r in returns.items)
