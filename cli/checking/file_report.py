@@ -115,8 +115,8 @@ def from_store(path: str, stored: Any) -> FileReport | None:
 
 def _item(data: dict[str, Any]) -> ReportedFinding:
     offers = (
-        Offer(applicability, message, reason, tuple(TextEdit(Span(*span), text) for span, text in edits))
-        for applicability, message, reason, edits in data["offers"]
+        Offer(applicability, message, reason, tuple(TextEdit(Span(*span), text) for span, text in edits), tuple(kinds))
+        for applicability, message, reason, edits, kinds in data["offers"]
     )
     return ReportedFinding(_finding(data["finding"]), data["severity"], tuple(offers), data["refusal"])
 

@@ -8,8 +8,6 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from graphmend.dynamo.verdict import judge
-
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
     from graphmend.dynamo.report import Report, TargetReport
@@ -24,6 +22,8 @@ def of(report: Report, finding: Finding) -> str:
     """Why a mend is not verified, in one line; "" where it is."""
     if report.after is not None and report.after.problem is not None:
         return f"the mended text: {report.after.problem}"
+    from graphmend.dynamo.verdict import judge  # what is asked after a check is not loaded at the start
+
     covering, after = _covering(report, finding), _after(report)
     if not covering:
         return _uncovered(report)

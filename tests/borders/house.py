@@ -109,7 +109,8 @@ FLAT = frozenset({
     "analysis/tensors", "analysis/resolution", "analysis/region", "analysis/interpreter/operations",
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
-    "transforms/legality/operations", "transforms/legality/raising", "transforms/if_conversion",
+    "transforms/legality/numbers", "transforms/legality/operations", "transforms/legality/raising",
+    "transforms/if_conversion",
     "dynamo/worker/recording", "dynamo/worker/inputs", "dynamo/worker/comparison", "dynamo/worker/runs",
     "dynamo/worker/process", "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses",
     "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/checking",
@@ -130,8 +131,6 @@ LONGER: dict[str, str] = {
     "analysis/interpreter/walk/statements.py": "one method for each kind of statement",
     "analysis/program/definitions.py": "functions, classes and modules define each other",
     "analysis/incremental/document.py": "one state through all kinds of edits",
-    "transforms/legality/scalar_uses.py": "one walk over all that a value may be used for",
-    "transforms/rewrites/shapes/masked_reduce.py": "one rewrite: what may stand between a pick and its reduction",
 }
 
 

@@ -56,7 +56,9 @@ def test_json_item_is_the_contract(run: Run, folder: Path) -> None:
         "severity": "warning",
         "evidence": ["x is a parameter of f", "BREAK asks for its value"],
         "gb_id": "GB0170",
-        "fixes": [{"applicability": "unsafe", "message": "use torch.where", "reason": "both sides run"}],
+        "fixes": [
+            {"applicability": "unsafe", "message": "use torch.where", "reason": "both sides run", "differences": []}
+        ],
         "refusal": None,
         "url": "",
         "advice": "",

@@ -284,5 +284,5 @@ RIGHT = (
         "x = torch.where(x.sum() > 1e6, x * 2, x)\n", PLAIN), "aliasing"),
     right("silent when compiled, named", _net(
         "x\nprint('size', x.shape[0])\nreturn self.layer(x)\n", "print(",
-        "if not torch.compiler.is_compiling(): print("), "output-text"),
+        "if not torch.compiler.is_compiling(): print("), "output"),
 )  # fmt: skip

@@ -46,4 +46,4 @@ def test_what_is_seen_must_be_named(
 def test_lines_without_kinds_do_not_pass() -> None:
     assert not judge(Comparison(3, ("value 0 differs",))).passes
     assert not judge(Comparison(3, silenced=("size 2",))).passes
-    assert judge(Comparison(3, silenced=("size 2",)), ("output-text",)).passes
+    assert judge(Comparison(3, silenced=("size 2",)), ("output",)).passes

@@ -96,13 +96,13 @@ class Net(nn.Module):
         super().__init__()
         self.linear = nn.Linear(8, 8)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor):
         y = self.linear(x)
         "é\U0001d4b3"; z = y + 1 if y.sum() > 0 else y - 1
         if z.max() > 3:
             z = z + 1
         else:
-            z = z - 1
+            z = z * 2
         return z
 
 

@@ -13,7 +13,7 @@ from .editor import Editor, capabilities
 pytestmark = pytest.mark.asyncio
 
 BRANCH = "z.max() > 3"
-MENDED = "z = torch.where(z.max() > 3, z + 1, z - 1)"
+MENDED = "z = torch.where(z.max() > 3, z + 1, z * 2)"
 
 
 def mends(actions: list[types.CodeAction]) -> list[types.CodeAction]:

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.asyncio
 
 IMPORTS = "%matplotlib inline\nimport torch\nfrom torch import nn"
 NET = (
-    "class Net(nn.Module):\n    def forward(self, x):\n"
-    "        if x.sum() > 0:\n            x = x + 1\n        else:\n            x = x - 1\n        return x"
+    "class Net(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
+    "        if x.sum() > 0:\n            x = x + 1\n        else:\n            x = x * 2\n        return x"
 )
 PRINTS = "@torch.compile\ndef f(x):\n    print('é', x)\n    return x"
 

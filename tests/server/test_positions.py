@@ -17,7 +17,7 @@ BODY = "import torch\n\n\n@torch.compile\ndef f(x):\n    {before}{branch}\n    r
 
 
 def text(before: str, line_end: str = "\n") -> str:
-    branch = f"y = x + 1 if {BRANCH} else x - 1"
+    branch = f"y = x + 1 if {BRANCH} else x * 2"
     return BODY.format(before=before, branch=branch).replace("\n", line_end)
 
 
@@ -53,7 +53,7 @@ async def test_a_break_is_marked_and_mended_where_it_is(
     resolved = await editor.client.code_action_resolve_async(mend)
     (change,) = resolved.edit.document_changes
     (edit,) = change.edits
-    ternary = f"x + 1 if {BRANCH} else x - 1"
+    ternary = f"x + 1 if {BRANCH} else x * 2"
     assert edit.range == editor.range(source, source.index(ternary), source.index(ternary) + len(ternary))
 
 

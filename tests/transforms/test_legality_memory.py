@@ -75,7 +75,8 @@ def test_two_values(one: str, other: str, may: bool) -> None:
     ("behind", "changed"),
     [("r.add_(1)", True), ("r[0] = 1", True), ("r += 1", True), ("x.add_(1)", True), ("v.mul_(2)", True),
      ("x[0] = 1", True), ("F.relu(x, True)", True), ("torch.add(y, 1, out=x)", True), ("y.add_(1)", False),
-     ("x.add(1)", False), ("k = x * 2\nk.add_(1)", False), ("for e in x:\n    e.zero_()", True)],
+     ("x.add(1)", False), ("k = x * 2\nk.add_(1)", False), ("for e in x:\n    e.zero_()", True),
+     ("k = (x,)\nk += (y,)", False), ("k = [x]\nk[0] = y", False), ("n += 1", False), ("self_act(x)", False)],
 )  # fmt: skip
 def test_changed_in_place(behind: str, changed: bool) -> None:
     facts, _ = inside("x", before="v = x[0]", behind=f"{behind}\nreturn r")
@@ -108,3 +109,12 @@ def test_a_new_tensor_is_seen_nowhere_else() -> None:
     facts, node = inside("h + 1", before="h = x * 2\no.state = h")
     assert seen_elsewhere(facts, name, rebound="h")
     assert not seen_elsewhere(facts, node)
+
+
+def test_a_name_is_what_it_was_bound_to_last() -> None:
+    facts, node = inside("h", before="h = x\nh = h * 2")
+    assert shares(facts, node).paths == {"h"}
+    facts, node = inside("h", before="h = x\nif o:\n    h = h * 2")
+    assert shares(facts, node).paths == {"h", "x"}
+    facts, node = inside("h", before="h = x * 2\nfor e in i:\n    y = h\n    h = x")
+    assert shares(facts, node).paths >= {"h", "x"}

@@ -151,6 +151,7 @@ return y
 
 # guard_of_a_store
 y = x * 1
+m = x > 0
 if m.any():
     y[m] = 0
 return y

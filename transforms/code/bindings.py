@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.transforms.code.liveness import writes
+
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
@@ -26,6 +28,56 @@ def bindings(facts: FunctionFacts) -> dict[str, list[Bound]]:
         for name, bound in _binds(node):
             found.setdefault(name, []).append(bound)
     return found
+
+
+def reaching(facts: FunctionFacts, node: ast.Name) -> ast.expr | None:
+    """What a name is bound to where it is read, changes in place aside; None where several bindings may reach it."""
+    child: ast.AST = node
+    for above in facts.ancestors(node):
+        if isinstance(above, _OWN_NAMES) and above is not facts.function:
+            return None
+        for block in (getattr(above, name, ()) for name in ("body", "orelse", "finalbody")):
+            if not (isinstance(block, list) and child in block):
+                continue
+            for statement in reversed(block[: block.index(child)]):
+                match statement:
+                    case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == node.id:
+                        return value
+                if node.id in _bound_in(statement):
+                    return None
+        loop = isinstance(above, (ast.For, ast.AsyncFor, ast.While))
+        if (loop or isinstance(above, (ast.Try, ast.ExceptHandler))) and node.id in _bound_in(above):
+            return None
+        if above is facts.function:
+            return None
+        child = above
+    return None
+
+
+_OWN_NAMES = (
+    ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef,
+    ast.ClassDef,
+)  # fmt: skip
+
+
+def _bound_in(statement: ast.AST) -> set[str]:
+    """The names that a statement binds, changes in place aside."""
+    if isinstance(statement, ast.AugAssign):
+        return set()
+    return writes(statement) - {
+        n.target.id
+        for n in ast.walk(statement)
+        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and _only_augmented(statement, n.target.id)
+    }
+
+
+def _only_augmented(statement: ast.AST, name: str) -> bool:
+    """Is every binding of a name in a statement a change in place?"""
+    stores = [
+        n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+    ]
+    targets = [n.target for n in ast.walk(statement) if isinstance(n, ast.AugAssign)]
+    return all(store in targets for store in stores)
 
 
 def _binds(node: ast.AST) -> Iterator[tuple[str, Bound]]:

@@ -17,7 +17,8 @@ from graphmend.transforms.code.qualified_names import constant, is_tensor, quali
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.gradients import carries
 from graphmend.transforms.legality.memory import shares
-from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses, exact_in, wider
+from graphmend.transforms.legality.numbers.as_tensors import exact_in, wider
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

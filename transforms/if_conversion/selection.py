@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor
-from graphmend.transforms.code.liveness import stored
+from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
@@ -113,7 +113,7 @@ def layout(facts: FunctionFacts, node: ast.expr) -> Hashable | None:
         return "one element"
     match node:
         case ast.Name(id=name):
-            return None if name in stored([facts.statement]) else ("path", name)
+            return ("path", name) if _is_incoming(facts.statement, name) else None
         case ast.Attribute():
             return ("path", ast.unparse(node))
         case ast.UnaryOp(operand=operand):
@@ -134,6 +134,18 @@ def layout(facts: FunctionFacts, node: ast.expr) -> Hashable | None:
                 return None
             return _one_layout(facts, *receiver, *node.args, *(k.value for k in node.keywords))
     return None
+
+
+def _is_incoming(statement: ast.stmt, name: str) -> bool:
+    """Does every read of a name in a statement see the value from before it: is it bound once a side, and last?"""
+    sides = [statement.body, statement.orelse] if isinstance(statement, ast.If) else [[statement]]
+    for side in sides:
+        binding = [i for i, inner in enumerate(side) if name in stored([inner])]
+        if len(binding) > 1 or (binding and isinstance(side[binding[0]], (ast.If, ast.For, ast.While, ast.With))):
+            return False
+        if binding and any(name in reads(later) for later in side[binding[0] + 1 :]):
+            return False
+    return True
 
 
 def _one_layout(facts: FunctionFacts, *operands: ast.expr) -> Hashable | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind
-from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.bindings import bindings, reaching
 from graphmend.transforms.code.certain import changed_on_the_way, evaluated_before, place_of
 from graphmend.transforms.code.liveness import parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
@@ -129,7 +129,8 @@ class _Kinds:
     def _built(self, node: ast.expr) -> Kinds:
         match node:
             case ast.Name(id=name):
-                return self._name(name)
+                bound = reaching(self.facts, node)
+                return self.of(bound) if bound is not None else self._name(name)
             case ast.Compare():
                 return frozenset({"bool"})
             case ast.UnaryOp(op=ast.Not()):

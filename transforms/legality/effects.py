@@ -95,7 +95,8 @@ def in_place_operands(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
         found += first
     elif isinstance(value := facts.value(function), ExternalInstance) and value.cls.startswith("torch.nn."):
         position = flags.LAYER_INPLACE.get(value.cls.rpartition(".")[2])
-        if position is not None and not _constructed(facts, function, "inplace", position):
+        made = [c for c in _made(facts, function) if isinstance(c, ast.Call)]
+        if any(_in_place(c, position) for c in made):
             found += first
     return found
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import stored
+from graphmend.transforms.code.liveness import parameters, stored
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.memory import shares
@@ -71,65 +71,90 @@ def aligned(facts: FunctionFacts, found: Picked) -> str:
 
 def other_shape(facts: FunctionFacts, found: Picked) -> list[Difference]:
     """What differs where a mask does not have the shape of what it picks from: the index raises then."""
-    one, two = facts.value(found.tensor), facts.value(found.mask)
-    same = isinstance(one, Tensor) and isinstance(two, Tensor) and one.shape is not None and one.shape == two.shape
-    if same or _tests_each(facts, found.mask, found.tensor):
+    if same_shape(facts, found.tensor, found.mask):
         return []
     mask, tensor = ast.unparse(found.mask), ast.unparse(found.tensor)
     return [Difference("exception", f"`{mask}` is taken to have the shape of `{tensor}`, and may broadcast or raise")]
 
 
-def _tests_each(facts: FunctionFacts, mask: ast.expr, tensor: ast.expr) -> bool:
-    """Is a mask known to be made of a test of each element of a tensor, or bound to one that still holds?"""
-    match mask:
+def unlike(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> list[Difference]:
+    """What differs where two tensors that one mask picks from do not have one shape."""
+    if ast.unparse(one) == ast.unparse(other) or same_shape(facts, one, other):
+        return []
+    says = f"`{ast.unparse(one)}` and `{ast.unparse(other)}` are taken to have one shape, and may broadcast or raise"
+    return [Difference("exception", says)]
+
+
+def same_shape(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
+    """Are two tensors known to have one shape: by the analysis, or because each is made of one tensor, element by
+    element?
+    """
+    a, b = facts.value(one), facts.value(other)
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+        return False
+    if a.shape is not None and a.shape == b.shape:
+        return True
+    root = _root(facts, one, _place(facts.statement))
+    return root is not None and root == _root(facts, other, _place(facts.statement))
+
+
+_Place = tuple[int, int]
+
+_RESHAPE_IN_PLACE = frozenset("resize_ resize_as_ squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ set_".split())
+
+
+def _root(facts: FunctionFacts, node: ast.expr, at: _Place) -> tuple[str, _Place] | None:
+    """The name, and where it was bound last, whose shape a value has, evaluated at a place."""
+    if number_type(facts, node) is not None or not is_tensor(facts, node):
+        return None
+    match node:
         case ast.Name(id=name):
-            stores = _stores_of(facts, name)
-            bound = facts.parent(stores[0]) if len(stores) == 1 else None
-            if not isinstance(bound, ast.Assign) or bound.targets != stores or not isinstance(tensor, ast.Name):
-                return False
-            own = _stores_of(facts, tensor.id)
-            looped = any(isinstance(a, (ast.For, ast.While)) for a in facts.ancestors(bound))
-            later = any((n.lineno, n.col_offset) > (bound.lineno, bound.col_offset) for n in own)
-            return not (later or (looped and own)) and _tests_each(facts, bound.value, tensor)
+            return _name_root(facts, name, at)
+        case ast.BinOp(left=left, op=op, right=right) if not isinstance(op, ast.MatMult):
+            parts = [left, right]
         case ast.Compare(left=left, comparators=[right]):
-            sides = [left, right]
-        case ast.UnaryOp(op=ast.Invert(), operand=operand):
-            return _tests_each(facts, operand, tensor)
-        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() | ast.BitXor(), right=right):
-            return _tests_each(facts, left, tensor) and _tests_each(facts, right, tensor)
+            parts = [left, right]
+        case ast.UnaryOp(operand=operand):
+            parts = [operand]
         case ast.Call(func=function, args=args, keywords=[]):
             folder, _, last = (qualified(facts, function) or "").rpartition(".")
-            if folder not in known.FUNCTIONAL or last not in known.TESTS:
-                return False
+            if folder not in known.FUNCTIONAL or last not in WORKS:
+                return None
             receiver = [function.value] if folder == "torch.Tensor" and isinstance(function, ast.Attribute) else []
-            sides = [*receiver, *args]
+            parts = [*receiver, *args]
         case _:
-            return False
-    wanted = ast.unparse(tensor)
-    others = [s for s in sides if ast.unparse(s) != wanted]
-    numbers = (number_type(facts, o) is not None or _is_single(facts, o) for o in others)
-    return len(others) < len(sides) and all(numbers)
+            return None
+    shaped = [p for p in parts if not (number_type(facts, p) is not None or _is_single(facts, p))]
+    roots = {_root(facts, p, at) for p in shaped}
+    return roots.pop() if len(roots) == 1 else None
+
+
+def _name_root(facts: FunctionFacts, name: str, at: _Place) -> tuple[str, _Place] | None:
+    """Follows a name that is bound once; others are roots, where no later binding, and no loop, changes them."""
+    stores = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+    stores = [n for n in stores if not isinstance(n.ctx, ast.Load)]
+    changed = any(isinstance(n, ast.Attribute) and n.attr in _RESHAPE_IN_PLACE for n in ast.walk(facts.function))
+    bound = [s for n in stores if isinstance(s := facts.parent(n), ast.stmt) and not isinstance(s, ast.AugAssign)]
+    looped = any(isinstance(a, (ast.For, ast.While)) for n in stores for a in facts.ancestors(n))
+    if changed or len(bound) < sum(not isinstance(facts.parent(n), ast.AugAssign) for n in stores) or looped:
+        return None
+    places = [_place(s) for s in bound]
+    if any(place >= at for place in places):
+        return None
+    only = bound[0] if len(bound) == 1 and name not in parameters(facts.function) else None
+    if isinstance(only, ast.Assign) and (inner := _root(facts, only.value, _place(only))) is not None:
+        return inner
+    branches = any(isinstance(a, (ast.If, ast.Try, ast.With)) for s in bound for a in [facts.parent(s)])
+    return None if branches and len(bound) > 1 else (name, max(places, default=(0, 0)))
+
+
+def _place(node: ast.stmt) -> _Place:
+    return node.lineno, node.col_offset
 
 
 def _is_single(facts: FunctionFacts, node: ast.expr) -> bool:
     value = facts.value(node)
     return isinstance(value, Tensor) and value.rank == 0
-
-
-def _stores_of(facts: FunctionFacts, name: str) -> list[ast.expr]:
-    nodes = ast.walk(facts.function)
-    return [n for n in nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)]
-
-
-def unlike(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> list[Difference]:
-    """What differs where two tensors that one mask picks from do not have one shape."""
-    a, b = facts.value(one), facts.value(other)
-    assert isinstance(a, Tensor)
-    assert isinstance(b, Tensor)
-    if ast.unparse(one) == ast.unparse(other) or (a.shape is not None and a.shape == b.shape):
-        return []
-    says = f"`{ast.unparse(one)}` and `{ast.unparse(other)}` are taken to have one shape, and may broadcast or raise"
-    return [Difference("exception", says)]
 
 
 def same_dtype(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
@@ -167,7 +192,7 @@ def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr])
         case ast.Call(func=function, args=args, keywords=keywords):
             folder, _, last = (qualified(facts, function) or "").rpartition(".")
             receiver = [function.value] if folder == "torch.Tensor" and isinstance(function, ast.Attribute) else []
-            works = folder in known.FUNCTIONAL and last in _WORKS and all(k.arg for k in keywords)
+            works = folder in known.FUNCTIONAL and last in WORKS and all(k.arg for k in keywords)
             parts = [*receiver, *args, *(k.value for k in keywords)] if works else None
         case _:
             parts = None
@@ -175,7 +200,7 @@ def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr])
 
 
 #: elementwise functions, whatever the dtype; what is in new memory that is not written has no value to keep
-_WORKS = (known.ELEMENTWISE | known.ARITHMETIC | known.TESTS | known.CASTS) - {"empty_like"}
+WORKS = (known.ELEMENTWISE | known.ARITHMETIC | known.TESTS | known.CASTS) - {"empty_like"}
 
 
 def dense(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, tensor_in
-from graphmend.transforms.code.bindings import Bound, bindings
+from graphmend.transforms.code.bindings import Bound, bindings, reaching
 from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.effects import in_place_operands, is_layer
@@ -143,6 +143,9 @@ class _Sharing:
             case ast.Constant() | ast.JoinedStr() | ast.Lambda():
                 return Shares()
             case ast.Name(id=name):
+                bound = reaching(self.facts, node)
+                if bound is not None:
+                    return Shares(frozenset({name})) | self.of(bound)
                 return self._name(name)
             case ast.Attribute():
                 return self._attribute(node)
@@ -329,19 +332,19 @@ def _all_changes(facts: FunctionFacts) -> tuple[tuple[ast.stmt | ast.expr, ast.e
     for node in ast.walk(facts.function):
         if isinstance(node, ast.AugAssign):
             target = node.target
-            number = isinstance(target, ast.Name) and _is_number(facts, node, target.id)
-            if not number:
+            if not (isinstance(target, ast.Name) and _is_no_tensor(facts, node, target.id)):
                 found.append((node, target.value if isinstance(target, ast.Subscript) else target))
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            found.append((node, node.value))
+            found += [] if isinstance(facts.value(node.value), Container) else [(node, node.value)]
         elif isinstance(node, ast.Call):
             found += [(node, target) for target in in_place_operands(facts, node)]
     return tuple(found)
 
 
-def _is_number(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
+def _is_no_tensor(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
+    """Is a name a number, a text, or a container, whose elements stay what they are, before a statement?"""
     value = facts.before(statement).get(name)
-    return isinstance(value, (Static, Scalar)) and not (isinstance(value, Const) and value.value is None)
+    return isinstance(value, (Static, Scalar, Container)) and not (isinstance(value, Const) and value.value is None)
 
 
 def _is(node: ast.expr, name: str) -> bool:

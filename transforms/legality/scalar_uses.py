@@ -8,13 +8,28 @@ where it is a float64, and while whole numbers stay within 64 bits. Measured wit
 from __future__ import annotations
 
 import ast
-import struct
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind, tensor_in
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, number_type, qualified
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind, tensor_in
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
+from graphmend.transforms.legality.numbers.arithmetic import combined, number_of
+from graphmend.transforms.legality.numbers.as_tensors import (
+    COMPARED,
+    INVERSE,
+    NEGATIVE,
+    OF_BOOL,
+    OVERFLOW,
+    POWER,
+    PRECISION,
+    PROMOTES,
+    WRAPS,
+    exact_in,
+    holds,
+    unlike,
+)
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -33,37 +48,6 @@ _BOUNDS = frozenset("clamp clip clamp_min clamp_max".split())
 #: they write a number into the tensor that they are given
 _FILLS = {"fill_": 1, "fill": 1, "masked_fill": 2, "masked_fill_": 2, "index_fill": 3, "index_fill_": 3}
 _KEYWORDS = frozenset("other value exponent min max fill_value".split())
-
-_KINDS = ("bool", "int", "float", "complex")
-_ORDER = {kind: order for order, kind in enumerate(_KINDS)}
-
-PRECISION = Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
-_COMPARED = Difference("rounding", "numbers are compared in the tensor's precision instead of Python's")
-_WRAPS = Difference("rounding", "whole numbers of more than 64 bits, which Python has, wrap around")
-PROMOTES = Difference("dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not")
-_HALF = Difference("rounding", "on a GPU, a tensor of half precision may round otherwise than with a number")
-_INVERSE = Difference("rounding", "a division may round in its last digit where a number is turned into its inverse")
-_POWER = Difference("rounding", "a power may round in its last digit")
-_NEGATIVE = Difference("exception", "a negative power of whole numbers no longer raises")
-_BY_ZERO = Difference("exception", "a division by zero gives infinity or NaN, or raises otherwise")
-_OVERFLOW = Difference("exception", "a number that the tensor's dtype cannot hold no longer raises")
-_OF_BOOL = Difference("exception", "of a bool, which counts as 0 or 1 in Python, it raises")
-
-
-class NeedsPythonNumberError(Exception):
-    """A use that needs a Python number; the message is the sentence to refuse with."""
-
-
-def wider(dtype: Hashable) -> tuple[str, str] | None:
-    """The cast, and its dtype, in which a 0-d tensor counts as a Python number does; None where its kind is not known,
-    or nothing is wider.
-    """
-    kind = dtype_kind(dtype)
-    if kind == "float" and dtype != "float64":
-        return ".double()", "float64"
-    if kind in ("int", "bool") and dtype != "int64":
-        return ".long()", "int64"
-    return None
 
 
 class ScalarUses:
@@ -158,72 +142,33 @@ class ScalarUses:
 
     def _meets(self, value: Tensor, dtype: Hashable, op: type[ast.operator], *, left: bool) -> None:
         """A tensor and the number, as operands of one operation."""
-        if (found := _unlike(value, dtype)) is not None:
+        if (found := unlike(value, dtype)) is not None:
             self.differences.append(found)
         if op is ast.Div:
-            self.differences.append(_INVERSE)
+            self.differences.append(INVERSE)
         elif op is ast.Pow:
-            self.differences.append(_POWER)
+            self.differences.append(POWER)
             if "float" not in (dtype_kind(value.dtype), dtype_kind(dtype)):
-                self.differences.append(_NEGATIVE)
+                self.differences.append(NEGATIVE)
 
     def _combined(
         self, dtype: Hashable, op: ast.operator, other: ast.expr, *, left: bool, known: Value | None = None
     ) -> Hashable:
         """The dtype of the number and another number, computed as tensors."""
-        kind, of = dtype_kind(dtype), self._number(other, known)
-        if kind == "complex" or of == "complex":
-            raise NeedsPythonNumberError(f"`{_short(other)}` is computed with a complex number")
-        if kind == "bool" and not (of in ("int", "float") and isinstance(op, (ast.Add, ast.Mult))):
-            raise NeedsPythonNumberError("a bool is computed with as a number")
-        if kind is None and isinstance(op, (ast.Sub, ast.FloorDiv, ast.Mod, ast.Pow)):
-            self.differences.append(_OF_BOOL)
-        if isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)) and not (left and constant(other)):
-            self.differences.append(_BY_ZERO)
-        result = self._computed_in(dtype, kind, op, of)
-        if isinstance(op, ast.Pow):
-            self.differences.append(_POWER)
-            self.differences.append(Difference("exception", "a power that Python cannot compute no longer raises"))
-        exact = dtype == "float64" and of in NUMBER_TYPES and not isinstance(op, (ast.FloorDiv, ast.Mod))
-        if kind in ("int", "bool") and result in ("int64", dtype) and of in ("bool", "int"):
-            if dtype not in ("int64", "bool"):
-                self.computes = True
-            exact = isinstance(op, (ast.FloorDiv, ast.Mod)) and dtype == "int64"
-            self.differences += [] if exact else [_WRAPS]
-        elif not exact:
-            self.computes = True
-            self.differences.append(PRECISION)
-        return result
-
-    @staticmethod
-    def _computed_in(dtype: Hashable, kind: str | None, op: ast.operator, of: str | None) -> Hashable:
-        if kind == "float":
-            return dtype
-        if kind is None or of is None:
-            return None
-        if isinstance(op, ast.Div) or of == "float":
-            return "float32"
-        return "int64" if kind == "bool" else dtype
-
-    def _number(self, other: ast.expr, known: Value | None = None) -> str | None:
-        """The type of another number, where it is known."""
-        value = known if known is not None else self.facts.value(other)
-        if isinstance(value, Container) or (
-            isinstance(value, Static) and value.type not in (*NUMBER_TYPES, "complex", None)
-        ):
-            raise NeedsPythonNumberError(f"`{_short(other)}` is no number")
-        found = number_type(self.facts, other)
-        return found if found is not None else value.type if isinstance(value, (Static, Scalar)) else None
+        found = combined(self.facts, dtype, op, other, left=left, known=known)
+        self.differences += found.differences
+        self.computes |= found.computes
+        return found.dtype
 
     def _needs_no_bool(self, node: ast.expr, dtype: Hashable) -> None:
         kind = dtype_kind(dtype)
         if kind == "bool":
             raise NeedsPythonNumberError(f"`{_short(node)}` of a bool needs a Python number")
         if kind is None:
-            self.differences.append(_OF_BOOL)
+            self.differences.append(OF_BOOL)
         elif kind == "int" and dtype != "int64":
             self.computes = True
-            self.differences.append(_WRAPS)
+            self.differences.append(WRAPS)
 
     # Tests
 
@@ -237,11 +182,11 @@ class ScalarUses:
     def _compared(self, other: ast.expr, dtype: Hashable) -> None:
         value = self.facts.value(other)
         if isinstance(value, Tensor):
-            if _unlike(value, dtype) is not None:
-                self.differences.append(_COMPARED)
+            if unlike(value, dtype) is not None:
+                self.differences.append(COMPARED)
         elif not self._comparable(other, value, dtype):
             self.computes = True
-            self.differences.append(_COMPARED)
+            self.differences.append(COMPARED)
 
     def _comparable(self, other: ast.expr, value: Value, dtype: Hashable) -> bool:
         """Does the tensor compare with a number as Python does?"""
@@ -287,7 +232,7 @@ class ScalarUses:
                 continue
             self._compared(other, dtype)
             kind = dtype_kind(dtype)
-            if kind is None or kind != self._number(other):
+            if kind is None or kind != number_of(self.facts, other):
                 self.differences.append(
                     Difference("dtype", f"once compiled, `{last}` gives the wider type of whole and other numbers")
                 )
@@ -319,8 +264,8 @@ class ScalarUses:
         elif last == "where" and place in (1, 2):
             self._selected(arguments[3 - place], dtype)
         elif last in _FILLS and place in (_FILLS[last], None) and of is not None:
-            if last in ("fill_", "fill") and not _holds(of, dtype):
-                self.differences.append(_OVERFLOW)
+            if last in ("fill_", "fill") and not holds(of, dtype):
+                self.differences.append(OVERFLOW)
         elif last == "full" and place in (1, None):
             if not any(k.arg == "dtype" for k in call.keywords) and dtype_kind(dtype) != "float":
                 raise NeedsPythonNumberError("once compiled, `torch.full` makes a float of any tensor")
@@ -329,17 +274,17 @@ class ScalarUses:
 
     def _takes(self, value: Tensor, dtype: Hashable) -> None:
         """A tensor and a number that is converted to its dtype."""
-        if (found := _unlike(value, dtype)) is not None:
+        if (found := unlike(value, dtype)) is not None:
             self.differences.append(found)
-        if not _holds(value, dtype):
-            self.differences.append(_OVERFLOW)
+        if not holds(value, dtype):
+            self.differences.append(OVERFLOW)
 
     def _selected(self, other: ast.expr, dtype: Hashable) -> None:
         """The other value of a `torch.where`."""
         value = self.facts.value(other)
         if isinstance(value, Tensor) and not value.ndarray:
             self._takes(value, dtype)
-        elif (dtype, self._number(other)) not in (("float32", "float"), ("int64", "int"), ("bool", "bool")):
+        elif (dtype, number_of(self.facts, other)) not in (("float32", "float"), ("int64", "int"), ("bool", "bool")):
             self.differences.append(PROMOTES)
 
     # Names and places
@@ -361,8 +306,8 @@ class ScalarUses:
                     Difference("type", f"`{_short(target)}` holds a 0-d tensor instead of a Python number")
                 )
             case ast.Subscript(value=value) if isinstance(found := self.facts.value(value), Tensor):
-                if not _holds(found, dtype):
-                    self.differences.append(_OVERFLOW)
+                if not holds(found, dtype):
+                    self.differences.append(OVERFLOW)
             case _:
                 raise NeedsPythonNumberError(f"`{_short(target)}` is to hold a Python number")
 
@@ -389,12 +334,12 @@ class ScalarUses:
         elif isinstance(target, ast.Subscript) and isinstance(of := self.facts.value(target.value), Tensor):
             value = Tensor(of.origin, None, of.dtype)
         if isinstance(value, Tensor) and not value.ndarray:
-            if _unlike(value, dtype) is not None:
+            if unlike(value, dtype) is not None:
                 self.differences.append(PRECISION)
             if isinstance(node.op, ast.Div):
-                self.differences.append(_INVERSE)
+                self.differences.append(INVERSE)
             elif isinstance(node.op, ast.Pow):
-                self.differences += [_POWER, _NEGATIVE]
+                self.differences += [POWER, NEGATIVE]
         elif name is not None:
             self._added_to.add(name)
             self._name(name, self._combined(dtype, node.op, target, left=False, known=value))
@@ -407,7 +352,7 @@ class ScalarUses:
         value, kind = self.facts.value(node.value), dtype_kind(dtype)
         if isinstance(value, Tensor) and not (value.rank == 0 and value.dtype == dtype):
             raise NeedsPythonNumberError(f"`{_short(node)}` makes a tensor of a number")
-        whole = not isinstance(node.op, ast.Div) and self._number(node.value) in ("bool", "int")
+        whole = not isinstance(node.op, ast.Div) and number_of(self.facts, node.value) in ("bool", "int")
         if kind in ("int", "bool") and not whole:
             raise NeedsPythonNumberError(f"`{_short(node)}` makes another number of a whole one")
         if kind is None and not whole:
@@ -431,55 +376,6 @@ class ScalarUses:
         return any(isinstance(a, (ast.Raise, ast.Assert)) for a in self.facts.ancestors(node))
 
 
-def _unlike(value: Tensor, dtype: Hashable) -> Difference | None:
-    """What a 0-d tensor does to a tensor that a number of the same kind does not."""
-    of = value.dtype
-    kind, other = dtype_kind(dtype), dtype_kind(of)
-    if of is not None and of == dtype and of not in _KINDS[1:]:
-        return None
-    real = kind in ("bool", "int", "float")
-    if (of == "float64" and real) or (of == "int64" and kind in ("bool", "int")):
-        return None
-    if of == "float32" and real and (value.rank or kind != "float" or dtype in ("float32", "float16", "bfloat16")):
-        return None
-    if (dtype == "float32" and other in ("bool", "int")) or (dtype == "int64" and other == "bool"):
-        return None
-    if kind is not None and other is not None and _ORDER[kind] <= _ORDER[other] and value.rank:
-        return _HALF if other == "float" else None
-    return PROMOTES
-
-
-def _holds(value: Tensor, dtype: Hashable) -> bool:
-    """Can a tensor hold every number of a dtype, so that converting one to it never raises?"""
-    kind = dtype_kind(dtype)
-    if value.dtype is not None and value.dtype == dtype and dtype not in _KINDS[1:]:
-        return True
-    if value.dtype == "float64":
-        return kind in ("bool", "int", "float")
-    if value.dtype == "float32":
-        return kind in ("bool", "int") or dtype in ("float32", "float16", "bfloat16")
-    return kind == "bool" or (value.dtype == "int64" and kind == "int")
-
-
-def exact_in(number: float, dtype: Hashable) -> bool:
-    """Does comparing with a number mean the same in a dtype as in Python?"""
-    if number in (float("inf"), float("-inf")) or abs(number) > 2**53:
-        return abs(number) == float("inf")
-    if dtype == "float64" or (isinstance(number, int) and dtype_kind(dtype) in ("int", "bool")):
-        return True
-    if dtype == "float32" or dtype_kind(dtype) in ("int", "bool"):
-        return abs(number) <= 2**24 and _fits("f", number)
-    # float16, bfloat16, or not known: the number must be exact in all of them
-    return _fits("e", number) and struct.pack("<f", number)[:2] == b"\0\0"
-
-
-def _fits(format_: str, number: float) -> bool:
-    try:
-        return bool(struct.unpack(format_, struct.pack(format_, number))[0] == number)
-    except (OverflowError, struct.error):
-        return False
-
-
 def _objects(node: ast.expr) -> set[str]:
     """Names whose very number an expression hands on."""
     match node:
@@ -496,10 +392,6 @@ def _objects(node: ast.expr) -> set[str]:
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _objects(operand)
     return set()
-
-
-def is_scalar(facts: FunctionFacts, node: ast.expr) -> bool:
-    return isinstance(facts.value(node), Scalar)
 
 
 def _short(node: ast.AST) -> str:

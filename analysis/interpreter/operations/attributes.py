@@ -204,10 +204,12 @@ _MODULE_METHODS = frozenset(
 def _object_member(value: ExternalInstance, name: str, node: ast.AST) -> Value:
     """An attribute of an instance of a class without available source."""
     cls = value.cls
+    if cls in ("torch.finfo", "torch.iinfo"):
+        return STR if name == "dtype" else INT if name == "bits" or cls == "torch.iinfo" else Static("float")
     if cls.startswith("torch.nn."):
         if name in ("weight", "bias", "in_proj_weight", "in_proj_bias", "running_mean", "running_var"):
             origin = Evidence("is a parameter of a module, so a Tensor", node)
-            return Tensor(origin, None, ("dtype", name), ("shape", name), graph_input=True)
+            return Tensor(origin, None, "float", graph_input=True)
         if name == "training":
             return Static("bool")
         if cls != "torch.nn.Module" and name in (

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import ABSENT, UNKNOWN, Const, Container, Scalar, Static, Tensor, options
+from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.operations import domains
@@ -44,6 +45,9 @@ def _built(facts: FunctionFacts, node: ast.expr) -> str | None:
             return "int" if found == "bool" else found
         case ast.UnaryOp(op=ast.Not()):
             return "bool"
+        case ast.Name():
+            bound = reaching(facts, node)
+            return number(facts, bound) if bound is not None else None
     return None
 
 

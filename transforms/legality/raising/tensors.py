@@ -12,7 +12,7 @@ from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.dtypes import kinds, raises_for
 from graphmend.transforms.legality.operations import domains
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.raising.python import MAY, of_tensor
+from graphmend.transforms.legality.raising.python import MAY, number, of_tensor
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -37,7 +37,7 @@ def fits(facts: FunctionFacts, operands: Iterable[ast.expr]) -> bool:
     shaped: list[tuple[str, Tensor]] = []
     for operand in operands:
         value = facts.value(operand)
-        if isinstance(value, (Static, Scalar)) or isinstance(constant(operand), (bool, int, float, complex)):
+        if isinstance(value, (Static, Scalar)) or isinstance(constant(operand), complex) or number(facts, operand):
             continue
         if not isinstance(value, Tensor):
             return False

@@ -108,7 +108,7 @@ def _condition(facts: FunctionFacts, test: ast.expr, predicates: Predicates) -> 
     elif len(tests) == 1:
         asked = predicates.of(tests[0])
     else:
-        asked = " & ".join(predicates.operand(t) for t in tests)
+        asked = predicates.all_of(tests)
     if static:
         head = " and ".join(code.operand(s) if isinstance(s, (ast.IfExp, ast.Lambda)) else code.line(s) for s in static)
         asked = f"{head} and ({asked})" if "&" in asked or "|" in asked else f"{head} and {asked}"

@@ -239,6 +239,8 @@ def _select(
         lines.append(f"{name} = {returned}")
         returned = name
     lines += _in_order(facts, predicates, texts, writes)
+    if not any(condition.text in line for line in [*lines, returned or ""]):
+        raise NotSelectableError("both sides give the same: nothing would ask the test, which may raise")
     return [*lines, f"return {returned}"] if returned is not None else lines
 
 

@@ -52,6 +52,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         then, other = sides[0].choice(chosen.body), sides[1].choice(chosen.orelse)
         protected = sides[0].run([]).protected | sides[1].run([]).protected
         text = select(predicates, test, then, other, lambda uses: uses.follow(chosen))
+        if test not in text:
+            raise NotSelectableError("both sides give the same: nothing would ask the test, which may raise")
     except (NotSelectableError, NotATensorError) as error:
         return refuse(NAME, str(error))
     differences = [

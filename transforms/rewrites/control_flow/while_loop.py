@@ -87,6 +87,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     differences = [
         *predicates.differences,
         Difference("evaluation", "plain Python goes through torch's loop operator too, which is slower there"),
+        Difference("exception", "torch's loop operator raises for what it cannot trace, in plain Python as well"),
     ]
     return offer(NAME, "loop inside the graph with torch.while_loop", facts, make, differences)
 

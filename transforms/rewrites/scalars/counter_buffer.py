@@ -93,6 +93,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         Difference("rounding", "whole numbers wrap around at 64 bits")
         if whole
         else Difference("rounding", "the module's `half()` and its like convert the number too"),
+        Difference("state", f"`self.{name}` is a buffer, which `buffers()` lists and which moves with the module"),
+        Difference("aliasing", f"who was handed `self.{name}` sees it count on"),
         *kept.differences,
     ]
     return offer(NAME, "count in a buffer of the module", facts, make, differences)

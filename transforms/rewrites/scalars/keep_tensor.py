@@ -37,7 +37,8 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, taken
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.memory import shares
-from graphmend.transforms.legality.scalar_uses import PRECISION, PROMOTES, NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import offer, refuse
 
 if TYPE_CHECKING:

@@ -30,15 +30,17 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.qualified_names import constant, number_type, qualified
+from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.gradients import leak
 from graphmend.transforms.legality.masked_elements import (
+    WORKS,
     Picked,
     aligned,
     missing_dimensions,
+    one_by_one,
     other_shape,
     picked,
     same_dtype,
@@ -56,7 +58,6 @@ if TYPE_CHECKING:
 NAME = "masked_reduce"
 _TITLE = "reduce all elements under the mask"
 
-_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 _REDUCTIONS = ("sum", "mean", "prod", "norm", "max", "min", "amax", "amin", "any", "all")
 #: losses that are the mean of an elementwise one
 _LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
@@ -313,26 +314,44 @@ def _names_in(facts: FunctionFacts, node: ast.expr) -> set[str]:
 def _reduction(
     facts: FunctionFacts, found: Picked, node: ast.expr, nodes: set[ast.expr], inner: Mapping[ast.expr, str]
 ) -> _Reduction:
-    """The reduction that picked elements end in."""
+    """The reduction that picked elements end in, each by itself."""
     elements = _Elements(facts, found, nodes, inner)
     while True:
         parent = facts.parent(node)
         if isinstance(parent, ast.Attribute) and isinstance(call := facts.parent(parent), ast.Call):
             if call.func is parent and parent.attr in _REDUCTIONS:
+                _check_each(facts, elements, node)
                 return _Reduction(call, node, parent.attr, _rows(facts, found, call, call.args))
-            node = _elementwise(facts, elements, call, call.args)
+            node = _elementwise(facts, call)
         elif isinstance(parent, ast.Call) and node in parent.args:
             last = (qualified(facts, parent.func) or "").rpartition(".")[2]
             if last in _LOSSES and all(_same(facts, elements, a) for a in parent.args) and not parent.keywords:
                 return _Reduction(parent, parent, last)
             if parent.args[0] is node and last in _REDUCTIONS and _of_torch(facts, parent):
+                _check_each(facts, elements, node)
                 return _Reduction(parent, node, last, _rows(facts, found, parent, parent.args[1:]))
-            node = _elementwise(facts, elements, parent, parent.args[1:])
+            node = _elementwise(facts, parent)
         elif isinstance(parent, (ast.BinOp, ast.UnaryOp)):
-            _operands(facts, elements, parent)
             node = parent
         else:
             raise NotReducibleError("the picked elements are used as they are")
+
+
+def _elementwise(facts: FunctionFacts, call: ast.Call) -> ast.expr:
+    """A call that works on each element by itself."""
+    folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
+    if folder not in known.FUNCTIONAL or last not in WORKS:
+        raise NotReducibleError(f"`{last or ast.unparse(call.func)}` of picked elements has no form that works on all")
+    return call
+
+
+def _check_each(facts: FunctionFacts, elements: _Elements, body: ast.expr) -> None:
+    """Is what is reduced computed from one element of each pick, from numbers and from 0-d tensors?"""
+    picks = {n for n in ast.walk(body) if isinstance(n, ast.expr) and _same(facts, elements, n)}
+    if not one_by_one(facts, body, picks | {*elements.inner}):
+        raise NotReducibleError(
+            f"`{ast.unparse(body)}` is not computed from elements picked by one mask, one at a time"
+        )
 
 
 def _rows(facts: FunctionFacts, found: Picked, call: ast.Call, arguments: list[ast.expr]) -> bool:
@@ -350,54 +369,6 @@ def _rows(facts: FunctionFacts, found: Picked, call: ast.Call, arguments: list[a
 
 def _of_torch(facts: FunctionFacts, call: ast.Call) -> bool:
     return (qualified(facts, call.func) or "").rpartition(".")[0] in ("torch", "torch.linalg")
-
-
-def _elementwise(facts: FunctionFacts, elements: _Elements, call: ast.Call, others: list[ast.expr]) -> ast.expr:
-    """A call that works on each element by itself."""
-    folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
-    if folder not in known.FUNCTIONAL or last not in _WORKS:
-        raise NotReducibleError(f"`{last or ast.unparse(call.func)}` of picked elements has no form that works on all")
-    for other in [*others, *(k.value for k in call.keywords)]:
-        _operand_fits(facts, elements, other)
-    return call
-
-
-#: what is in new memory that is not written has no value to keep
-_WORKS = (known.ELEMENTWISE | known.CASTS | known.ARITHMETIC | known.TESTS) - {"empty_like"}
-
-
-def _operands(facts: FunctionFacts, elements: _Elements, node: ast.BinOp | ast.UnaryOp) -> None:
-    if isinstance(node, ast.UnaryOp):
-        if isinstance(node.op, (ast.USub, ast.Invert)):
-            return
-    elif isinstance(node.op, _ARITHMETIC):
-        for side in (node.left, node.right):
-            _operand_fits(facts, elements, side)
-        return
-    raise NotReducibleError(f"`{ast.unparse(node)}` is no arithmetic")
-
-
-def _operand_fits(facts: FunctionFacts, elements: _Elements, node: ast.expr) -> None:
-    """A number, a 0-d tensor, or elements that are picked by the same mask, and arithmetic of these."""
-    if node in elements.inner or _same(facts, elements, node):
-        return
-    inside = [n for n in ast.walk(node) if isinstance(n, ast.expr) and n is not node]
-    if not any(n in elements.nodes or picked(facts, n) for n in inside):
-        value = facts.value(node)
-        if number_type(facts, node) is not None or (isinstance(value, Tensor) and value.rank == 0):
-            return
-    if isinstance(node, (ast.BinOp, ast.UnaryOp)):
-        _operands(facts, elements, node)
-        if isinstance(node, ast.UnaryOp):
-            _operand_fits(facts, elements, node.operand)
-        return
-    if isinstance(node, ast.Call):
-        receiver = [node.func.value] if isinstance(node.func, ast.Attribute) and not _of_torch(facts, node) else []
-        for argument in [*receiver, *node.args]:
-            _operand_fits(facts, elements, argument)
-        _elementwise(facts, elements, node, [])
-        return
-    raise NotReducibleError(f"`{ast.unparse(node)}` is not picked by the same mask")
 
 
 # Picked elements that have a name

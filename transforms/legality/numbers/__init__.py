@@ -1,0 +1,1 @@
+"""Python numbers, and the tensors that stand for them."""

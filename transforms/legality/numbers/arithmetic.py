@@ -1,0 +1,81 @@
+"""Arithmetic of a Python number, kept as a 0-d tensor, with other numbers: its dtype, and what differs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.lattice.values import Container, Scalar, Static, Value, dtype_kind
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, number_type
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.numbers.as_tensors import BY_ZERO, OF_BOOL, POWER, PRECISION, WRAPS
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+class NeedsPythonNumberError(Exception):
+    """A use that needs a Python number; the message is the sentence to refuse with."""
+
+
+class Combined(NamedTuple):
+    """Two numbers, computed as tensors."""
+
+    dtype: Hashable
+    computes: bool
+    """Would a wider dtype do it as Python does?"""
+    differences: tuple[Difference, ...]
+
+
+def combined(
+    facts: FunctionFacts,
+    dtype: Hashable,
+    op: ast.operator,
+    other: ast.expr,
+    *,
+    left: bool,
+    known: Value | None = None,
+) -> Combined:
+    """A kept number of a dtype, on the left or right of an operator, and another number (whose value is `known`)."""
+    kind, of = dtype_kind(dtype), number_of(facts, other, known)
+    if kind == "complex" or of == "complex":
+        raise NeedsPythonNumberError(f"`{ast.unparse(other)}` is computed with a complex number")
+    if kind == "bool" and not (of in ("int", "float") and isinstance(op, (ast.Add, ast.Mult))):
+        raise NeedsPythonNumberError("a bool is computed with as a number")
+    differences: list[Difference] = []
+    if kind is None and isinstance(op, (ast.Sub, ast.FloorDiv, ast.Mod, ast.Pow)):
+        differences.append(OF_BOOL)
+    if isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)) and not (left and constant(other)):
+        differences.append(BY_ZERO)
+    if isinstance(op, ast.Pow):
+        differences += [POWER, Difference("exception", "a power that Python cannot compute no longer raises")]
+    result = _computed_in(dtype, kind, op, of)
+    rest = isinstance(op, (ast.FloorDiv, ast.Mod))
+    if kind in ("int", "bool") and result in ("int64", dtype) and of in ("bool", "int"):
+        exact = rest and dtype == "int64"
+        return Combined(result, dtype not in ("int64", "bool"), (*differences, *(() if exact else (WRAPS,))))
+    if dtype == "float64" and of in NUMBER_TYPES and not rest:
+        return Combined(result, False, tuple(differences))
+    return Combined(result, True, (*differences, PRECISION))
+
+
+def _computed_in(dtype: Hashable, kind: str | None, op: ast.operator, of: str | None) -> Hashable:
+    if kind == "float":
+        return dtype
+    if kind is None or of is None:
+        return None
+    if isinstance(op, ast.Div) or of == "float":
+        return "float32"
+    return "int64" if kind == "bool" else dtype
+
+
+def number_of(facts: FunctionFacts, other: ast.expr, known: Value | None = None) -> str | None:
+    """The type of another number, where it is known; raises for what is none."""
+    value = known if known is not None else facts.value(other)
+    if isinstance(value, Container) or (
+        isinstance(value, Static) and value.type not in (*NUMBER_TYPES, "complex", None)
+    ):
+        raise NeedsPythonNumberError(f"`{ast.unparse(other)}` is no number")
+    found = number_type(facts, other)
+    return found if found is not None else value.type if isinstance(value, (Static, Scalar)) else None
