@@ -17,7 +17,7 @@ class Net(torch.nn.Module):
         if x.sum() > 0:
             y = x * 2
         else:
-            y = x - 1
+            y = x + 1
         return y
 """
 ROUNDS = """import torch
@@ -30,7 +30,7 @@ class Net(nn.Module):
             print("positive", x.sum().item())
             y = x + 1
         else:
-            y = x - 1
+            y = x * 3
         print("done")  # mended
         if y.mean() > 1:  # mended
             y = y * 2
