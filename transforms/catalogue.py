@@ -13,6 +13,7 @@ from graphmend.transforms.rewrites.control_flow import (
     check_all,
     cond,
     match_where,
+    range_guard,
     select,
     select_buffer,
     stop_mask,
@@ -67,6 +68,7 @@ _BRANCHES: tuple[Rewrite, ...] = (
     where_expression.rewrite,
     match_where.rewrite,
     cond.rewrite,
+    range_guard.rewrite,
 )
 _MASKED: tuple[Rewrite, ...] = (masked.rewrite, masked_reduce.rewrite, masked_store.rewrite)
 _SWITCHES: tuple[Rewrite, ...] = (capture_switch.rewrite, fullgraph.rewrite)

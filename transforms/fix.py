@@ -82,6 +82,8 @@ class Fix:
     """Output of the program is lost while compiled."""
     differences: tuple[Difference, ...] = ()
     """How the mended program may differ; none for a safe fix."""
+    narrows: bool = False
+    """The break goes for some values that are known while tracing, and stays for others."""
 
 
 @dataclass(frozen=True, slots=True)

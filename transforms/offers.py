@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 #: rewrites that are right for every kind of value
-_INDIFFERENT = ("emit", "select")
+_INDIFFERENT = ("emit", "select", "range_guard")
 
 
 class Applied(NamedTuple):

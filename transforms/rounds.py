@@ -86,6 +86,10 @@ class _Choice:
     def finding(self) -> Finding:
         return self.answers[0].finding
 
+    @property
+    def narrows(self) -> bool:
+        return self.answers[0].fix.narrows
+
 
 @dataclass
 class _State:
@@ -139,7 +143,8 @@ class Run:
         while len(choices) > 1:
             after = self._apply(state, choices)
             good = [c for c in choices if after is not None and self._stays(state, after, c, choices, permitted)]
-            if after is not None and len(good) == len(choices) and after.count <= state.count - len(choices):
+            removed = sum(not c.narrows for c in choices)
+            if after is not None and len(good) == len(choices) and after.count <= state.count - removed:
                 return self._keep(after, choices)
             self._revert(state)
             choices = good if 0 < len(good) < len(choices) else choices[:1]
@@ -156,7 +161,8 @@ class Run:
         own = {(choice.finding.path, answer.finding.key) for answer in choice.answers}
         known, made = state.every() - own, [choice]
         after = self._apply(state, made)
-        if after is not None and after.count < state.count and self._stays(state, after, choice, made, permitted):
+        less = after is not None and after.count < state.count + choice.narrows
+        if after is not None and less and self._stays(state, after, choice, made, permitted):
             self._keep(after, made)
             return
         waits = after is not None and not self._lets_others(state, after, choice, made, permitted)
@@ -199,17 +205,16 @@ class Run:
                 fix, _ = permitted.first(finding, facts)
                 if fix is None or facts is None:
                     continue
-                applied = Applied(finding, fix, state.source(path).text)
-                if same := next((c for c in chosen if c.answers[0].fix == fix and c.finding.path == path), None):
-                    same.answers.append(applied)  # one for several findings; some of them may live on in it
-                    continue
-                choice = _Choice([applied], facts, ())
+                choice = _Choice([Applied(finding, fix, state.source(path).text)], facts, ())
                 try:
                     choice.edits = fix.edits()
                 except Unmendable as error:
                     permitted.refuse(choice, str(error))
                     continue
-                if all(_apart(e, other) for e in choice.edits for other in edits):
+                here = (c for c in chosen if c.finding.path == path and c.edits == choice.edits)
+                if (same := next(here, None)) is not None:  # one for several findings; some of them may live on in it
+                    same.answers.append(choice.answers[0]._replace(fix=same.answers[0].fix))
+                elif all(_apart(e, other) for e in choice.edits for other in edits):
                     edits += [e for e in choice.edits if e not in edits]
                     chosen.append(choice)
         return chosen
@@ -253,7 +258,9 @@ class Run:
     def _stays(
         self, state: _State, after: _State, choice: _Choice, choices: list[_Choice], permitted: Permitted
     ) -> bool:
-        """Is a break gone with a mend, with no new one in its place, and nothing in the way of another mend?"""
+        """Is a break gone with a mend, or narrowed, with no new one in its place, and no other mend prevented?"""
+        if choice.narrows:
+            return self._lets_others(state, after, choice, choices, permitted)
         path, code = choice.finding.path, choice.finding.code
         old, new = regions(state.source(path), choice.facts, choice.edits, _all_edits(choices, path))
         text = after.source(path) if path == after.own.path or path in after.others else None

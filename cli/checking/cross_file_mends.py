@@ -77,29 +77,42 @@ class CrossFileMender:
         return next((offer for offer in item.offers if offer.applicability in allowed), None)
 
     def _mend(self, path: str, items: list[ReportedFinding]) -> bool:
-        """Makes the first mend of each item that still applies, as the check of a caller words it now."""
+        """Makes the first mend of each item that still applies, as the check of a caller words it now, and keeps it
+        where its break is gone then.
+        """
         checker = self._checker(mends=True)
         made = False
         for wanted in items:
             offer = self._permitted(wanted)
             assert offer is not None
             self.tried.add((path, wanted.finding.key, offer.message))
+            seen = self._seen(path, checker)
             edits = (
                 there.edits
-                for caller in self._callers(path)
-                for item in checker.check(Path(caller)).elsewhere
-                if (item.finding.path, item.finding.key) == (path, wanted.finding.key)
+                for item in seen
+                if item.finding.key == wanted.finding.key
                 for there in item.offers
                 if there.message == offer.message and there.edits
             )
             first = next(edits, None)
-            if first is not None:
-                source = Source(self._text(path), path)
-                self.texts[path] = apply(source.text, first, source)
+            if first is None:
+                continue
+            before = self._text(path)
+            source = Source(before, path)
+            self.texts[path] = apply(before, first, source)
+            after = self._checker(mends=True)
+            if len(self._seen(path, after)) < len(seen):
                 self.changed.add(path)
                 self.reports[path].mended += 1
-                made, checker = True, self._checker(mends=True)
+                made, checker = True, after
+            else:
+                self.texts[path] = before
         return made
+
+    def _seen(self, path: str, checker: Checker) -> list[ReportedFinding]:
+        """What the checks of its callers find in a file."""
+        found = (item for caller in self._callers(path) for item in checker.check(Path(caller)).elsewhere)
+        return [item for item in found if item.finding.path == path]
 
     def _callers(self, path: str) -> list[str]:
         """The files whose checks find something in a file; those that are not to be checked themselves last."""

@@ -59,7 +59,9 @@ def test_it_gives_the_same_without_the_question(body: str) -> None:
 
 
 def test_it_is_not_made_where_the_break_stays() -> None:
-    assert not mend_text(HEAD + BLOCK).changed
+    mended = mend_text(HEAD + BLOCK)
+    assert not mended.changed
+    assert any("does not remove the break" in reason for _, reason in mended.left)
 
 
 @pytest.mark.parametrize(

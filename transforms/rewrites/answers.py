@@ -22,13 +22,14 @@ def offer(
     differences: Iterable[Difference] = (),
     *,
     silences: bool = False,
+    narrows: bool = False,
 ) -> Fix:
     """A fix that is safe where nothing differs, and unsafe in the ways that `differences` name otherwise."""
     differs = tuple(dict.fromkeys(differences))
     same = "values, gradients, side effects and exceptions stay the same"
     reason = "; ".join(difference.says for difference in differs) or same
     applicability: Applicability = "unsafe" if differs else "safe"
-    return Fix(rewrite, title, applicability, reason, lambda: checked(facts, make), silences, differs)
+    return Fix(rewrite, title, applicability, reason, lambda: checked(facts, make), silences, differs, narrows)
 
 
 def show(rewrite: str, title: str, facts: FunctionFacts, make: Make, reason: str) -> Fix:

@@ -181,23 +181,24 @@ class _Masked:
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 return mask
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                evaluated.append(value)
+                evaluated += [value] if mask else []
                 self._assign(name, value, mask)
                 return mask
             case ast.AugAssign(target=ast.Name(id=name), value=value):
-                evaluated.append(value)
+                evaluated += [value] if mask else []
                 self._change(name, statement, mask)
                 return mask
         raise NotSelectableError(f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name")
 
     def _leave(self, statement: ast.If, mask: str) -> str:
         static, tests = split(self.facts, statement.test)
-        if static or not tests:
+        if not tests or not all(isinstance(self.facts.value(s), Static) for s in static):
             raise NotATensorError("the test is not about tensors alone")
-        if blockers := effects_of_test(self.facts, statement.test):
-            raise NotATensorError(blockers[0])
-        self.predicates.differences += may_raise(self.facts, statement.test)
-        test = self.predicates.all_of(tests)
+        if mask:  # else every iteration asks it as before
+            if blockers := effects_of_test(self.facts, statement.test):
+                raise NotATensorError(blockers[0])
+            self.predicates.differences += may_raise(self.facts, statement.test)
+        test = self.predicates.all_of([*static, *tests])
         test = test if is_atom(test) else f"({test})"
         if not self._device:
             names = [

@@ -1,0 +1,79 @@
+"""Layer drop: a drawn number that cannot fall into the range is not asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from judge import mend_text, nested  # noqa: E402
+
+HEAD = """import random
+import numpy as np
+import torch
+
+
+@torch.compile
+def case(x, p: float, training: bool = True):
+"""
+
+
+def program(*lines: str) -> str:
+    return HEAD + "".join(f"    {line}\n" for line in lines) + "    return x\n"
+
+
+TESTS = {
+    "name": ("u = torch.rand([])", "if u < p:", "    x = x + 1"),
+    "behind": ("u = torch.rand([])", "if training and u < p:", "    x = x + 1"),
+    "at_least": ("u = torch.rand(())", "if u >= p:", "    x = x + 1"),
+    "more": ("u = torch.rand(1)", "if u > p:", "    x = x + 1"),
+    "at_most": ("u = torch.rand(1)", "if u <= p:", "    x = x + 1"),
+    "turned": ("u = torch.rand([])", "if p > u:", "    x = x + 1"),
+    "drawn_inside": ("if torch.rand([]) < p:", "    x = x + 1"),
+    "item_inside": ("if torch.rand(1).item() < p:", "    x = x + 1"),
+    "not": ("u = torch.rand([])", "if not (training and u < p) or x.sum() > 9:", "    x = x + 1"),
+    "named": ("u = torch.rand([])", "skip = training and u < p", "if not skip:", "    x = x + 1"),
+    "numpy": ("if np.random.rand() < p:", "    x = x + 1"),
+    "chosen": ("u = torch.rand([])", "x = x + 1 if u < p else x - 1"),
+}
+
+
+@pytest.mark.parametrize("lines", TESTS.values(), ids=TESTS)
+@pytest.mark.parametrize("p", [0.0, -1.0, 0.5, 1.0, float("nan")])
+def test_it_is_the_same_and_draws_the_same(lines: tuple[str, ...], p: float) -> None:
+    numpy = pytest.importorskip("numpy")
+    mended = mend_text(program(*lines), unsafe=False)
+    assert {a.fix.rewrite for a in mended.applied} == {"range_guard"}
+    assert not mend_text(mended.source.text, unsafe=False).changed
+    answers = []
+    for text in (program(*lines), mended.source.text):
+        torch.manual_seed(3), numpy.random.seed(3)
+        given = [nested(text)(torch.ones(2), p) for _ in range(5)]
+        answers.append(([g.tolist() for g in given], torch.get_rng_state().tolist(), numpy.random.rand()))
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("name", [n for n in TESTS if n not in ("numpy", "not")])
+def test_nothing_breaks_where_the_range_is_empty(name: str) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(nested(mend_text(program(*TESTS[name]), unsafe=False).source.text), backend="eager")
+    with torch._dynamo.error_on_graph_break(True):
+        compiled(torch.ones(2), -1.0)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("u = torch.rand(3)", "if (u < p).all():", "    x = x + 1"),
+        ("u = torch.rand(3)", "if u < p:", "    x = x + 1"),
+        ("u = torch.randn([])", "if u < p:", "    x = x + 1"),
+        ("u = torch.rand([])", "u -= 1", "if u < p:", "    x = x + 1"),
+        ("u = torch.rand([])", "if u < 0.5:", "    x = x + 1"),
+        ("u = torch.rand([])", "if u < x.sum():", "    x = x + 1"),
+        ("if training and torch.rand([]) < p:", "    x = x + 1"),
+        ("u = random.uniform(-1, 1)", "if u < p:", "    x = x + 1"),
+        ("u = torch.rand([])", "x = x + (u < p)"),
+    ],
+)
+def test_other_numbers_are_not_guarded(lines: tuple[str, ...]) -> None:
+    assert "range_guard" not in [a.fix.rewrite for a in mend_text(program(*lines)).applied]

@@ -1,0 +1,236 @@
+"""Ask first whether a number that is drawn can fall into a range at all: where it cannot, the graph does not break.
+
+Before:
+    p = torch.rand([])
+    if self.training and p < self.layerdrop:
+        continue
+
+After:
+    p = torch.rand([])
+    if self.training and self.layerdrop > 0 and p < self.layerdrop:
+        continue
+
+Legal when:
+    the test compares one number that is drawn from 0 to 1 (`torch.rand`, `numpy.random.rand`, `random.uniform(0, 1)`)
+    with a value that is known while tracing and has no effect. The draw stays where it is; one that stands in the test
+    itself gets a line of its own in front of it, where nothing else is evaluated before.
+
+Differs in:
+    nothing: a number that is drawn is never below 0. The break stays where the range is not empty.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.lattice.values import Const, Scalar, tensor_in
+from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.liveness import fresh, parameters
+from graphmend.transforms.code.positions import begins_line, is_elif
+from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.code.text_edits import insert_before, replace_expression
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.rewrites.answers import offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "range_guard"
+#: what draws one number from 0 to 1, without arguments
+_DRAWS = ("random.random", "numpy.random.rand", "numpy.random.random", "numpy.random.random_sample")
+_UNIFORM = ("random.uniform", "numpy.random.uniform")
+#: how a drawn number `u` is compared with `c`: when the answer is known without it, and how that is joined
+_GUARDS: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Lt: ("> 0", "and"),
+    ast.LtE: (">= 0", "and"),
+    ast.GtE: ("<= 0", "or"),
+    ast.Gt: ("< 0", "or"),
+}
+_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE}
+
+
+class _Range(NamedTuple):
+    """A comparison of a number that is drawn."""
+
+    compare: ast.Compare
+    drawn: ast.expr
+    """The name of the number, or the call that draws it."""
+    bound: ast.expr
+    guard: str
+    """How the bound is asked first: `> 0`."""
+    word: str
+
+
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    root = _asked(facts)
+    if root is None:
+        return None
+    code = Code(facts.source)
+    found = _ranges(facts, root, code)
+    if not found:
+        found = [
+            r for value in _behind(facts, root) for r in _ranges(facts, value, code) if isinstance(r.drawn, ast.Name)
+        ]
+    if not found:
+        return None
+    drawing = [r for r in found if isinstance(r.drawn, ast.Call)]
+    statement = facts.statement
+    if drawing and (len(drawing) > 1 or len(found) > 1 or not _is_first(statement, drawing[0])):
+        return refuse(NAME, "the number is drawn where something else may be evaluated first")
+    if drawing and (is_elif(facts.source, statement) or not begins_line(facts.source, statement)):
+        return refuse(NAME, "there is no line in front of the test for what draws the number")
+
+    def make() -> list[TextEdit]:
+        edits: list[TextEdit] = []
+        for each in found:
+            replace: dict[ast.expr, str] = {}
+            if isinstance(each.drawn, ast.Call):
+                name = fresh(facts, "drawn")
+                replace[each.drawn] = name
+                edits.append(insert_before(facts.source, statement, f"{name} = {code.line(each.drawn)}\n"))
+            text = f"{code.operand(each.bound)} {each.guard} {each.word} {code.text(each.compare, replace)}"
+            above = facts.parent(each.compare)
+            joined = ast.And if each.word == "and" else ast.Or
+            whole = isinstance(above, (ast.stmt, ast.IfExp))
+            bare = whole or (isinstance(above, ast.BoolOp) and isinstance(above.op, joined))
+            edits.append(replace_expression(facts.source, each.compare, text if bare else f"({text})"))
+        return edits
+
+    return offer(NAME, "ask first whether what is drawn can fall into the range", facts, make, narrows=True)
+
+
+def _ranges(facts: FunctionFacts, root: ast.expr, code: Code) -> list[_Range]:
+    """The comparisons in a test that may be guarded and are not yet."""
+    found = [r for n in ast.walk(root) if isinstance(n, ast.Compare) and (r := _range(facts, n)) is not None]
+    return [r for r in found if not _is_guarded(facts, r, code) and _decides(facts, r.compare, root)]
+
+
+def _behind(facts: FunctionFacts, root: ast.expr) -> list[ast.expr]:
+    """What names in a test are bound to, of whose values only the truth counts anywhere."""
+    names = {n.id for n in ast.walk(root) if isinstance(n, ast.Name) and _decides(facts, n, root)}
+    found: list[ast.expr] = []
+    for name in sorted(names - {*parameters(facts.function)}):
+        bound = bindings(facts).get(name, [])
+        if len(bound) == 1 and bound[0].value is not None and not bound[0].part and _only_asked(facts, name):
+            found.append(bound[0].value)
+    return found
+
+
+def _only_asked(facts: FunctionFacts, name: str) -> bool:
+    """Does each use of a name ask for its truth alone?"""
+    for node in ast.walk(facts.function):
+        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Store):
+            child: ast.AST = node
+            above = facts.parent(node)
+            while isinstance(above, ast.BoolOp) or (isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.Not)):
+                child, above = above, facts.parent(above)
+            if not isinstance(above, (ast.If, ast.While, ast.IfExp)) or above.test is not child:
+                return False
+    return True
+
+
+def _asked(facts: FunctionFacts) -> ast.expr | None:
+    """The test around the finding, of which only the truth counts."""
+    for node in (facts.node, *facts.ancestors(facts.node)):
+        match node:
+            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+                inside = facts.node is node or any(n is facts.node for n in ast.walk(test))
+                return test if inside else None
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                return value if _only_asked(facts, name) else None
+            case ast.stmt():
+                return None
+    return None
+
+
+def _decides(facts: FunctionFacts, compare: ast.expr, root: ast.expr) -> bool:
+    """Does only the truth of a comparison count, up to the whole test?"""
+    node: ast.AST | None = compare
+    while node is not root:
+        node = facts.parent(node) if node is not None else None
+        if not isinstance(node, ast.BoolOp) and not (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
+            return False
+    return True
+
+
+def _range(facts: FunctionFacts, compare: ast.Compare) -> _Range | None:
+    if len(compare.ops) != 1 or type(compare.ops[0]) not in _GUARDS:
+        return None
+    left, right, operator = compare.left, compare.comparators[0], type(compare.ops[0])
+    for drawn, bound, sign in ((left, right, operator), (right, left, _TURNED[operator])):
+        source = _drawn(facts, drawn)
+        if source is not None and _is_bound(facts, bound):
+            return _Range(compare, source, bound, *_GUARDS[sign])
+    return None
+
+
+def _drawn(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
+    """The name of a number that is drawn from 0 to 1, or the call that draws it; None for anything else."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
+            return _drawn(facts, inner)
+        case ast.Name(id=name):
+            bound = bindings(facts).get(name, [])
+            draws = all(b.value is not None and not b.part and _draws(facts, b.value) for b in bound)
+            kept = bound and draws and name not in parameters(facts.function) and not changed_in_place(facts, name)
+            return node if kept else None
+    return node if isinstance(node, ast.Call) and _draws(facts, node) else None
+
+
+def _draws(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does a call draw one number that is never below 0?"""
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        return _draws(facts, node.func.value)
+    name = qualified(facts, node.func)
+    if name in _DRAWS:
+        return not node.args and not node.keywords
+    if name in _UNIFORM:
+        limits = [constant(a) for a in node.args]
+        numbers = [x for x in limits if isinstance(x, (int, float))]
+        return not node.keywords and len(numbers) == len(limits) == 2 and 0 <= numbers[0] <= numbers[1]
+    if name == "torch.rand" and len(node.args) == 1:
+        options = {k.arg for k in node.keywords} <= {"device", "dtype", "generator"}
+        size = node.args[0]
+        single = constant(size) == 1 and not isinstance(constant(size), bool)
+        if isinstance(size, (ast.Tuple, ast.List)):
+            single = all(constant(e) == 1 for e in size.elts)
+        return options and single
+    return False
+
+
+def _is_bound(facts: FunctionFacts, node: ast.expr) -> bool:
+    """May a value be asked twice, and is it known while tracing, but not here?"""
+    inner = node
+    while isinstance(inner, ast.Attribute):
+        inner = inner.value
+    value = facts.value(node)
+    if not isinstance(inner, ast.Name) or isinstance(value, (Const, Scalar)) or tensor_in(value) is not None:
+        return False
+    return not effects(facts, node)
+
+
+def _is_guarded(facts: FunctionFacts, one: _Range, code: Code) -> bool:
+    """Does the test ask about the bound first already?"""
+    above = facts.parent(one.compare)
+    if not isinstance(above, ast.BoolOp):
+        return False
+    wanted = ast.dump(ast.parse(f"{code.operand(one.bound)} {one.guard}", mode="eval").body)
+    before = above.values[: above.values.index(one.compare)]
+    return any(ast.dump(ast.parse(ast.unparse(v), mode="eval").body) == wanted for v in before)
+
+
+def _is_first(statement: ast.stmt, one: _Range) -> bool:
+    """Is a number that is drawn in the test of an `if` the first thing that it evaluates?"""
+    if not isinstance(statement, ast.If):
+        return False
+    first: ast.expr = statement.test
+    while isinstance(first, (ast.BoolOp, ast.UnaryOp)):
+        first = first.values[0] if isinstance(first, ast.BoolOp) else first.operand
+    return first is one.compare
