@@ -60,7 +60,7 @@ class Branch(Event):
 class Call(Event):
     """A call of a function without available source. `callee` is its qualified name, such as `torch.Tensor.item`."""
 
-    __slots__ = ("arguments", "callee", "keywords", "receiver")
+    __slots__ = ("answer", "arguments", "callee", "keywords", "receiver")
     node: ast.expr
 
     def __init__(
@@ -72,12 +72,15 @@ class Call(Event):
         receiver: Value | None,
         arguments: tuple[Value, ...],
         keywords: Mapping[str, Value],
+        answer: Value | None = None,
     ) -> None:
         super().__init__(node, statement, situation)
         self.callee = callee
         self.receiver = receiver
         self.arguments = arguments
         self.keywords = keywords
+        self.answer = answer
+        """What the predicate or key function among the arguments returns for an element."""
 
     def argument(self, position: int, keyword: str = "") -> Value | None:
         """An argument by position or keyword; None where the call does not pass it."""

@@ -46,10 +46,9 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
     if name in session.settings.static:
         return STATIC
     takes_function = name in higher_order.KNOWN
-    if takes_function and (answer := higher_order.predicate_result(w, name, args, keywords, node)) is not None:
-        keywords = {**keywords, "key()": answer}
+    answer = higher_order.predicate_result(w, name, args, keywords, node) if takes_function else None
     if not w.silent and isinstance(node, ast.expr) and session.listens(name):
-        w.emit(Call, node, name, receiver, args, keywords)
+        w.emit(Call, node, name, receiver, args, keywords, answer)
     if name in _CALLS_ITS_ARGUMENT and args:
         passed = {k: v for k, v in keywords.items() if k not in _CHECKPOINT_OPTIONS}
         return w.apply(args[0], args[1:], passed, node)

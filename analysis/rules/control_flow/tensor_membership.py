@@ -132,7 +132,7 @@ def _reduced(event: Call) -> Break | None:
     name = event.callee.rpartition(".")[2]
     over = event.arguments[0]
     element = over.element if isinstance(over, Container) else None
-    key = event.keywords.get("key()")
+    key = event.answer
     if event.callee in _TRUTHS:
         asked, gb_id = element if element is not None and tensor_in(element) is not None else None, "GB0170"
     elif event.callee in _ASKING:
