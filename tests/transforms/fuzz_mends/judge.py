@@ -6,6 +6,7 @@ so on. Numbers that only differ in their last bits are `rounding` instead of `da
 
 from __future__ import annotations
 
+import math
 from itertools import zip_longest
 from typing import Any
 
@@ -60,19 +61,25 @@ def _within(a: Any, b: Any) -> list[str]:
     if isinstance(a, dict) and isinstance(b, dict):
         plain = [field for field in _FIELDS if a[field] != b[field]]
         if a["data"] != b["data"] and "shape" not in plain:
-            plain.append("rounding" if _close(a["data"], b["data"]) else "data")
+            bound = max(_BOUNDS.get(dtype, 1e-5) for dtype in (a["dtype"], b["dtype"]))
+            plain.append("rounding" if _close(a["data"], b["data"], bound) else "data")
         return plain
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         if len(a) == 2 and all(isinstance(v, str) for v in (*a, *b)) and a[0] == b[0]:
-            return ["rounding" if _close(a[1:], b[1:]) else "data"]
+            return ["rounding" if _close(a[1:], b[1:], 1e-5) else "data"]
         return [what for x, y in zip(a, b, strict=True) for what in _within(x, y)]
     return ["kind"]
 
 
-def _close(a: list[str], b: list[str]) -> bool:
+#: how far rounding may take numbers of a dtype, relative to the largest of their tensor
+_BOUNDS = {"torch.float16": 4e-3, "torch.bfloat16": 4e-2}
+
+
+def _close(a: list[str], b: list[str], bound: float) -> bool:
     """Are these the same numbers but for their last bits?"""
     try:
         pairs = [(float(x), float(y)) for x, y in zip(a, b, strict=True)]
     except ValueError:
         return False
-    return all(x == y or abs(x - y) <= 1e-5 * max(abs(x), abs(y)) for x, y in pairs if x == x or y == y)
+    largest = max((abs(n) for pair in pairs for n in pair if math.isfinite(n)), default=0.0)
+    return all(x == y or abs(x - y) <= bound * largest for x, y in pairs if x == x or y == y)

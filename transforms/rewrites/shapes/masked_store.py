@@ -31,11 +31,10 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.gradients import gradient_differences
-from graphmend.transforms.legality.in_place import apart, intact, linear, linear_operator
+from graphmend.transforms.legality.in_place import apart, dense, intact, linear, linear_operator
 from graphmend.transforms.legality.masked_elements import (
     Picked,
     aligned,
-    dense,
     one_by_one,
     other_shape,
     picked,
