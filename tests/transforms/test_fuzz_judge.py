@@ -52,6 +52,7 @@ PAIRS = [
     ("return x + 1", "random.random()\n    return x + 1", {"rng"}),
     ("return x + 1", "raise ValueError", {"raised ValueError instead of nothing"}),
     ("raise IndexError", "raise ValueError", {"raised ValueError instead of IndexError"}),
+    ("x += 1\n    raise IndexError", "raise IndexError", {"raised IndexError at another place"}),
 ]
 
 
