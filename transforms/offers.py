@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.transforms.catalogue import rewrites_for
@@ -11,9 +10,6 @@ from graphmend.transforms.fix import Fix, Refusal
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-
-#: rewrites that are right for every kind of value
-_INDIFFERENT = ("emit", "select", "range_guard")
 
 
 class Applied(NamedTuple):
@@ -34,17 +30,10 @@ def mend(finding: Finding, facts: FunctionFacts | None) -> list[Fix | Refusal]:
     if facts is None:
         return [Refusal("", "it stands in no function's body, which a mend would rewrite")]
     answers = [rewrite(finding, facts) for rewrite in rewrites_for(finding)]
-    fixes = [_as_certain_as(finding, a) for a in answers if isinstance(a, Fix)]
+    fixes = [a for a in answers if isinstance(a, Fix)]
     refusals = [a for a in answers if isinstance(a, Refusal)]
     keeping = [f for f in fixes if not f.silences]
     rank = {"safe": 0, "unsafe": 1, "display": 2}
     keeping.sort(key=lambda f: rank[f.applicability])
     silencing = sorted((f for f in fixes if f.silences), key=lambda f: rank[f.applicability])
     return [*keeping, *silencing, *refusals]
-
-
-def _as_certain_as(finding: Finding, fix: Fix) -> Fix:
-    """A mend of something that is only likely a tensor is not safe, unless it keeps the statement as it is."""
-    if finding.certainty == "certain" or fix.applicability != "safe" or fix.rewrite in _INDIFFERENT:
-        return fix
-    return replace(fix, applicability="unsafe", reason="what it works on is likely, but not certainly, a tensor")

@@ -54,7 +54,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     ),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
     "transforms": (
-        "fix",
+        "fix questions",
         "code",
         "legality",
         "if_conversion",

@@ -13,6 +13,7 @@ from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, 
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -44,6 +45,7 @@ class ShapeInference:
         self.facts = facts
         self.bound = dict(bound or {})
 
+    @answers("shapes")
     def of(self, node: ast.expr) -> TensorType | None:
         """The meta of an expression; None where it is no tensor, or nothing is known."""
         if isinstance(node, ast.Name) and node.id in self.bound:
@@ -128,6 +130,7 @@ class ShapeInference:
         return None
 
 
+@answers("shapes")
 def alike(
     facts: FunctionFacts,
     a: ast.expr,
@@ -140,6 +143,7 @@ def alike(
     return compare(_short(a), one, _short(b), two)
 
 
+@answers("shapes")
 def compare(a: str, one: TensorType | None, b: str, two: TensorType | None) -> Likeness:
     """The same, for metas that are known already; `a` and `b` say what they are of."""
     if one is None or two is None:
