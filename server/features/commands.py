@@ -98,9 +98,13 @@ def _wrong(command: str, reason: str) -> JsonRpcInvalidParams:
 
 def _explain(code: str) -> str:
     """A rule's documentation as Markdown."""
+    from graphmend.analysis.findings.suppressions import UnusedSuppression
     from graphmend.analysis.rules import RULES
+    from graphmend.analysis.rules.documentation import as_markdown
+    from graphmend.dynamo.codes import CODES
 
-    rule = next((rule for rule in RULES if rule.code == code), None)
+    known = (UnusedSuppression, *map(type, RULES), *CODES)
+    rule = next((rule for rule in known if rule.code == code), None)
     if rule is None:
         raise _wrong(EXPLAIN, f"knows no rule {code}")
-    return inspect.cleandoc(rule.__doc__ or "")
+    return as_markdown(inspect.cleandoc(rule.__doc__ or ""))
