@@ -22,7 +22,7 @@ from graphmend.cli.checking.selection import shown
 from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.output import FOR_PEOPLE, FORMATS, WITH_EDITS, WITH_MENDS, writer
 from graphmend.workspace import files, interpreter
-from graphmend.workspace.config import Configurations, absolute, parse_override
+from graphmend.workspace.config import Configurations, absolute, merged, parse_override
 from graphmend.workspace.discovery import Discovery, discover
 from graphmend.workspace.options import ConfigurationError
 from graphmend.workspace.rule_codes import unknown
@@ -104,7 +104,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         raise UsageError("--config names more than one file")
     for text in args.config:
         if text not in config_files:
-            overrides.update(parse_override(text))
+            overrides = merged(overrides, parse_override(text))
     given = {
         "select": args.select,
         "ignore": args.ignore,
