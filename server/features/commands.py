@@ -103,8 +103,8 @@ def _explain(code: str) -> str:
     from graphmend.analysis.rules.documentation import as_markdown
     from graphmend.dynamo.codes import CODES
 
-    known = (UnusedSuppression, *map(type, RULES), *CODES)
-    rule = next((rule for rule in known if rule.code == code), None)
-    if rule is None:
+    documented = {rule.code: rule.__doc__ for rule in RULES}
+    documented |= {UnusedSuppression.code: UnusedSuppression.__doc__, **{known.code: known.__doc__ for known in CODES}}
+    if code not in documented:
         raise _wrong(EXPLAIN, f"knows no rule {code}")
-    return as_markdown(inspect.cleandoc(rule.__doc__ or ""))
+    return as_markdown(inspect.cleandoc(documented[code] or ""))
