@@ -61,6 +61,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "rewrites",
         "catalogue",
         "offers",
+        "permitted",
         "rounds",
         "mend document",
     ),

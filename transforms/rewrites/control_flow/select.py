@@ -26,14 +26,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, dtype_kind, join_all, tensor_in
-from graphmend.transforms.code.expression_text import folded
+from graphmend.transforms.code.expression_text import folded, shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.blocks import returns, short
+from graphmend.transforms.if_conversion.blocks import returns
 from graphmend.transforms.if_conversion.side_functions import (
     NotAFunctionError,
     Side,
@@ -204,7 +204,7 @@ def _pairs(
         for side in sides:
             node = side.bound.get(name)
             if node is not None:
-                given.append((node, facts.value(node), short(node)))
+                given.append((node, facts.value(node), shortened(node)))
             elif any(name in stored([s]) for s in side.statements):
                 given.append((None, _bound_to(facts, side.statements, name), name))
             else:
@@ -220,7 +220,7 @@ def _pairs(
         for one in returned[0]:
             for other in returned[1]:
                 if one is not None and other is not None:
-                    yield (one, facts.value(one), short(one)), (other, facts.value(other), short(other))
+                    yield (one, facts.value(one), shortened(one)), (other, facts.value(other), shortened(other))
 
 
 def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -> Value:
