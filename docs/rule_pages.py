@@ -7,9 +7,10 @@ from itertools import groupby
 
 from graphmend.analysis.check import check
 from graphmend.analysis.rules import RULES
+from graphmend.analysis.rules.documentation import CODE
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
-from graphmend.cli.rule_catalogue import CODE, FAMILIES, Documented, rules
+from graphmend.cli.rule_catalogue import FAMILIES, Documented, rules
 from graphmend.transforms.catalogue import CATALOGUE
 
 #: the page of a kind of break, by its id
