@@ -15,6 +15,7 @@ from graphmend.transforms.code.qualified_names import called, is_tensor, method,
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -27,11 +28,13 @@ _SCALED = frozenset("mul multiply div divide true_divide".split())
 _NEW = ("zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "clone")
 
 
+@answers("gradients")
 def intact(facts: FunctionFacts, statement: ast.stmt, text: str, *, linear: bool) -> str:
     """The text of a tensor that is read before it is changed, as a copy where backward may need the value read."""
     return text if linear or facts.gradients(statement) == "off" else f"{text}.clone()"
 
 
+@answers("gradients")
 def linear_operator(facts: FunctionFacts, operator: ast.operator, other: ast.expr) -> bool:
     """Does backward of `y <operator> other` need no value of `y`?"""
     if isinstance(operator, (ast.Add, ast.Sub)):
@@ -39,6 +42,7 @@ def linear_operator(facts: FunctionFacts, operator: ast.operator, other: ast.exp
     return isinstance(operator, (ast.Mult, ast.Div)) and number_type(facts, other) is not None
 
 
+@answers("gradients")
 def linear_method(facts: FunctionFacts, name: str, arguments: list[ast.expr]) -> bool:
     """Does backward of `y.name(arguments)` need no value of `y`?"""
     return name in _VALUE_UNUSED or (
@@ -46,6 +50,7 @@ def linear_method(facts: FunctionFacts, name: str, arguments: list[ast.expr]) ->
     )
 
 
+@answers("gradients")
 def linear(facts: FunctionFacts, node: ast.expr) -> bool:
     """Does backward of arithmetic need none of the values that go into it?"""
     match node:
@@ -57,6 +62,7 @@ def linear(facts: FunctionFacts, node: ast.expr) -> bool:
     return not isinstance(node, ast.Call) or method(facts, node, "masked_select") is not None
 
 
+@answers("memory")
 def apart(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     """Are two tensors known to share no memory: new ones, of which at most one is a parameter?"""
     if not (isinstance(one, ast.Name) and isinstance(other, ast.Name)) or one.id == other.id:
@@ -71,6 +77,7 @@ def apart(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     )
 
 
+@answers("gradients")
 def writable(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
     """May the tensor `name` be changed by a statement without backward noticing: no gradients, or a new tensor that
     nothing has read before?
@@ -88,6 +95,7 @@ def writable(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
     return not any(_is(n, name) for s in between for n in ast.walk(s)) and not _captured(facts, name)
 
 
+@answers("memory")
 def dense(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr) -> bool:
     """Is a tensor known, before a statement, to be of memory that is not expanded: each element has its own place?"""
     if not isinstance(tensor, ast.Name):

@@ -26,7 +26,7 @@ from graphmend.transforms.if_conversion.blocks import Block
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, aliasing, select
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.gradients import gradient_differences
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 NAME = "where_expression"
 
 
+@asks("effects", "totality", "memory", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.IfExp)), None)
     if chosen is None or facts.node not in (*ast.walk(chosen.test), chosen):
