@@ -105,7 +105,7 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
 def aliasing(
     facts: FunctionFacts, name: str | None, a: SideValue, b: SideValue, statement: ast.stmt
 ) -> list[Difference]:
-    """What differs as a side that hands an existing tensor on, to a name, a place, or what is not known (None), gives a copy
+    """What differs as a side that hands an existing tensor on, to a name, a place or the unknown (None), gives a copy
     now. Refuses where that is changed in place.
     """
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):

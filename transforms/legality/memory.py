@@ -88,7 +88,7 @@ def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> b
 
 @answers("memory")
 def changed_in_place(facts: FunctionFacts, *tensors: str | ast.expr, behind: ast.stmt | None = None) -> bool:
-    """Is the object that a name is bound to, or that an expression gives, changed in place in the function, by this name
+    """Is the object that a name or an expression stands for changed in place in the function, by this name
     or one that is known to share its memory? With `behind`: at that statement or later, or earlier in a loop around it.
     """
     wanted = Shares()

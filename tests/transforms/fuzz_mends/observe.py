@@ -175,8 +175,8 @@ def _gradients(value: Any, leaves: list[torch.Tensor]) -> Any:
         found = torch.autograd.grad(total, leaves, allow_unused=True)  # type: ignore[arg-type]
     except Exception as error:
         return ["raised", type(error).__name__]
-    # how a gradient lies in memory is the engine's choice
-    return described([None if g is None else g.contiguous() for g in found], Memory())
+    # how a gradient lies in memory, and the sign of a zero in it, is the engine's choice
+    return [described(None if g is None else g.contiguous() + 0, Memory()) for g in found]
 
 
 def loaded(text: str) -> types.ModuleType:
