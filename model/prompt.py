@@ -25,7 +25,7 @@ RULES = (
     "Every parameter and attribute of self that was read is still read.",
     "Use torch functions, tensor methods, arithmetic, and what the function already calls; no other function.",
     "Calls of the standard library and NumPy stay word for word. No new text, f-string, number that is not needed.",
-    "No torch.compiler, torch._dynamo, torch.compile, decorators, hooks, no_grad, empty, as_strided, data, item, numpy.",
+    "No torch.compiler, torch._dynamo, torch.compile, decorator, hook, no_grad, empty, as_strided, data, item, numpy.",
     "No new with, try, raise, del, global, yield, import, class. Inner functions are allowed, for torch.cond.",
     "Store only to attributes that the function stores to. Rebind no imported or builtin name.",
     "Keep comments; add none that tools obey.",

@@ -1,4 +1,4 @@
-"""The gates that look at a replaced text: the analysis once more, then TorchDynamo, beside the original and confined."""
+"""The gates that look at a replaced text: the analysis once more, then TorchDynamo beside the original."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Differs(Unfit):
 
 
 def recheck(before: Result, finding: Finding, text: str, look: Look) -> tuple[Finding, ...]:
-    """The findings that are new in the replaced text, for TorchDynamo to judge; raises `Unfit` where the break stays."""
+    """What is found in the replaced text alone, for TorchDynamo to judge; raises `Unfit` where it breaks still."""
     after = look(Source(text, finding.path))
     if after.source.tree is None:
         raise Unfit("the file does not parse with the answer in it")

@@ -29,8 +29,8 @@ ASSERTIONS = _set("torch._check torch._check_is_size torch._check_value torch._c
 """Named with an underscore and still what torch tells users to write for bounds of data-dependent sizes."""
 
 CONSTANTS = _set(
-    "float16 float32 float64 bfloat16 half float double int8 int16 int32 int64 uint8 uint16 uint32 uint64 short int long "
-    "bool complex64 complex128 cfloat cdouble inf nan pi e strided sparse_coo contiguous_format preserve_format "
+    "float16 float32 float64 bfloat16 half float double int8 int16 int32 int64 uint8 uint16 uint32 uint64 short int "
+    "long bool complex64 complex128 cfloat cdouble inf nan pi e strided sparse_coo contiguous_format preserve_format "
     "channels_last channels_last_3d Size device dtype Tensor finfo iinfo"
 )
 """Of `torch`: dtypes, layouts, memory formats and types; none has an effect."""
@@ -67,9 +67,10 @@ _EXTRA_ATTRIBUTES = _set(
 )
 
 _MATH = _set(
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist e erf erfc exp exp2 expm1 fabs "
-    "factorial floor fmod frexp fsum gamma gcd hypot inf isclose isfinite isinf isnan isqrt lcm ldexp lgamma log log10 "
-    "log1p log2 modf nan nextafter perm pi pow prod radians remainder sin sinh sqrt sumprod tan tanh tau trunc ulp"
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist e erf erfc exp exp2 expm1 "
+    "fabs factorial floor fmod frexp fsum gamma gcd hypot inf isclose isfinite isinf isnan isqrt lcm ldexp lgamma log "
+    "log10 log1p log2 modf nan nextafter perm pi pow prod radians remainder sin sinh sqrt sumprod tan tanh tau "
+    "trunc ulp"
 )
 
 
@@ -90,7 +91,7 @@ def function(qualified: str, facts: TorchFacts) -> bool:
 
 
 def member(name: str, facts: TorchFacts) -> bool:
-    """Whether a replacement may read this attribute of a value, or call this method: those of tensors and containers."""
+    """Whether a replacement may read this attribute of a value, or call this method of tensors and containers."""
     if name.startswith("_"):
         return False
     if name in _EXTRA_ATTRIBUTES:

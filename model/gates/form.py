@@ -17,11 +17,11 @@ from graphmend.model.gates.text import Function, Unfit, parsed
 
 _PLAIN = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.While,
-    ast.If, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.BoolOp, ast.NamedExpr, ast.BinOp, ast.UnaryOp, ast.Lambda,
-    ast.IfExp, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Compare, ast.Call,
-    ast.Constant, ast.Attribute, ast.Subscript, ast.Starred, ast.Name, ast.List, ast.Tuple, ast.Slice,
-    ast.comprehension, ast.JoinedStr, ast.FormattedValue, ast.arguments, ast.arg, ast.keyword, ast.withitem, ast.expr_context, ast.boolop, ast.operator,
-    ast.unaryop, ast.cmpop,
+    ast.If, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.BoolOp, ast.NamedExpr, ast.BinOp, ast.UnaryOp,
+    ast.Lambda, ast.IfExp, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+    ast.Compare, ast.Call, ast.Constant, ast.Attribute, ast.Subscript, ast.Starred, ast.Name, ast.List, ast.Tuple,
+    ast.Slice, ast.comprehension, ast.JoinedStr, ast.FormattedValue, ast.arguments, ast.arg, ast.keyword,
+    ast.withitem, ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop,
 )  # fmt: skip
 _PATTERNS = (ast.match_case, ast.pattern)
 _TEXT_TAKERS = ("torch.", "math.")

@@ -1,4 +1,4 @@
-"""Confines a check whose text is not the user's own: it writes below one folder only, starts no program, opens no socket.
+"""Confines a check whose text is not the user's own: it writes below one folder, starts no program, opens no socket.
 
 Two walls of Linux, both set by an ordinary process for itself and its children, and never taken off again: seccomp
 filters system calls, Landlock (Linux 5.13) the places that are written. Reading stays allowed: what is read has nowhere
