@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
 
-#: rewrites that are right for every kind of value
-_INDIFFERENT = ("emit", "select", "range_guard")
-
 
 class Applied(NamedTuple):
     """A mend that was applied, and the finding that it answers."""
@@ -40,7 +37,7 @@ def mend(finding: Finding, facts: FunctionFacts | None) -> list[Fix | Refusal]:
     if facts is None:
         return [Refusal("", "it stands in no function's body, which a mend would rewrite")]
     answers = [rewrite(finding, facts) for rewrite in rewrites_for(finding)]
-    fixes = [_as_certain_as(finding, a) for a in answers if isinstance(a, Fix)]
+    fixes = [a for a in answers if isinstance(a, Fix)]
     refusals = [a for a in answers if isinstance(a, Refusal)]
     keeping = [f for f in fixes if not f.silences]
     keeping.sort(key=lambda f: RANK[f.applicability])
@@ -64,10 +61,3 @@ def mend_for_all(seen: Iterable[tuple[Finding, FunctionFacts | None]]) -> list[F
 def _joined(weaker: Fix, stronger: Fix) -> Fix:
     differences = tuple(dict.fromkeys((*weaker.differences, *stronger.differences)))
     return replace(weaker, reason=joined_reason(weaker, stronger), differences=differences)
-
-
-def _as_certain_as(finding: Finding, fix: Fix) -> Fix:
-    """A mend of something that is only likely a tensor is not safe, unless it keeps the statement as it is."""
-    if finding.certainty == "certain" or fix.applicability != "safe" or fix.rewrite in _INDIFFERENT:
-        return fix
-    return replace(fix, applicability="unsafe", reason="what it works on is likely, but not certainly, a tensor")

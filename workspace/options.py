@@ -177,7 +177,13 @@ OPTIONS: Mapping[str, Option] = {
         Option("targets", TARGETS, (), "What `graphmend verify` may run; data until a check is asked for."),
         Option("enable", BOOLEAN, True, "Whether editors show anything at all."),
         Option("run", _choice("onType", "onSave"), "onType", "When editors check a file."),
-        Option("unsafe-fixes", BOOLEAN, False, "Offer mends that change behaviour in a way they name."),
+        Option(
+            "unsafe-fixes",
+            BOOLEAN,
+            True,
+            "Whether editors also offer mends that change behaviour in a way they name; the command makes those with "
+            "`--unsafe-fixes` only.",
+        ),
         Option(
             "diagnostic-mode",
             _choice("openFilesOnly", "workspace"),

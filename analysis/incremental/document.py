@@ -14,7 +14,7 @@ from typing import NamedTuple
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.findings.report import shifted
 from graphmend.analysis.findings.suppressions import Suppression, suppressions
-from graphmend.analysis.incremental.finding_store import FindingStore
+from graphmend.analysis.incremental.finding_store import FindingStore, Reach
 from graphmend.analysis.incremental.fingerprints import (
     Fingerprint,
     attribute_writers,
@@ -99,6 +99,10 @@ class IncrementalAnalysis:
         if first != last:
             return self._spans(first, last, edit, before)
         return self._inside(self._sections.all[first], edit, before)
+
+    def reach(self) -> dict[str, Reach]:
+        """What each class and function of the file reaches, where tracing may start in it."""
+        return self._finding_store.reach(self._session.summaries.roots) if self._session is not None else {}
 
     def close(self) -> None:
         """Release all analysis state and the syntax tree at once: their reference cycles would otherwise live until the

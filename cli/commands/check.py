@@ -22,7 +22,7 @@ from graphmend.cli.checking.selection import shown
 from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.output import FOR_PEOPLE, FORMATS, WITH_EDITS, WITH_MENDS, writer
 from graphmend.workspace import files, interpreter
-from graphmend.workspace.config import Configurations, absolute, parse_override
+from graphmend.workspace.config import Configurations, absolute, merged, parse_override
 from graphmend.workspace.discovery import Discovery, discover
 from graphmend.workspace.options import ConfigurationError
 from graphmend.workspace.rule_codes import unknown
@@ -50,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--show-fixes", action="store_true", help="mark what can be mended, in every format that can")
     output.add_argument("--statistics", action="store_true", help="count findings by rule instead of showing them")
     output.add_argument("--exit-zero", action="store_true", help="end with 0 even where something was found")
+    output.add_argument(
+        "--verbose", "-v", action="store_true", help="show how each finding is known, and all its mends"
+    )
     output.add_argument("--quiet", "-q", action="store_true", help="no summary and no log")
     adopting = parser.add_argument_group("adopting")
     adopting.add_argument("--baseline", metavar="FILE", type=Path, help="report only what this file does not know")
@@ -104,7 +107,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         raise UsageError("--config names more than one file")
     for text in args.config:
         if text not in config_files:
-            overrides.update(parse_override(text))
+            overrides = merged(overrides, parse_override(text))
     given = {
         "select": args.select,
         "ignore": args.ignore,
@@ -236,7 +239,9 @@ def _conclude(
         problems += more
     narrowed = bool(plan.known) or plan.changed is not None
     checked = [report.path for report in reports if report.checked]
-    result = CheckRun(items, problems, checked, sum(report.mended for report in reports), narrowed, texts or {})
+    result = CheckRun(
+        items, problems, checked, sum(report.mended for report in reports), narrowed, texts or {}, args.verbose
+    )
     for problem in problems:
         complain(problem)
     with _output(args, out) as stream:

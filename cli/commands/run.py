@@ -225,6 +225,8 @@ def _report(importer: Importer, file: Path | None, process: int) -> None:
         file.write_text(json.dumps(_as_json(importer.report, unused), indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         complain(f"run: {file}: {error.strerror}")
+        return
+    _tell([f"{_summary(importer.report)}; {file} says how"])
 
 
 def _tell(lines: list[str]) -> None:
@@ -246,13 +248,13 @@ def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
     }
 
 
-def _lines(report: Report, unused: list[str]) -> list[str]:
+def _summary(report: Report) -> str:
     count = len(report.mended)
-    lines = [
-        f"graphmend: mended {count} {'module' if count == 1 else 'modules'}"
-        if count
-        else "graphmend: nothing was mended"
-    ]
+    return f"graphmend: mended {count} module{'' if count == 1 else 's'}" if count else "graphmend: nothing was mended"
+
+
+def _lines(report: Report, unused: list[str]) -> list[str]:
+    lines = [_summary(report)]
     for path, outcome in report.mended.items():
         lines.append(f"  {path}")
         for note in outcome.mends:

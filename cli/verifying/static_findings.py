@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Judged(NamedTuple):
-    """A finding; `state` is `confirmed`, `not seen`, `not reached`, or `only TorchDynamo`: the analysis missed it."""
+    """A finding; `state` is one of `dynamo.merge.State`, or `only TorchDynamo`: the analysis missed it."""
 
     finding: Finding
     state: str

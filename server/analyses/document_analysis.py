@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,7 @@ from graphmend.server.documents.position_mapping import PositionChange, map_span
 if TYPE_CHECKING:
     from graphmend.analysis.check import Result
     from graphmend.analysis.incremental.document import IncrementalAnalysis
+    from graphmend.analysis.incremental.finding_store import Reach
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.syntax.edits import Edit
     from graphmend.transforms.fix import Fix, TextEdit
@@ -124,6 +125,8 @@ class Analyses:
         self._failed = failed
         self._check = check
         self._followed: dict[Document, _Followed] = {}
+        self._reach: dict[Document, Mapping[str, Reach]] = {}
+        """Of documents whose edits are not followed any more."""
         self._thread = WorkerThread("graphmend-analysis")
         self._epochs: Counter[Document] = Counter()
         self._latest: dict[Document, Analysis] = {}
@@ -159,7 +162,7 @@ class Analyses:
         """The document is closed."""
         self._latest.pop(document, None)
         self._results.pop(document, None)
-        self._thread.run(lambda: self._let_go(document))
+        self._thread.run(lambda: self._forget(document))
         del self._epochs[document]
 
     def expire(self, document: Document) -> None:
@@ -195,6 +198,16 @@ class Analyses:
         if result is None and made is not None and self._latest.get(document) is analysis:
             self._keep(document, analysis, made)
         return mends
+
+    async def reach(self, document: Document) -> Mapping[str, Reach]:
+        """What each class and function of a document's current analysis reaches, itself included."""
+        await self.current(document)
+
+        def job() -> Mapping[str, Reach]:
+            followed = self._followed.get(document)
+            return self._reach.get(document, {}) if followed is None else followed.analysis.reach()
+
+        return await self._thread.run(job)
 
     async def edits(self, fix: Fix) -> tuple[TextEdit, ...]:
         """The edits of a fix; raises `Unavailable`."""
@@ -317,7 +330,12 @@ class Analyses:
         """Drop a document's syntax tree."""
         followed = self._followed.pop(document, None)
         if followed is not None:
+            self._reach[document] = followed.analysis.reach()
             self._close(followed.analysis)
+
+    def _forget(self, document: Document) -> None:
+        self._let_go(document)
+        self._reach.pop(document, None)
 
     @staticmethod
     def _close(known: IncrementalAnalysis) -> None:

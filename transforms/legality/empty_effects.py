@@ -16,6 +16,7 @@ from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.qualified_names import called, constant, method, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects, is_layer
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -41,6 +42,7 @@ class EmptyEffect:
         self.unknown: dict[str, None] = {}
         """Code that is called, and is not known."""
 
+    @answers("effects")
     def take(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
             self._check_total(statement)
@@ -106,6 +108,7 @@ class EmptyEffect:
             found.append(Difference("exception", f"`{name}` is called on nothing, and may raise"))
         return found
 
+    @answers("order")
     def check_ends(self, block: ast.stmt, statements: list[ast.stmt], also: Iterable[str] = ()) -> None:
         """Nothing that the statements bind may be known before the block, or read behind it."""
         for name in sorted(writes(*statements) | {*also}):

@@ -15,6 +15,7 @@ from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -46,6 +47,7 @@ class ShapeInference:
         self.facts = facts
         self.bound = dict(bound or {})
 
+    @answers("shapes")
     def of(self, node: ast.expr) -> TensorType | None:
         """The shape and dtype of an expression; None where it is no tensor, or nothing is known."""
         if isinstance(node, ast.Name) and node.id in self.bound:
@@ -130,6 +132,7 @@ class ShapeInference:
         return None
 
 
+@answers("shapes")
 def alike(
     facts: FunctionFacts,
     a: ast.expr,
@@ -142,6 +145,7 @@ def alike(
     return compare(shortened(a), one, shortened(b), two)
 
 
+@answers("shapes")
 def compare(a: str, one: TensorType | None, b: str, two: TensorType | None) -> Likeness:
     """The same, where both are known already; `a` and `b` say what they are of."""
     if one is None or two is None:

@@ -34,7 +34,7 @@ from graphmend.transforms.legality.empty_effects import (
     asks_if_empty,
     index_source,
 )
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -47,6 +47,7 @@ _DIFFERENCES = (
 )
 
 
+@asks("effects", "order")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     if not isinstance(statement, ast.Assign) or index_source(facts, statement.value) is None:

@@ -33,7 +33,7 @@ from graphmend.transforms.code.qualified_names import called, constant, method
 from graphmend.transforms.code.text_edits import delete, merged_edit, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.empty_effects import EmptyEffect, HasEffectError, index_source
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -49,6 +49,7 @@ _DIFFERENCES = (
 )
 
 
+@asks("effects", "order")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node = facts.node
     match facts.statement:
