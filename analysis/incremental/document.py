@@ -76,8 +76,8 @@ class IncrementalAnalysis:
         self._text = ""
         self._session: AnalysisSession | None = None
         self._sections: Sections
-        self._consequences: Invalidation
-        self._standing = FindingStore(path)
+        self._invalidation: Invalidation
+        self._finding_store = FindingStore(path)
         self._flags: Flags | None = None
         self._comments: tuple[Suppression, ...] = ()
         self._broken: set[Section] = set()
@@ -102,7 +102,7 @@ class IncrementalAnalysis:
 
     def reach(self) -> dict[str, Reach]:
         """What each class and function of the file reaches, where tracing may start in it."""
-        return self._standing.reach(self._session.summaries.roots) if self._session is not None else {}
+        return self._finding_store.reach(self._session.summaries.roots) if self._session is not None else {}
 
     def close(self) -> None:
         """Release all analysis state and the syntax tree at once: their reference cycles would otherwise live until the
@@ -110,9 +110,9 @@ class IncrementalAnalysis:
         session, self._session = self._session, None
         self._text, self._lost = "", False
         self._broken.clear()
-        self._standing = FindingStore(self.path)
+        self._finding_store = FindingStore(self.path)
         if session is not None and session.module is not None:
-            del self._sections, self._consequences
+            del self._sections, self._invalidation
             session.close()
             session.module.release_trees()
 
@@ -132,8 +132,8 @@ class IncrementalAnalysis:
         assert module is not None
         self._session = session = AnalysisSession(module, self.project, self.settings)
         self._sections = Sections(module, source)
-        self._consequences = Invalidation(session, module, self._sections, self._standing)
-        self._consequences.start(roots(session, module))
+        self._invalidation = Invalidation(session, module, self._sections, self._finding_store)
+        self._invalidation.start(roots(session, module))
         self.project.release_trees()
         return self._update()
 
@@ -150,7 +150,7 @@ class IncrementalAnalysis:
             lines = self._sections.line(len(self._sections.all)) - 1
             return Update((), ((1, lines),), self._comments)
         broken = tuple(sorted(self._lines(section) for section in self._broken))
-        findings = self._standing.findings({info for section in self._broken for info in section.infos})
+        findings = self._finding_store.findings({info for section in self._broken for info in section.infos})
         if any(section.info is None for section in self._broken):
             findings = tuple(f for f in findings if not any(a <= f.span.line <= b for a, b in broken))
         return Update(findings, broken, self._comments)
@@ -275,15 +275,15 @@ class IncrementalAnalysis:
         behind = [s.info for s in sections.all[edited.index + 1 :] if s.info is not None]
         for info in behind:
             info.moved(lines)
-        self._standing.moved(behind)
+        self._finding_store.moved(behind)
         known = {info for section in sections.all for info in section.infos}
-        for where, info, line in list(self._standing.outside(known)):
+        for where, info, line in list(self._finding_store.outside(known)):
             info.moved(sections.moved(line) - info.shift)
-            self._standing.moved([where])
+            self._finding_store.moved([where])
         moved = [(a, self._moved(r, edited, lines)) for a, r in session.summaries.roots]
         if any(new is not old for (_, new), (_, old) in zip(moved, session.summaries.roots, strict=True)):
             session.summaries.roots = moved
-            self._standing.rebuild(moved)
+            self._finding_store.rebuild(moved)
 
     def _moved(self, region: Region, edited: Section, lines: int) -> Region:
         line = self._sections.line(edited.index)
@@ -336,24 +336,26 @@ class IncrementalAnalysis:
         if flagged is None:
             return False
         sets, gives = list(sets_flags(info)), given_by(info)
-        change = Change({info}, attributes=self._consequences.attributes_named(flagged))
+        change = Change({info}, attributes=self._invalidation.attributes_named(flagged))
         info.replaced(node, Source(BEFORE_INDENT + text if section.indent else text, self.path))
         info.moved(self._sections.line(section.index) - (2 if section.indent else 1))
         if sets != list(sets_flags(info)):
             return False
         if info.owner is not None and (gives or given_by(info)):
             self._gives(info.owner, gives | given_by(info), change)
-        if not self._consequences.redeclare(info) or before.signature != now.signature:
+        if not self._invalidation.redeclare(info) or before.signature != now.signature:
             change.signature_changed.add(info)
         section.fingerprint, section.text = now, text
-        return self._consequences.apply(change, self._text)
+        return self._invalidation.apply(change, self._text)
 
     def _gives(self, owner: ClassInfo, names: set[str], change: Change) -> None:
         """Note in `change` the attributes that a method may set to other values."""
         before = {name: attribute_writers(owner, name) for name in names}
         owner.reread()
         change.attributes |= {(owner, name) for name in names}
-        change.given |= {(owner, name) for name, those in before.items() if those != attribute_writers(owner, name)}
+        change.providers_changed |= {
+            (owner, name) for name, those in before.items() if those != attribute_writers(owner, name)
+        }
 
     def _gap(self, section: Section, text: str, parsed: Parsed) -> bool:
         """Analyse the new text between functions; False where the edit can't be followed."""
@@ -372,12 +374,12 @@ class IncrementalAnalysis:
         flagged = self._flags.edited(old, text)
         if flagged is None:
             return False
-        change = Change(attributes=self._consequences.attributes_named(flagged))
+        change = Change(attributes=self._invalidation.attributes_named(flagged))
         removed, added = differing(section.outside, outside)
         if (removed or added) and not self._states(section, outside, removed + added, change):
             return False
         section.text = text
-        return self._consequences.apply(change, self._text)
+        return self._invalidation.apply(change, self._text)
 
     def _outside(self, section: Section, parsed: Parsed) -> list[Outside] | None:
         """The statements between functions; None where classes came or went."""
@@ -411,7 +413,7 @@ class IncrementalAnalysis:
         ):
             return False
         section.outside = outside
-        bound = {name for owner, c in changed if owner is None for name in self._consequences.bound(c)}
+        bound = {name for owner, c in changed if owner is None for name in self._invalidation.bound(c)}
         everything = [one for other in self._sections.all for one in other.outside]
         if bound:
             before = {n: (module.imports.get(n), n in module.globals, n in module.annotations) for n in bound}
@@ -421,6 +423,6 @@ class IncrementalAnalysis:
             change.globals |= bound
         for cls in dict.fromkeys(owner for owner, _ in changed if owner is not None):
             cls.define_again(s for owner, s in everything if owner is cls)
-            if not self._consequences.names_in_class(cls, [s for owner, s in changed if owner is cls], change):
+            if not self._invalidation.names_in_class(cls, [s for owner, s in changed if owner is cls], change):
                 return False
         return True
