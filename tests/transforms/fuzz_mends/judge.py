@@ -22,6 +22,8 @@ def differences(want: Seen, got: Seen) -> dict[str, int]:
     found: dict[str, int] = {}
     for number, (before, after) in enumerate(zip_longest(want, got)):
         differ = _differ(before or {}, after or {})
+        if any(what.startswith("state") for what in found) and all(what.endswith("another place") for what in differ):
+            continue  # what the program keeps differs since an earlier input
         for what in differ:
             found.setdefault(what, number)
         if any(what.startswith("raised") for what in differ):

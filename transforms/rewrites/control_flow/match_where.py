@@ -94,6 +94,8 @@ def _selected(facts: FunctionFacts, chosen: ast.Match, predicates: Predicates) -
         assert test is not None
         predicates.differences += aliasing(facts, name, choice, result, chosen)
         result = SideValue(select(predicates, test, choice, result), choice.node, choice.meta)
+    if subject not in result.text:
+        raise NotSelectableError("all cases give the same: nothing would ask for the subject, which may raise")
     return f"{head}{result.text}"
 
 
