@@ -20,7 +20,7 @@ _TEXT = """\
 # Coverage of TorchDynamo's graph breaks
 
 torch 2.13.0 numbers {all} kinds of graph breaks (`torch/_dynamo/graph_break_registry.json`). This page has a row for
-each. It is made from the programs in `tests/analysis/coverage/kinds`, which TorchDynamo itself judges in the tests: each
+each. It is made from the programs in `tests/analysis/coverage/kinds`, which TorchDynamo judges in the tests: each
 *breaks* with exactly that number, and its nearest neighbour, on the right, does not.
 
 | | kinds |
