@@ -11,7 +11,7 @@ from graphmend.analysis.region.mode import DEFAULT, FULLGRAPH, Mode
 from graphmend.analysis.syntax.nodes import statements_of
 from graphmend.analysis.torch_facts.options import OPTIONS
 
-_FLAGS = {"capture_scalar_outputs": "scalars", "capture_dynamic_output_shape_ops": "shapes"}
+_FLAGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
 #: options that decide whether some calls are traced (`torch_facts/options.py`), or with which breaks
 _OPTIONS = frozenset(OPTIONS)
 _CONFIG = "torch._dynamo.config."
@@ -86,8 +86,9 @@ def _with_flag(mode: Mode, flag: str, value: ast.expr) -> Mode:
     on = value.value is True
     if flag in _OPTIONS:
         return mode._replace(options=mode.options - {flag, f"no {flag}"} | {flag if on else f"no {flag}"})
-    name = _FLAGS.get(flag)
-    return mode if name is None else mode._replace(**{name: on})
+    if flag == "capture_scalar_outputs":
+        return mode._replace(scalars=on)
+    return mode._replace(shapes=on) if flag == "capture_dynamic_output_shape_ops" else mode
 
 
 def _argument(call: ast.Call, name: str) -> object:

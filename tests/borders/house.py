@@ -121,7 +121,7 @@ FLAT = frozenset({
 FAMILIES = frozenset({"analysis/rules", "transforms/rewrites"})
 
 #: what every member of a family may use
-COMMON = {"analysis/rules": {"rule", "dispatch"}, "transforms/rewrites": {"answers", "put_off"}}
+COMMON = {"analysis/rules": {"rule", "dispatch", "arguments"}, "transforms/rewrites": {"answers", "put_off"}}
 
 MOST_MODULES = 12
 MOST_LINES = 400
