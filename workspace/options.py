@@ -82,6 +82,11 @@ def _version(value: Any) -> str:
     return ".".join(value.split(".")[:2])
 
 
+def _count(value: Any) -> int:
+    _require(isinstance(value, int) and not isinstance(value, bool) and value > 0, "a whole number above 0")
+    return int(value)
+
+
 def _seconds(value: Any) -> float:
     _require(isinstance(value, int | float) and not isinstance(value, bool) and value > 0, "a number above 0")
     return float(value)
@@ -127,6 +132,7 @@ CODES = Kind("a list of rule codes", {"type": "array", "items": _CODE}, _selecto
 KINDS = Kind("a list of kinds of differences", {"type": "array", "items": {"enum": list(DIFFERENCES)}}, _differences)
 VERSION = Kind("a version", {"type": "string", "pattern": "^\\d+\\.\\d+"}, _version)
 SECONDS = Kind("a number of seconds", {"type": "number", "exclusiveMinimum": 0}, _seconds)
+COUNT = Kind("a whole number", {"type": "integer", "minimum": 1}, _count)
 BY_PATTERN = Kind(
     "a table of file patterns, each with rule codes",
     {"type": "object", "additionalProperties": {"type": "array", "items": _CODE}},
@@ -188,6 +194,9 @@ OPTIONS: Mapping[str, Option] = {
         Option("ignore-calls", STRINGS, (), "Qualified names of callables that are known not to break."),
         Option("baseline", STRING, None, "A file of known findings that are not reported; relative to this file."),
         Option("targets", TARGETS, (), "What `graphmend verify` may run; data until a check is asked for."),
+        Option(
+            "model-allowed", BOOLEAN, True, "Whether anybody may ask a language model about this project's functions."
+        ),
         Option("enable", BOOLEAN, True, "Whether editors show anything at all."),
         Option("run", _choice("onType", "onSave"), "onType", "When editors check a file."),
         Option(
@@ -225,6 +234,28 @@ OPTIONS: Mapping[str, Option] = {
         ),
         Option("verify.device", STRING, "auto", "Where checks run: `auto`, `cpu`, `cuda` or `cuda:N`.", trusted=True),
         Option("verify.timeout-seconds", SECONDS, 60.0, "How long one check may take.", trusted=True),
+        Option(
+            "model.endpoint", STRING, None, "Where `graphmend ask` finds an OpenAI-compatible server.", trusted=True
+        ),
+        Option("model.name", STRING, None, "The model that is asked, as its server calls it.", trusted=True),
+        Option(
+            "model.key-variable",
+            STRING,
+            "GRAPHMEND_MODEL_KEY",
+            "The environment variable that holds the server's key, where it wants one.",
+            trusted=True,
+        ),
+        Option("model.tries", COUNT, 3, "How many answers are asked for about one break.", trusted=True),
+        Option("model.max-tokens", COUNT, 4096, "How long one answer may be.", trusted=True),
+        Option("model.timeout-seconds", SECONDS, 120.0, "How long one answer may take.", trusted=True),
+        Option("model.requests", COUNT, 20, "How many requests are sent in one run or session.", trusted=True),
+        Option(
+            "model.rounding",
+            _choice("named", "refused"),
+            "named",
+            "Whether an answer that differs by rounding alone is offered, with that difference named.",
+            trusted=True,
+        ),
         Option("import-strategy", STRING, None, "Which server VS Code starts.", trusted=True),
         Option(
             "server-interpreter", STRING, None, "The interpreter that VS Code starts the server with.", trusted=True
@@ -233,7 +264,7 @@ OPTIONS: Mapping[str, Option] = {
 }
 
 #: groups that are refused as a whole where a project's file sets them, whatever is inside
-TRUSTED_GROUPS = frozenset({"verify"})
+TRUSTED_GROUPS = frozenset({"verify", "model"})
 
 
 def canonical(name: str) -> str:

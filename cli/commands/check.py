@@ -92,7 +92,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.show_files or args.show_settings:
         return _show(args, found, configurations)
     plan = _with_known(args, plan, configurations, found.files)
-    reports = list(_told(args, plan, configurations, _reports(args, plan, found), len(found.files)))
+    reports = list(_streamed(args, plan, configurations, _reports(args, plan, found), len(found.files)))
     if (note := add_callers(plan, reports, args.jobs)) and not args.quiet:
         complain(note)
     if plan.mode != "check":
@@ -181,7 +181,7 @@ def _reports(args: argparse.Namespace, plan: Plan, found: Discovery) -> Iterator
         yield report
 
 
-def _told(
+def _streamed(
     args: argparse.Namespace, plan: Plan, configurations: Configurations, reports: Iterator[FileReport], files: int
 ) -> Iterator[FileReport]:
     """The same reports; where the output has a line for each, it is written at once."""

@@ -169,7 +169,7 @@ def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], confi
         declared=declared(configuration),
         device=args.device,
         timeout=args.timeout or SECONDS,
-        interpreter=_python(args.python, path),
+        interpreter=interpreter_of(args.python, path),
         roots=(str(configuration.root),) if configuration.file is not None else (),
         cwd=os.getcwd(),
         bench=args.bench,
@@ -211,7 +211,7 @@ def _resolve(text: str, python: str | None) -> tuple[Path, str]:
     return absolute(Path(found[0])), name
 
 
-def _python(given: str | None, path: Path) -> str:
+def interpreter_of(given: str | None, path: Path) -> str:
     """The executable to run: the one given, else that of the environment around the file, else our own."""
     if given is not None:
         folder = Path(given).expanduser()

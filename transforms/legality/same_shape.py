@@ -41,7 +41,7 @@ class Likeness:
 
 
 class ShapeInference:
-    """Metas of expressions, with those of names that were bound on the way."""
+    """Shapes and dtypes of expressions, with those of names that were bound on the way."""
 
     def __init__(self, facts: FunctionFacts, bound: Mapping[str, TensorType] | None = None) -> None:
         self.facts = facts
@@ -49,7 +49,7 @@ class ShapeInference:
 
     @answers("shapes")
     def of(self, node: ast.expr) -> TensorType | None:
-        """The meta of an expression; None where it is no tensor, or nothing is known."""
+        """The shape and dtype of an expression; None where it is no tensor, or nothing is known."""
         if isinstance(node, ast.Name) and node.id in self.bound:
             return self.bound[node.id]
         built = self._built(node)
@@ -67,7 +67,7 @@ class ShapeInference:
         return built
 
     def _built(self, node: ast.expr) -> TensorType | None:
-        """The meta of an expression from those of its parts."""
+        """The shape and dtype of an expression from those of its parts."""
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and _is_path(node):
             value = self.facts.value(node)
             token = ("leaf", ast.unparse(node))
@@ -147,7 +147,7 @@ def alike(
 
 @answers("shapes")
 def compare(a: str, one: TensorType | None, b: str, two: TensorType | None) -> Likeness:
-    """The same, for metas that are known already; `a` and `b` say what they are of."""
+    """The same, where both are known already; `a` and `b` say what they are of."""
     if one is None or two is None:
         return Likeness(f"`{a if one is None else b}` is not known to be a tensor")
     differences: list[Difference] = []
