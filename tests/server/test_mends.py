@@ -147,7 +147,7 @@ async def test_accepted_differences_are_preferred_and_shown(start: Start, tmp_pa
         ([], "reduce all elements under the mask (unsafe)"),
         (["rounding"], "reduce all elements under the mask"),
     ):
-        editor = await start(options={"accept": accept})
+        editor = await start(options={"settings": {"accept": accept}})
         uri = editor.open(path)
         mend = mends(await editor.actions(uri, editor.at(uri, "x[x > 0]")))[0]
         assert mend.title == f"Mend graph break: {title}"
