@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import Literal
 
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.values import Value
 
 BranchKind = Literal["if", "while", "ternary", "and", "or", "not", "assert", "raise", "match", "filter", "boolean"]
@@ -70,8 +70,8 @@ class Call(Event):
         situation: Situation,
         callee: str,
         receiver: Value | None,
-        arguments: tuple[Value, ...],
-        keywords: Mapping[str, Value],
+        arguments: Arguments,
+        keywords: Keywords,
         answer: Value | None = None,
     ) -> None:
         super().__init__(node, statement, situation)

@@ -53,4 +53,4 @@ def dynamo() -> Iterator[Judge]:
 
     yield ask
     requests.close()
-    process.wait(10)
+    process.wait(120)  # torch takes its time to end on a busy machine
