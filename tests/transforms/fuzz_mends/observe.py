@@ -1,8 +1,8 @@
 """Everything that can be seen of a program: each input runs through its `case`, and what was given, kept, written and
 raised is described in plain data.
 
-A description of a tensor names its memory by the place at which it is met first: in the inputs, then in what the program
-keeps, then in results. So two runs agree only where they share memory alike.
+A description of a tensor names its memory by the place at which it is met first: in the inputs, then in what the
+program keeps, then in results. So two runs agree only where they share memory alike.
 """
 
 from __future__ import annotations
