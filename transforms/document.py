@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from graphmend.transforms.catalogue import CATALOGUE, Rewrite
+from graphmend.transforms.fix import DIFFERENCES
 from graphmend.transforms.questions import QUESTIONS
 
 HEADINGS = ("Before", "After", "Legal when", "Differs in")
@@ -49,7 +50,8 @@ def pages() -> dict[str, str]:
     rewrites = documented()
     made = {f"{name}.md": page(name, rewrite) for name, rewrite in sorted(rewrites.items())}
     rows = [f"| [{name}]({name}.md) | {_first_line(rewrites[name])} |" for name in sorted(rewrites)]
-    made["README.md"] = "\n".join(["# Rewrites", "", "| rewrite | does |", "|---|---|", *rows, "", *_questions(), ""])
+    lines = ["# Rewrites", "", "| rewrite | does |", "|---|---|", *rows, "", *_questions(), "", *_differences(), ""]
+    made["README.md"] = "\n".join(lines)
     return made
 
 
@@ -66,6 +68,15 @@ def _questions() -> list[str]:
         marks = ["x" if question in rewrite.asks else " " for question in QUESTIONS]
         lines.append(f"| [{name}]({name}.md) | {' | '.join(marks)} |")
     return lines
+
+
+def _differences() -> list[str]:
+    """What the kinds of differences mean."""
+    lines = ["## Kinds of differences", ""]
+    lines += ["An unsafe mend names each way in which the program may differ, as one of these kinds. It counts as safe"]
+    lines += ["where the setting [`accept`](../configuration.md#accept) holds all of its kinds.", ""]
+    lines += ["| kind | means |", "|---|---|"]
+    return [*lines, *(f"| {kind} | {means} |" for kind, means in DIFFERENCES.items())]
 
 
 def _first_line(rewrite: Rewrite) -> str:

@@ -10,6 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+#: the kinds of ways in which a mend may change a program (`transforms/fix.py` says what each means)
+DIFFERENCES = (
+    "rounding", "dtype", "shape", "strides", "aliasing", "type", "exception", "gradients", "zero-gradients",
+    "evaluation", "random", "output", "output-order", "state", "specialised", "private",
+)  # fmt: skip
 SEVERITIES = ("error", "warning", "information", "hint", "off")
 _SELECTOR = re.compile(r"GM\d{0,3}\Z")
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?([+a-z].*)?\Z")
@@ -65,6 +70,13 @@ def _selectors(value: Any) -> tuple[str, ...]:
     return tuple("GM" if v == "ALL" else _selector(v) for v in value)
 
 
+def _differences(value: Any) -> tuple[str, ...]:
+    for kind in _strings(value):
+        words = f'kinds of differences ({", ".join(DIFFERENCES)}), not "{kind}"'
+        _require(kind in DIFFERENCES, words + did_you_mean(kind, DIFFERENCES))
+    return tuple(value)
+
+
 def _version(value: Any) -> str:
     _require(isinstance(value, str) and bool(_VERSION.match(value)), 'a version of torch in quotes, such as "2.13"')
     return ".".join(value.split(".")[:2])
@@ -117,6 +129,7 @@ BOOLEAN = Kind("true or false", {"type": "boolean"}, _boolean)
 STRING = Kind("a string", {"type": "string"}, _string)
 STRINGS = Kind("a list of strings", {"type": "array", "items": {"type": "string"}}, _strings)
 CODES = Kind("a list of rule codes", {"type": "array", "items": _CODE}, _selectors)
+KINDS = Kind("a list of kinds of differences", {"type": "array", "items": {"enum": list(DIFFERENCES)}}, _differences)
 VERSION = Kind("a version", {"type": "string", "pattern": "^\\d+\\.\\d+"}, _version)
 SECONDS = Kind("a number of seconds", {"type": "number", "exclusiveMinimum": 0}, _seconds)
 COUNT = Kind("a whole number", {"type": "integer", "minimum": 1}, _count)
@@ -192,6 +205,13 @@ OPTIONS: Mapping[str, Option] = {
             True,
             "Whether editors also offer mends that change behaviour in a way they name; the command makes those with "
             "`--unsafe-fixes` only.",
+        ),
+        Option(
+            "accept",
+            KINDS,
+            (),
+            "Kinds of differences with which a mend counts as safe, such as `rounding`: `--fix` and *fix all* make it. "
+            "Its differences are shown all the same, and a mend that silences output is never safe.",
         ),
         Option(
             "diagnostic-mode",

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from graphmend.cli.failures import UsageError, complain
+from graphmend.cli.option_values import words
 from graphmend.cli.verifying import break_baseline
 from graphmend.cli.verifying.static_findings import Judged, Mending, Static, interpreter_for
 from graphmend.dynamo.report import Break, Report
@@ -43,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--mend", action="store_true", help="check the mended text too and compare both")
     parser.add_argument("--unsafe-fixes", action="store_true", help="with --mend: mends that are not safe as well")
+    parser.add_argument(
+        "--accept", metavar="KINDS", type=words, help="differences that a safe mend may have, such as rounding,dtype"
+    )
     parser.add_argument("--bench", action="store_true", help="measure the times of eager and compiled calls")
     parser.add_argument("--device", default="auto", help="auto (CUDA where it works), cpu or cuda[:N]")
     parser.add_argument("--python", metavar="PATH", help="the interpreter whose torch is used")
@@ -87,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         return _watch(args)
     if args.from_log is not None:
         return _read_log(args)
-    configurations = Configurations(origin="command line")
+    configurations = Configurations({"accept": args.accept} if args.accept else {}, origin="command line")
     jobs = _jobs(args, configurations)
     reports = asyncio.run(_check(args, [job.request for job in jobs]))
     judged = [job.text.judged(r) if r.problem is None else [] for job, r in zip(jobs, reports, strict=True)]

@@ -68,7 +68,8 @@ class Static:
         """The text with every permitted mend applied; the text as it is where none applies."""
         from graphmend.transforms.mend import mend_all
 
-        done = mend_all(self.source, self.project, self.settings, unsafe=unsafe)
+        accept = self.configuration["accept"]
+        done = mend_all(self.source, self.project, self.settings, unsafe=unsafe, accept=accept)
         made = list(self._named(done.applied))
         kinds = tuple(dict.fromkeys(each.kind for one in done.applied for each in one.fix.differences))
         if unsafe:

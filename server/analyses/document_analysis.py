@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -100,8 +100,15 @@ class _Followed(NamedTuple):
 class Scope:
     """What findings depend on besides a document's own text: the settings, and the modules around it."""
 
-    def __init__(self, settings: Settings, project: Callable[[], Project | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        project: Callable[[], Project | None] = lambda: None,
+        accept: Collection[str] = frozenset(),
+    ) -> None:
         self.settings = settings
+        self.accept = accept
+        """Kinds of differences with which a mend counts as safe."""
         self._project = project
 
     @property
@@ -183,7 +190,7 @@ class Analyses:
             from graphmend.transforms.mend import mend
 
             made = result or self._whole(text, document.path, scope)
-            answers = mend(known, made.facts(known)) if made else []
+            answers = mend(known, made.facts(known), scope.accept) if made else []
             refusals = [answer.reason for answer in answers if isinstance(answer, Refusal)]
             fixes = tuple(answer for answer in answers if isinstance(answer, Fix))
             told = next((f.evidence for f in made.findings if f.key == known.key), ()) if made else ()
@@ -229,7 +236,8 @@ class Analyses:
         def job() -> str:
             from graphmend.transforms.mend import mend_all
 
-            return mend_all(Source(text, document.path), scope.project, scope.settings, unsafe=unsafe).source.text
+            source, accept = Source(text, document.path), scope.accept
+            return mend_all(source, scope.project, scope.settings, unsafe=unsafe, accept=accept).source.text
 
         return await self._thread.run(job)
 

@@ -104,7 +104,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "main",
     ),
     "cli": (
-        "failures paths progress rule_catalogue",
+        "failures option_values paths progress rule_catalogue",
         "adoption main",
         "checking verifying",
         "asking output",
