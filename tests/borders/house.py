@@ -20,8 +20,9 @@ ARROWS: dict[str, set[str]] = {
     "dynamo": {"analysis", "workspace"},
     "dynamo/worker": set(),
     "model": {"analysis", "workspace", "transforms", "dynamo"},
+    "assistant": {"analysis", "workspace", "transforms", "dynamo", "model"},
     "server": {"analysis", "workspace", "transforms", "dynamo", "model"},
-    "cli": {"analysis", "workspace", "transforms", "importer", "dynamo", "model", "server"},
+    "cli": {"analysis", "workspace", "transforms", "importer", "dynamo", "model", "assistant", "server"},
     "runtime": set(),
 }
 
@@ -34,6 +35,7 @@ PACKAGES: dict[str, set[str]] = {
     "dynamo": set(),
     "dynamo/worker": {"torch"},
     "model": set(),
+    "assistant": {"mcp", "mcp_types", "pydantic"},
     "server": {"pygls", "lsprotocol", "cattrs"},
     "cli": {"rich", "pytest"},  # pytest: in its plugin only, which nothing else imports
     "runtime": {"torch"},
@@ -76,6 +78,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "worker",
     ),
     "dynamo/worker": (
+        "versions",
         "errors loading recording",
         "discover",
         "inputs",
@@ -88,9 +91,10 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "model": (
         "meaning gates subject",
         "endpoint question splice trial",
-        "prompt",
+        "prompt gatekeeper",
         "ask",
     ),
+    "assistant": ("folders answers", "tools", "server"),
     "model/gates": ("allowed text", "original", "form"),
     "server": (
         "lsp documents",
