@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.finding import Finding
@@ -209,16 +210,18 @@ class Analyses:
 
         return await self._lane.run(job)
 
-    async def edits(self, fix: Fix) -> tuple[TextEdit, ...]:
-        """The edits of a fix; raises `Unavailable`."""
+    async def edits(self, document: Document, fix: Fix) -> tuple[TextEdit, ...]:
+        """The edits of a fix of a document as it is now; raises `Unavailable`."""
+        text, whole = document.text.text, document.parts == (document,)
 
         def job() -> tuple[TextEdit, ...]:
             from graphmend.transforms.fix import Unmendable
 
             try:
-                return fix.edits()
+                made = fix.edits()
             except Unmendable as error:
                 raise Unavailable(str(error)) from error
+            return _in_style(text, document.path, made) if whole else made
 
         return await self._lane.run(job)
 
@@ -229,7 +232,8 @@ class Analyses:
         def job() -> str:
             from graphmend.transforms.mend import mend_all
 
-            return mend_all(Source(text, document.path), scope.project, scope.settings, unsafe=unsafe).source.text
+            made = mend_all(Source(text, document.path), scope.project, scope.settings, unsafe=unsafe).source.text
+            return _finished(text, made, document.path)
 
         return await self._lane.run(job)
 
@@ -353,6 +357,24 @@ class Analyses:
         self._results[document] = analysis, result
         while len(self._results) > _RESULTS_KEPT:
             del self._results[next(iter(self._results))]
+
+
+def _finished(before: str, after: str, path: str) -> str:
+    """A mended text as its project writes its code."""
+    from graphmend.transforms.style.finish import finished
+    from graphmend.workspace.code_style import code_style
+
+    style = code_style(Path(path))
+    return finished(before, after, path, line_length=style.line_length, formatted=style.formatted)
+
+
+def _in_style(text: str, path: str, edits: tuple[TextEdit, ...]) -> tuple[TextEdit, ...]:
+    """Edits, or those that lead to the same program as its project writes its code."""
+    from graphmend.transforms.code.text_edits import apply, line_edits
+
+    made = apply(text, edits, Source(text, path))
+    finished = _finished(text, made, path)
+    return edits if finished == made else tuple(line_edits(text, finished))
 
 
 def _check(source: Source, project: Project | None, settings: Settings) -> Result:

@@ -26,7 +26,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Class
-from graphmend.transforms.code.expression_text import folded, is_atom
+from graphmend.transforms.code.expression_text import is_atom
 from graphmend.transforms.code.fstrings import quoted
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import is_elif, replaceable
@@ -174,10 +174,8 @@ def _asserted(
         text = predicates.negated(tests[0])
     if static and (statement.orelse or wrong):
         raise NotATensorError("the other side would have to be written twice, for the test that is known while tracing")
-    deep = 8 if static else 4
     function = predicates.imports.name("torch._assert_async")
-    call = folded(f"{function}({text}{message(said)})", 119 - deep - statement.col_offset)
-    call = call.replace("\n", "\n" + " " * deep) + "\n"
+    call = f"{function}({text}{message(said)})\n"
     head = "".join(f"{code.operand(s) if isinstance(s, ast.BoolOp) else code.line(s)} and " for s in static)
     inner = f"    if {head.removesuffix(' and ')}:\n        {call}" if static else f"    {call}"
     test = code.line(statement.test)
