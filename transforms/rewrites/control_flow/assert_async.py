@@ -58,8 +58,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the statement shares its line with another one")
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
+    title = "assert inside the graph while compiled (torch._assert_async)"
     try:
-        new, kept = _asserted(facts, statement, predicates)
+        if (plain := _plain(facts, statement, predicates)) is not None:
+            title, new, kept = "assert what TorchDynamo keeps in the graph: one tensor, and a plain text", plain, []
+        else:
+            new, kept = _asserted(facts, statement, predicates)
     except NotATensorError as error:
         return refuse(NAME, str(error))
 
@@ -70,7 +74,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         Difference("exception", "while compiled the exception is a RuntimeError, on a GPU an asynchronous one"),
         *predicates.differences,
     ]
-    return offer(NAME, "assert inside the graph while compiled (torch._assert_async)", facts, make, differences)
+    return offer(NAME, title, facts, make, differences)
 
 
 #: calls that raise where their first argument does not hold
@@ -149,6 +153,23 @@ def _said(block: list[ast.stmt]) -> ast.expr | None:
         values = [s.value for s in block if isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == said.id]
         return values[-1] if values else None
     return said
+
+
+def _plain(facts: FunctionFacts, statement: ast.If | ast.Assert | ast.Expr, predicates: Predicates) -> str | None:
+    """An `assert` of one tensor, in the place of one that asks Python about tensors and says a constant text: torch
+    keeps it in the graph, and plain Python raises the same as before. None for all other checks.
+    """
+    if not isinstance(statement, ast.Assert) or not (statement.msg is None or _is_text(statement.msg)):
+        return None
+    static, tests = split(facts, statement.test)
+    if static or not tests:
+        return None
+    said = "" if statement.msg is None else f", {predicates.code.argument(statement.msg)}"
+    return f"assert {predicates.all_of(tests)}{said}\n"
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _asserted(
