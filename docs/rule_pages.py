@@ -70,9 +70,7 @@ def _section(heading: str, text: str, code: str) -> list[str]:
 
 
 def _rewrites(code: str) -> list[str]:
-    names = [
-        rewrite.__module__.rpartition(".")[2] for known, rewrites in CATALOGUE if known == code for rewrite in rewrites
-    ]
+    names = [rewrite.name for known, rewrites in CATALOGUE if known == code for rewrite in rewrites]
     links = [f"[{name}](../rewrites/{name}.md)" for name in dict.fromkeys(names)]
     return ["", f"Tried in this order: {', '.join(links)}."] if links else []
 

@@ -51,7 +51,8 @@ class Service:
                 return before
             tell("checking the mended text")
             mended = dataclasses.replace(request, texts={**request.texts, **request.mended}, mended=None)
-            after = await self._checked(mended, tell, compare=folder)
+            walls = {"confined": folder} if request.confined else {}
+            after = await self._checked(mended, tell, compare=folder, **walls)
             return dataclasses.replace(before, after=dataclasses.replace(after, named=request.named))
 
     def recall(self, request: Request) -> Report | None:

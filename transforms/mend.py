@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -60,6 +61,7 @@ def mend_all(
     prefer_runtime: bool = False,
     others: OtherFiles | None = None,
     wanted: Wanted | None = None,
+    accept: Collection[str] = frozenset(),
 ) -> Mended:
     """`source` with every permitted mend applied that removes a break: a fixed point, reached in a few rounds.
 
@@ -67,13 +69,13 @@ def mend_all(
     are permitted at once or one after the other. A mend that silences output is permitted only with `unsafe`;
     with `prefer_runtime` it is not permitted at all, as there the runtime keeps every line. What a program prints is
     never silenced here. What is found in `others` is mended there. `wanted` says which findings of the file are to be
-    mended, by default all.
+    mended, by default all. A mend whose differences are all of kinds in `accept` counts as safe.
     """
     result = Mended(source)
     if source.tree is None:
         return result
 
-    run = Run(_OneFile(source, project, settings, others), wanted)
+    run = Run(_OneFile(source, project, settings, others, accept), wanted)
     permitted = run.to_the_end(unsafe, prefer_runtime)
     result.source, result.applied = run.state.sources[source.path], run.applied
     result.left, result.looked_at = run.left(source.path, permitted), result.source.text
@@ -84,9 +86,14 @@ class _OneFile:
     """A text that is checked alone, and others that may be mended along with it."""
 
     def __init__(
-        self, source: Source, project: Project | None, settings: Settings | None, others: OtherFiles | None
+        self,
+        source: Source,
+        project: Project | None,
+        settings: Settings | None,
+        others: OtherFiles | None,
+        accept: Collection[str],
     ) -> None:
-        self.checked = (source.path,)
+        self.checked, self._accept = (source.path,), accept
         self._own, self._project, self._settings, self._others = source, project, settings, others
         self._is_stale = False
 
@@ -95,6 +102,9 @@ class _OneFile:
             self._project.forget(path)
         self._is_stale = False
         return check(self._own, self._project, self._settings)
+
+    def accepted(self, path: str) -> Collection[str]:
+        return self._accept
 
     def source(self, path: str) -> Source | None:
         if path == self._own.path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """One break in a text, with the checks that found it: each knows the values of its own callers."""
+    """One break in a text, with the checks that found it: each knows the values of its own callers. `accept` are the
+    kinds of differences that its user accepts.
+    """
 
-    def __init__(self, finding: Finding, result: Result) -> None:
+    def __init__(self, finding: Finding, result: Result, accept: Collection[str] = frozenset()) -> None:
         self._seen = [(finding, result)]
+        self._accept = accept
 
     def add(self, finding: Finding, result: Result) -> None:
         """Another check that found it; one for which it is compiled for certain speaks first."""
@@ -46,7 +49,7 @@ class Place:
 
     @cached_property
     def answers(self) -> list[Fix | Refusal]:
-        return mend_for_all(self._facts)
+        return mend_for_all(self._facts, self._accept)
 
     @property
     def best(self) -> Fix | None:

@@ -5,7 +5,7 @@ should. A mend stays only where the analysis of the mended text no longer finds 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -47,6 +47,9 @@ class Files(Protocol):
     def replace(self, source: Source) -> None:
         """Takes a mended text. From now on every check reads it."""
 
+    def accepted(self, path: str) -> Collection[str]:
+        """The kinds of differences that the user accepts in a file."""
+
 
 @dataclass
 class _Choice:
@@ -76,8 +79,10 @@ class _Choice:
 class _State:
     """The texts at one time, and what the checks find in them."""
 
-    def __init__(self, sources: dict[str, Source], results: dict[str, Result]) -> None:
-        self.sources, self.results = sources, results
+    def __init__(
+        self, sources: dict[str, Source], results: dict[str, Result], accepted: Callable[[str], Collection[str]]
+    ) -> None:
+        self.sources, self.results, self._accepted = sources, results, accepted
 
     @cached_property
     def _places(self) -> dict[str, list[Place]]:
@@ -91,7 +96,7 @@ class _State:
                 if place in known:
                     known[place].add(finding, result)
                 else:
-                    known[place] = Place(finding, result)
+                    known[place] = Place(finding, result, self._accepted(finding.path))
         return {path: sorted(places.values(), key=_position) for path, places in found.items()}
 
     @cached_property
@@ -251,7 +256,7 @@ class Run:
                 self._texts[path] = self._files.source(path)
             if path not in sources and (source := self._texts[path]) is not None:
                 sources[path] = source
-        return _State(sources, results)
+        return _State(sources, results, self._files.accepted)
 
     def _stays(
         self, state: _State, after: _State, choice: _Choice, choices: list[_Choice], permitted: Permitted

@@ -148,7 +148,9 @@ class AnalysisSession(ProgramContext):
         self.region = region
         self.judging.mode = region.mode
         with self.stack.region(traced=True):
-            self._walk_as_root(function, region, parameters(self, function.info, function.bound, root.given))
+            self._walk_as_root(
+                function, region, parameters(self, function.info, function.bound, root.example_arguments)
+            )
             if function.info.decorators:
                 wrapper = self.decorated(function.info, function.bound)
                 if isinstance(wrapper, Function) and wrapper.info is not function.info:

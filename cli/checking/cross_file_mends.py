@@ -8,7 +8,7 @@ the changed files are written, or their differences shown.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,6 +136,9 @@ class _Together:
 
     def check(self, path: str) -> Result:
         return check(self._checker.source(Path(path)), self._checker.project(Path(path)), self._settings(path))
+
+    def accepted(self, path: str) -> Collection[str]:
+        return tuple(self._checker.configurations.of_file(Path(path))["accept"])
 
     def source(self, path: str) -> Source | None:
         return self._checker.source(Path(path)) if path in self._named else None

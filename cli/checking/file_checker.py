@@ -123,7 +123,8 @@ class Checker:
         from graphmend.transforms.mend import mend
 
         try:
-            answers = mend(finding, result.facts(finding))
+            accept = self.configurations.of_file(Path(finding.path))["accept"]
+            answers = mend(finding, result.facts(finding), accept)
             offers = tuple(self._offer(answer) for answer in answers if isinstance(answer, Fix))
         except Exception as error:
             report.problems.append(f"{finding.path}:{finding.span.line}: {internal_error(error)}")
@@ -151,7 +152,8 @@ class Checker:
 
         wanted = Wanted(self.plan, settings, configuration, Path(source.path))
         restricted = wanted if wanted.restricts(source) else None
-        mended = mend_all(source, project, settings, unsafe=self.plan.unsafe, wanted=restricted)
+        accept = configuration["accept"]
+        mended = mend_all(source, project, settings, unsafe=self.plan.unsafe, wanted=restricted, accept=accept)
         if not mended.changed:
             return source
         report.mended = mended.mends

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphmend.cli.failures import UsageError, complain
+from graphmend.cli.option_values import words
 
 if TYPE_CHECKING:
     from graphmend.importer import Importer, Report
@@ -25,7 +26,9 @@ _OURS = ("<frozen importlib", __file__, str(Path(__file__).parents[2] / "importe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "graphmend run [--mend PACKAGE]... [--unsafe] [--report FILE] (SCRIPT | -m MODULE) [ARG ...]"
+    parser.usage = (
+        "graphmend run [--mend PACKAGE]... [--unsafe] [--accept KINDS] [--report FILE] (SCRIPT | -m MODULE) [ARG ...]"
+    )
     parser.add_argument(
         "--mend",
         action="append",
@@ -34,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="mend the modules of this package; may be repeated (default: those in the script's own folder)",
     )
     parser.add_argument("--unsafe", action="store_true", help="make unsafe mends too; each says what differs")
+    parser.add_argument(
+        "--accept", metavar="KINDS", type=words, default=[], help="differences that a safe mend may have: rounding,..."
+    )
     parser.add_argument(
         "--report", metavar="FILE", type=Path, help="write what was mended to this file, as JSON, not to standard error"
     )
@@ -62,7 +68,7 @@ def _install(args: argparse.Namespace, program: Program) -> Importer:
     program.enter()
     names, folders = (args.mend, []) if args.mend else program.own()
     try:
-        return install(names, args.unsafe, folders=folders)
+        return install(names, args.unsafe, folders=folders, accept=args.accept)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -258,8 +264,9 @@ def _lines(report: Report, unused: list[str]) -> list[str]:
     for path, outcome in report.mended.items():
         lines.append(f"  {path}")
         for note in outcome.mends:
-            unsafe = f" (unsafe: {note['reason']})" if note["applicability"] != "safe" else ""
-            lines.append(f"    {note['row']}: {note['code']} {note['name']}: {note['title']}{unsafe}")
+            mark = "accepted" if note["applicability"] == "safe" else note["applicability"]
+            differs = f" ({mark}: {note['reason']})" if note["differences"] or mark != "accepted" else ""
+            lines.append(f"    {note['row']}: {note['code']} {note['name']}: {note['title']}{differs}")
     left = sum(map(len, report.left.values()))
     if left:
         lines.append(

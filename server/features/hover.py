@@ -82,8 +82,9 @@ async def _way_out(session: Session, document: Document, finding: Finding) -> st
 
 
 def _caveat(fix: Fix) -> str:
-    """What a mend changes; a safe one changes nothing."""
-    return "" if fix.applicability == "safe" else f" ({fix.applicability}: {fix.reason})"
+    """What a mend changes; a safe one changes nothing but what the user accepts."""
+    mark = "accepted" if fix.applicability == "safe" else fix.applicability
+    return f" ({mark}: {fix.reason})" if fix.differences or fix.applicability != "safe" else ""
 
 
 def _plain(markdown: str) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
+from graphmend.dynamo import mend_verdict
 from graphmend.server.analyses.document_analysis import Unavailable
 from graphmend.server.documents import outline
 from graphmend.server.documents.open_documents import Document
@@ -26,7 +27,6 @@ from graphmend.server.lsp import convert
 from graphmend.server.lsp.progress import Progress
 from graphmend.server.mends import mend_edits
 from graphmend.server.session import Session
-from graphmend.server.verification import mend_verdict
 
 if TYPE_CHECKING:
     from graphmend.dynamo.report import Report

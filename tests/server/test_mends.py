@@ -136,3 +136,24 @@ async def test_a_rule_is_explained(editor: Editor) -> None:
         assert "## What it does" in await editor.execute("graphmend.explain", code)
     with pytest.raises(Exception, match="GM999"):
         await editor.execute("graphmend.explain", "GM999")
+
+
+async def test_accepted_differences_are_preferred_and_shown(start: Start, tmp_path: Path) -> None:
+    path = tmp_path / "total.py"
+    path.write_text(
+        "import torch\n\n\n@torch.compile\ndef total(x: torch.Tensor):\n    return x[x > 0].sum()\n", encoding="utf-8"
+    )
+    for accept, title in (
+        ([], "reduce all elements under the mask (unsafe)"),
+        (["rounding"], "reduce all elements under the mask"),
+    ):
+        editor = await start(options={"settings": {"accept": accept}})
+        uri = editor.open(path)
+        mend = mends(await editor.actions(uri, editor.at(uri, "x[x > 0]")))[0]
+        assert mend.title == f"Mend graph break: {title}"
+        assert bool(mend.is_preferred) is bool(accept)
+        text = await editor.hover(uri, editor.at(uri, "x[x > 0]").start)
+        assert text is not None
+        assert f"({'accepted' if accept else 'unsafe'}: sums may round differently" in text
+        await editor.execute("graphmend.mendFile", uri)
+        assert ("torch.where" in editor.texts[uri]) is bool(accept)

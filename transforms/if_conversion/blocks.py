@@ -20,6 +20,7 @@ from graphmend.transforms.if_conversion import double_where
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
 from graphmend.transforms.if_conversion.stores import Change, change_of, store_of, written_whole
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
+from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType
 from graphmend.transforms.legality.speculation import speculate
@@ -185,7 +186,7 @@ class Block:
 
     def text(self, node: ast.expr) -> str:
         """The text of an expression here, kept away from singular points."""
-        if self.taken is not None and self.facts.gradients(self.whole) != "off":
+        if self.taken is not None and recorded(self.facts, self.whole):
             where = self.predicates.imports.name
             double_where.protect(
                 self.facts, node, self.taken, lambda: where("torch.where"), self.replace, self.protected

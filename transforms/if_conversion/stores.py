@@ -17,6 +17,7 @@ from graphmend.transforms.legality.in_place import bound_to, intact, linear_meth
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.same_shape import ShapeInference, broadcast
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -65,6 +66,7 @@ class Change:
         return self.how == "store" or (self.how == "copy" and self.target != self.root)
 
 
+@answers("order")
 def change_of(block: Converting, call: ast.Call) -> Change:
     """`t.method_(...)`, written as the value that `t` has afterwards."""
     assert isinstance(call.func, ast.Attribute)
@@ -93,6 +95,7 @@ def change_of(block: Converting, call: ast.Call) -> Change:
     return Change(target, root, SideValue(text, call, None), "copy", differences=differences)
 
 
+@answers("order")
 def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: SideValue) -> Change:
     """`y[0] = v`, `y[mask] = 0`, `d["key"] = v`, `self.name = v`."""
     root = _root(target)

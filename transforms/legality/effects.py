@@ -15,6 +15,7 @@ from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -36,6 +37,7 @@ _MADE_HERE = (
 _COMPUTE = frozenset({"graphmend.runtime.select", "torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"})
 
 
+@answers("effects")
 def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
     """What evaluating code does besides giving a value: a sentence for each, none where it only computes."""
     found: list[str] = []
@@ -55,6 +57,7 @@ def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
     return found
 
 
+@answers("effects")
 def warns(facts: FunctionFacts, *nodes: ast.AST) -> list[Difference]:
     """The warnings that evaluating code may bring: that too is seen from outside."""
     found: list[Difference] = []
@@ -82,6 +85,7 @@ def is_layer(facts: FunctionFacts, function: ast.expr) -> bool:
     )
 
 
+@answers("effects")
 def in_place_operands(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
     """The tensors that a call changes in place: the receiver of `x.add_(1)`, `x` in `F.relu(x, True)`, `out=x`."""
     found = [k.value for k in call.keywords if k.arg == "out"]

@@ -15,6 +15,7 @@ from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -40,14 +41,15 @@ class Likeness:
 
 
 class ShapeInference:
-    """Metas of expressions, with those of names that were bound on the way."""
+    """Shapes and dtypes of expressions, with those of names that were bound on the way."""
 
     def __init__(self, facts: FunctionFacts, bound: Mapping[str, TensorType] | None = None) -> None:
         self.facts = facts
         self.bound = dict(bound or {})
 
+    @answers("shapes")
     def of(self, node: ast.expr) -> TensorType | None:
-        """The meta of an expression; None where it is no tensor, or nothing is known."""
+        """The shape and dtype of an expression; None where it is no tensor, or nothing is known."""
         if isinstance(node, ast.Name) and node.id in self.bound:
             return self.bound[node.id]
         built = self._built(node)
@@ -65,7 +67,7 @@ class ShapeInference:
         return built
 
     def _built(self, node: ast.expr) -> TensorType | None:
-        """The meta of an expression from those of its parts."""
+        """The shape and dtype of an expression from those of its parts."""
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and _is_path(node):
             value = self.facts.value(node)
             token = ("leaf", ast.unparse(node))
@@ -130,6 +132,7 @@ class ShapeInference:
         return None
 
 
+@answers("shapes")
 def alike(
     facts: FunctionFacts,
     a: ast.expr,
@@ -142,8 +145,9 @@ def alike(
     return compare(shortened(a), one, shortened(b), two)
 
 
+@answers("shapes")
 def compare(a: str, one: TensorType | None, b: str, two: TensorType | None) -> Likeness:
-    """The same, for metas that are known already; `a` and `b` say what they are of."""
+    """The same, where both are known already; `a` and `b` say what they are of."""
     if one is None or two is None:
         return Likeness(f"`{a if one is None else b}` is not known to be a tensor")
     differences: list[Difference] = []

@@ -31,24 +31,13 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     holds,
     unlike,
 )
+from graphmend.transforms.legality.operations import numeric
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
-
-#: arithmetic of a tensor and a number, as the operator that it stands for
-_OPERATORS: dict[str, type[ast.operator]] = {
-    "add": ast.Add, "sub": ast.Sub, "subtract": ast.Sub, "mul": ast.Mult, "multiply": ast.Mult, "div": ast.Div,
-    "divide": ast.Div, "true_divide": ast.Div, "pow": ast.Pow, "float_power": ast.Pow, "remainder": ast.Mod,
-    "fmod": ast.Mod, "floor_divide": ast.FloorDiv,
-}  # fmt: skip
-_COMPARISONS = frozenset("eq ne lt le gt ge greater less greater_equal less_equal not_equal".split())
-#: they take one bound as a tensor
-_BOUNDS = frozenset("clamp clip clamp_min clamp_max".split())
-#: they write a number into the tensor that they are given
-_FILLS = {"fill_": 1, "fill": 1, "masked_fill": 2, "masked_fill_": 2, "index_fill": 3, "index_fill_": 3}
-_KEYWORDS = frozenset("other value exponent min max fill_value".split())
 
 
 class ScalarUses:
@@ -65,16 +54,19 @@ class ScalarUses:
         self._handed: list[frozenset[str]] = []
         self._added_to: set[str] = set()
 
+    @answers("numbers")
     def follow(self, node: ast.expr) -> None:
         """Goes up from an expression whose value would become a 0-d tensor."""
         self._follow(node, self._dtype)
         self._check_names()
 
+    @answers("numbers")
     def names(self, targets: list[ast.expr]) -> None:
         for target in targets:
             self._target(target, self._dtype)
         self._check_names()
 
+    @answers("numbers")
     def name(self, name: str) -> None:
         """Follows a number to the uses of a name that it is given."""
         self._name(name, self._dtype)
@@ -245,26 +237,26 @@ class ScalarUses:
         arguments = [*receiver, *call.args]
         keyword = next((k.arg for k in call.keywords if k.value is node), None)
         place = next((i for i, a in enumerate(arguments) if a is node), None)
-        if place is None and keyword not in _KEYWORDS:
+        if place is None and keyword not in numeric.KEYWORDS:
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
         first = self.facts.value(arguments[0]) if arguments and place != 0 else None
         of = first if isinstance(first, Tensor) and not first.ndarray else None
-        if last in _OPERATORS and place in (1, None) and of is not None:
-            self._meets(of, dtype, _OPERATORS[last], left=False)
+        if last in numeric.OPERATORS and place in (1, None) and of is not None:
+            self._meets(of, dtype, numeric.OPERATORS[last], left=False)
         elif last == "pow" and place == 0 and len(arguments) == 2:
             exponent = self.facts.value(arguments[1])
             if not isinstance(exponent, Tensor):
                 raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
             self._meets(exponent, dtype, ast.Pow, left=True)
-        elif last in _COMPARISONS and place in (1, None) and of is not None:
+        elif last in numeric.COMPARISONS and place in (1, None) and of is not None:
             self._compared(arguments[0], dtype)
-        elif last in _BOUNDS and of is not None:
+        elif last in numeric.BOUNDS and of is not None:
             if len(arguments) + len(call.keywords) != 2:
                 raise NeedsPythonNumberError(f"`{shortened(call)}` takes two numbers or two tensors for its bounds")
             self._takes(of, dtype)
         elif last == "where" and place in (1, 2):
             self._selected(arguments[3 - place], dtype)
-        elif last in _FILLS and place in (_FILLS[last], None) and of is not None:
+        elif last in numeric.FILLS and place in (numeric.FILLS[last], None) and of is not None:
             if last in ("fill_", "fill") and not holds(of, dtype):
                 self.differences.append(OVERFLOW)
         elif last == "full" and place in (1, None):

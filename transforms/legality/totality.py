@@ -19,6 +19,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising import python, tensors
 from graphmend.transforms.legality.raising.python import MAY
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -33,6 +34,7 @@ _METADATA = frozenset(
 )
 
 
+@answers("totality")
 def may_raise(
     facts: FunctionFacts, *nodes: ast.expr, protected: Container[ast.expr] = frozenset(), at: ast.stmt | None = None
 ) -> list[Difference]:

@@ -111,7 +111,7 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
     info = value.info
     if name == "training":
         return Static("bool")
-    if value.given and (given := _given(session, value, name)) is not None:
+    if value.init_tensors and (given := _given(session, value, name)) is not None:
         return given
     method = find_method(session, info, name)
     own = instance_attribute(session, info, name)
@@ -144,14 +144,14 @@ def _bound(session: Host, method: FunctionInfo, receiver: Value, info: ClassInfo
 
 def _given(session: Host, value: Instance, name: str) -> Value | None:
     """The value of an attribute that only `__init__` sets, to one of its arguments."""
-    assert value.given is not None
+    assert value.init_tensors is not None
     session.note_attribute_read(value.info, name)
     assigned = [a for cls in mro(value.info, session) for a in cls.assigned.get(name, ())]
     if len(assigned) != 1:
         return None
     ((method, _, expression),) = assigned
     is_argument = method.name == "__init__" and isinstance(expression, ast.Name)
-    return value.given.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
+    return value.init_tensors.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
 
 
 def _class_member(w: Walk, value: Class, name: str) -> Value:

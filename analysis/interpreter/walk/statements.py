@@ -21,6 +21,7 @@ from graphmend.analysis.interpreter.walk.assignment import assign, bind
 from graphmend.analysis.interpreter.walk.contexts import enter_context
 from graphmend.analysis.interpreter.walk.expressions import EVALUATE
 from graphmend.analysis.interpreter.walk.patterns import matched
+from graphmend.analysis.interpreter.walk.restoring import Restoring
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.environment import Environment, behind_break, filled_in, merge, same
 from graphmend.analysis.lattice.external import ExternalInstance
@@ -39,29 +40,6 @@ if TYPE_CHECKING:
 _ROUNDS = 3
 #: loops within loops that are walked more than once: each round of one is as many of all that it holds
 _NESTED = 4
-
-
-class _Restoring:
-    """Restores the situation of a walk at the end of a `with` block and, behind an exception, its environment."""
-
-    __slots__ = ("_blocks", "_conditional", "_env", "_gradients_off", "_silent", "_unrolled", "_walk")
-
-    def __init__(self, walk: Walker) -> None:
-        self._walk = walk
-
-    def __enter__(self) -> None:
-        walk, situation = self._walk, self._walk.situation
-        self._blocks, self._conditional = len(situation.blocks), situation.conditional
-        self._gradients_off, self._silent, self._unrolled = situation.gradients_off, walk.silent, walk.unrolled
-        self._env = walk.env
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        walk, situation = self._walk, self._walk.situation
-        del situation.blocks[self._blocks :]
-        situation.conditional, situation.gradients_off = self._conditional, self._gradients_off
-        walk.silent, walk.unrolled = self._silent, self._unrolled
-        if kind is not None:
-            walk.env = self._env
 
 
 class Walker:
@@ -98,9 +76,9 @@ class Walker:
 
     # -- expressions and events
 
-    def restoring(self) -> _Restoring:
+    def restoring(self) -> Restoring:
         """A context manager that restores the situation at its end and, behind an exception, the environment."""
-        return _Restoring(self)
+        return Restoring(self)
 
     def eval(self, node: ast.expr) -> Value:
         return EVALUATE[node.__class__](self, node)

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 
-from . import limits
+from . import confinement, limits
 from .channel import Message, receive, send
 from .fork_server import Parent
 from .handshake import handshake, one_line
@@ -71,7 +71,11 @@ def run_job(job: Message, answers: int) -> Message:
     try:
         from .. import job as job_module
 
+        if job.get("confined"):
+            confinement.apply(job["confined"])
         return job_module.run(job, say)
+    except confinement.Unconfined as error:
+        return {"problem": f"the mended text cannot be confined: {error}"}
     except MemoryError:
         return {"problem": "the check ran out of memory"}
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ from ..recording import lines
 from ..recording.break_log import BreakLog
 from ..recording.recorder import Recorder, once_each
 from . import devices, timing
-from .fitting import Finder, Fit, Room, Run
+from .fitting import Finder, Fit, MemoryBudget, Run
 
 VARIANTS_KEPT = 6
 VARIANTS_SECONDS = 4.0
@@ -69,9 +69,11 @@ class TargetCheck:
     def run(self, each: Callable[[], Iterable[Example]]) -> dict[str, Any]:
         """The whole check; with less of everything again where memory is short in the middle of it."""
         old = compare.kept(self.job["compare"], self.target.name) if self.job.get("compare") else None
-        room = Room(self.possible_devices) if old is None else Room([old["device"]], old["parts"])
+        budget = MemoryBudget(self.possible_devices) if old is None else MemoryBudget([old["device"]], old["parts"])
         compared = bool(self.job.get("keep") or self.job.get("compare"))
-        finder = Finder(self.target, self.project.contains, room, self.until, again=old is not None, remember=compared)
+        finder = Finder(
+            self.target, self.project.contains, budget, self.until, again=old is not None, remember=compared
+        )
         while True:
             self.progress(f"finding inputs for {self.target.name}")
             try:
@@ -81,7 +83,7 @@ class TargetCheck:
                 self.answer.update(status="no-inputs", problem=str(error))
                 return self.answer
             except torch.OutOfMemoryError as error:
-                if not room.short():
+                if not budget.reduce():
                     self.answer.update(status="failed", problem=f"{self.target.name}: {describe(error)}")
                     return self.answer
 
@@ -91,7 +93,7 @@ class TargetCheck:
             inputs=fit.example.text,
             arguments=[shapes(fit.arguments(run)) for run in runs],
             device=devices.title(fit.device),
-            notes=list(finder.room.said()),
+            notes=list(finder.budget.said()),
         )
         runs = runs + self._other_sides(finder, fit, runs)
         self._tell_runs(runs)

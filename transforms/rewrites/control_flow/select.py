@@ -46,7 +46,8 @@ from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.memory import changed_in_place, shares
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.control_flow import where, where_expression
 
 if TYPE_CHECKING:
@@ -58,13 +59,14 @@ _TITLE = "choose with graphmend.runtime.select: an if in plain Python, one graph
 _RUNTIME = "graphmend.runtime"
 
 
+@asks("effects", "totality", "memory", "order", "dtypes", "numbers", "shapes", "gradients", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.IfExp)), None)
     is_branch = isinstance(statement, ast.If) and _within(facts, statement.test)
     if not is_branch and (chosen is None or not _within(facts, chosen.test)):
         return None
-    proven = where.rewrite(finding, facts) if is_branch else where_expression.rewrite(finding, facts)
+    proven = (where if is_branch else where_expression).rewrite.decide(finding, facts)
     if isinstance(proven, Fix) and proven.applicability == "safe":
         return None  # torch.where says the same without a runtime
     imports = Imports(facts)
@@ -262,6 +264,7 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
             return
 
 
+@answers("shapes")
 def _of_other_sizes(facts: FunctionFacts, part: ast.expr, whole: ast.expr) -> bool:
     """Is one expression a part of a tensor that the other one has all of, or of another rank?"""
     values = facts.value(part), facts.value(whole)
