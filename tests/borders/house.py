@@ -78,6 +78,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "worker",
     ),
     "dynamo/worker": (
+        "versions",
         "errors loading recording",
         "discover",
         "inputs",
