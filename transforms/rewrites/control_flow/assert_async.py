@@ -61,9 +61,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
     title = "assert inside the graph while compiled (torch._assert_async)"
+    kept: list[list[ast.stmt]] = []
     try:
         if (plain := _plain(facts, statement, predicates)) is not None:
-            title, new, kept = "assert what TorchDynamo keeps in the graph: one tensor, and a plain text", plain, []
+            title, new = "assert what TorchDynamo keeps in the graph: one tensor, and a plain text", plain
         else:
             new, kept = _asserted(facts, statement, predicates)
     except NotATensorError as error:
