@@ -139,6 +139,23 @@ class SetAttribute(Event):
         self.augmented = augmented
 
 
+class Operation(Event):
+    """Something is done with an object whose class TorchDynamo may model only in part.
+
+    `name` is an operator (`+`, `*=`, `==`, `neg`), a builtin (`len`, `str`), or "iterate", "subscript", "store",
+    "contains", "hash", "delete", "return".
+    """
+
+    __slots__ = ("name", "value")
+
+    def __init__(
+        self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation, name: str, value: Value
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.name = name
+        self.value = value
+
+
 class With(Event):
     """A context manager is entered: `callee` is the function that returned it, or `value` the manager."""
 

@@ -135,7 +135,10 @@ FLAT = frozenset({
 FAMILIES = frozenset({"analysis/rules", "transforms/rewrites"})
 
 #: what every member of a family may use
-COMMON = {"analysis/rules": {"rule", "dispatch", "documentation"}, "transforms/rewrites": {"answers", "put_off"}}
+COMMON = {
+    "analysis/rules": {"rule", "dispatch", "documentation", "arguments"},
+    "transforms/rewrites": {"answers", "put_off"},
+}
 
 MOST_MODULES = 12
 MOST_LINES = 400

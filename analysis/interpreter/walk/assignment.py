@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.events import SetAttribute, Subscript
+from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Tensor, Value, join
@@ -35,6 +36,8 @@ def assign(w: Walk, target: ast.expr, value: Value, augmented: bool = False) -> 
     elif isinstance(target, ast.Subscript):
         owner = w.eval(target.value)
         w.emit(Subscript, target, owner, index_of(w, target.slice), True)
+        if owner.opaque:
+            used(w, target, "store", owner)
         _store_item(w, target, owner, value)
 
 

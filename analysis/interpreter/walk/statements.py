@@ -15,6 +15,7 @@ from graphmend.analysis.interpreter.calls.dispatch import apply
 from graphmend.analysis.interpreter.calls.external import external
 from graphmend.analysis.interpreter.events import Define, Event, Raise, Situation
 from graphmend.analysis.interpreter.operations.conditions import condition
+from graphmend.analysis.interpreter.operations.objects import returned, used
 from graphmend.analysis.interpreter.operations.operators import binary
 from graphmend.analysis.interpreter.operations.subscripts import element_of
 from graphmend.analysis.interpreter.walk.assignment import assign, bind
@@ -251,7 +252,10 @@ class Walker:
         return self.run(node.finalbody) and falls_through
 
     def _return(self, node: ast.Return) -> bool:
-        self.returns.append(self.eval(node.value) if node.value is not None else Const(None))
+        value = self.eval(node.value) if node.value is not None else Const(None)
+        if not self.depth and self.session.region.kind == "compiled":
+            returned(self, node, value)
+        self.returns.append(value)
         return False
 
     def _raise(self, node: ast.Raise) -> bool:
@@ -307,6 +311,8 @@ class Walker:
 
     def _delete(self, node: ast.Delete) -> None:
         for target in node.targets:
+            if isinstance(target, ast.Attribute) and ((owner := self.eval(target.value)).opaque or owner.dispatches):
+                used(self, target, "delete", owner)
             path = dotted(target)
             if path is not None:
                 self.env.pop(path, None)
