@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
 
-from graphmend.analysis.lattice.values import FALSE, NONE, Const, Container, Scalar, Static, Tensor, Value
+from graphmend.analysis.lattice.values import FALSE, NONE, Const, Container, Scalar, SparseTensor, Static, Tensor, Value
 from graphmend.analysis.program.entities import Record
 from graphmend.analysis.torch_facts import Returns, TorchFacts
 
 _Signature = tuple[Returns | None, bool]
 _IS_TENSOR: dict[type[Value], bool] = {
-    Tensor: True, Static: False, Const: False, Scalar: False, Container: False, Record: False,
+    Tensor: True, SparseTensor: True, Static: False, Const: False, Scalar: False, Container: False, Record: False,
 }  # fmt: skip
 _NONE_GIVEN: frozenset[str] = frozenset()
 

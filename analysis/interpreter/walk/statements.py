@@ -24,7 +24,7 @@ from graphmend.analysis.interpreter.walk.patterns import matched
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.environment import Environment, behind_break, filled_in, merge, same
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Choice, Const, Container, Value, join_all
+from graphmend.analysis.lattice.values import Choice, Const, Container, Tensor, Value, join_all
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class, Function
 from graphmend.analysis.region.dynamo_config import decorated_mode
@@ -87,8 +87,9 @@ class Walker:
         """How many graph breaks the walk has passed."""
         self.path_ends: set[str] = set()
         """The last names of all dotted paths that `env` may hold."""
-        self.lazy: dict[str, ast.expr | Value] = {}
-        """Locals that are evaluated on demand: their expression, or the value once that was asked for."""
+        self.lazy: dict[str, list[ast.expr] | Value] = {}
+        """Locals that are evaluated on demand: the expressions that are assigned to them, or their value once that was
+        asked for."""
         self._loops: list[tuple[list[Environment], list[Environment]]] = []
 
     @property
@@ -299,6 +300,18 @@ class Walker:
         value = self.eval(node.value)
         for target in node.targets:
             assign(self, target, value)
+            if isinstance(target, ast.Tuple):
+                self._measured(node.value, len(target.elts), any(isinstance(e, ast.Starred) for e in target.elts))
+
+    def _measured(self, node: ast.expr, count: int, open_end: bool) -> None:
+        """Behind `a, b = x.shape`, `x` has two dimensions."""
+        whole = node.func if isinstance(node, ast.Call) and not node.args and not node.keywords else node
+        if open_end or not isinstance(whole, ast.Attribute) or whole.attr not in ("shape", "size"):
+            return
+        path = dotted(whole.value)
+        value = self.env.get(path) if path is not None else None
+        if path is not None and isinstance(value, Tensor) and value.rank is None:
+            self.env[path] = value.of_rank(count)
 
     def _annotated(self, node: ast.AnnAssign) -> None:
         if node.value is not None:

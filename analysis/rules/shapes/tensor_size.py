@@ -112,6 +112,8 @@ def example_inputs():
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
         if callee.startswith("torch.nn."):
             return callee in _FUNCTIONAL
+        if callee.startswith("torch.autograd."):
+            return False
         return callee.startswith("torch.") and (callee in _RANGES or any(o.no_tensors for o in torch.overloads(callee)))
 
     def judge(self, event: Event, context: Context) -> Break | None:
