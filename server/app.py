@@ -45,6 +45,12 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
         configuration.initial(session, params.initialization_options)
         _register(server, session, workspace, renderer)
 
+    @server.feature(types.INITIALIZED)
+    def initialized(_: types.InitializedParams) -> None:
+        if not session.client.capabilities.pull_diagnostics:  # too late to be announced: whoever asks is answered
+            pull.register(server, session, renderer)
+        session.spawn(configuration.initialized(session, workspace))
+
     sync.register(server, session, publisher, workspace)
     configuration.register(server, session, workspace)
     notebook_sync.register(server, session, publisher)

@@ -4,10 +4,9 @@ registered elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.rewrites.answers import Rewrite as Rewrite
 from graphmend.transforms.rewrites.control_flow import (
     assert_async,
     check_all,
@@ -51,11 +50,7 @@ from graphmend.transforms.rewrites.torch_api import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-
-#: None means that the rewrite has nothing to say about code of this form
-Rewrite = Callable[["Finding", "FunctionFacts"], Fix | Refusal | None]
 
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import Literal
 
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.values import Value
 
 BranchKind = Literal["if", "while", "ternary", "and", "or", "not", "assert", "raise", "match", "filter", "boolean"]
@@ -70,8 +70,8 @@ class Call(Event):
         situation: Situation,
         callee: str,
         receiver: Value | None,
-        arguments: tuple[Value, ...],
-        keywords: Mapping[str, Value],
+        arguments: Arguments,
+        keywords: Keywords,
         answer: Value | None = None,
     ) -> None:
         super().__init__(node, statement, situation)
@@ -148,6 +148,23 @@ class SetAttribute(Event):
         self.name = name
         self.value = value
         self.augmented = augmented
+
+
+class Operation(Event):
+    """Something is done with an object whose class TorchDynamo may model only in part.
+
+    `name` is an operator (`+`, `*=`, `==`, `neg`), a builtin (`len`, `str`), or "iterate", "subscript", "store",
+    "contains", "hash", "delete", "return".
+    """
+
+    __slots__ = ("name", "value")
+
+    def __init__(
+        self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation, name: str, value: Value
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.name = name
+        self.value = value
 
 
 class With(Event):

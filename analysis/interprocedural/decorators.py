@@ -6,7 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.interpreter.calls.gradient_mode import switches_gradients_off
 from graphmend.analysis.interpreter.walk.statements import Walker
+from graphmend.analysis.lattice.arguments import Arguments
 from graphmend.analysis.lattice.values import Value
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function
@@ -44,7 +46,16 @@ def wrapped(session: Analysis, info: FunctionInfo) -> Function | None:
     return value if value.info is not info else None
 
 
-def _silent_call(session: Analysis, function: Function, args: tuple[Value, ...], module: ModuleInfo) -> Value:
+def gradients_off(info: FunctionInfo) -> bool:
+    """Whether the innermost decorator that has a say in it switches gradients off for certain."""
+    for node in reversed(info.decorators):
+        name = info.module.qualified(node.func if isinstance(node, ast.Call) else node)
+        if (off := switches_gradients_off(name, node)) is not None:
+            return off
+    return False
+
+
+def _silent_call(session: Analysis, function: Function, args: Arguments, module: ModuleInfo) -> Value:
     w = Walker(session, FunctionInfo(MODULE_SCOPE, module), {}, None, session.stack.depth)
     w.silent = 1
     return session.enter(function, args, {}, w, MODULE_SCOPE)

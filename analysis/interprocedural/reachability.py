@@ -53,13 +53,16 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
 
 def _enters(root: FunctionSummary, parts: set[FunctionInfo]) -> bool:
     """Whether tracing a root reaches one of these functions."""
-    seen = {root} if parts else set()
-    stack = list(seen)
+    return bool(parts) and any(summary.info in parts for summary in below(root) if summary is not root)
+
+
+def below(root: FunctionSummary) -> set[FunctionSummary]:
+    """The summaries that tracing reaches from one root, itself included."""
+    seen = {root}
+    stack = [root]
     while stack:
         for called in stack.pop().calls:
-            if called.info in parts:
-                return True
             if called not in seen:
                 seen.add(called)
                 stack.append(called)
-    return False
+    return seen

@@ -33,6 +33,8 @@ class Value:
     origin: Evidence | None = None
     may_hold_tensor: bool = False
     """Whether values of this class are tensors, or may hold some."""
+    opaque: bool = False
+    """Whether the rules want to know what is done with values of this class: TorchDynamo models them only in part."""
     dispatches: bool = False
     """Whether operators and builtins call methods of the value's class, whose source is available."""
 

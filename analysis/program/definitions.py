@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from graphmend.analysis.program.instance_stores import assignments, registrations
 from graphmend.analysis.syntax.function_source import ReleasedTree
 from graphmend.analysis.syntax.nodes import (
     FunctionNode,
@@ -14,7 +15,6 @@ from graphmend.analysis.syntax.nodes import (
     growth,
     is_stub,
     loop_variables,
-    pattern,
     says_global,
     statements_of,
 )
@@ -111,30 +111,9 @@ class FunctionInfo:
     @cached_property
     def assigns(self) -> list[tuple[str, ast.stmt, ast.expr]]:
         """`self.name = value` in a method: name, statement and value, in the order of the text."""
-        found: list[tuple[str, ast.stmt, ast.expr]] = []
         if self.is_static or not self.parameters or isinstance(self.node, ast.Lambda):
-            return found
-        me = self.parameters[0].arg
-        for statement in statements_of(self.node.body):
-            targets: list[ast.expr] = []
-            if isinstance(statement, ast.Assign):
-                targets = statement.targets
-            elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
-                targets = [statement.target]
-            value: ast.expr | None = getattr(statement, "value", None)
-            for target in targets:
-                if (
-                    isinstance(target, ast.Tuple)
-                    and isinstance(value, ast.Tuple)
-                    and len(target.elts) == len(value.elts)
-                ):
-                    pairs = list(zip(target.elts, value.elts, strict=True))
-                else:
-                    pairs = [(target, value)] if value is not None else []
-                for one, its in pairs:
-                    if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == me:
-                        found.append((one.attr, statement, its))
-        return found
+            return []
+        return list(assignments(self.node.body, self.parameters[0].arg))
 
     @cached_property
     def grows(self) -> list[tuple[str, ast.expr, bool]]:
@@ -154,18 +133,7 @@ class FunctionInfo:
     @cached_property
     def registers(self) -> list[tuple[str, str, ast.Call]]:
         """`self.register_buffer("name", ...)` and the like: name, method called, call."""
-        found: list[tuple[str, str, ast.Call]] = []
-        for statement in statements_of(self.node.body) if not isinstance(self.node, ast.Lambda) else ():
-            call = statement.value if isinstance(statement, ast.Expr) else None
-            if (
-                isinstance(call, ast.Call)
-                and isinstance(call.func, ast.Attribute)
-                and call.func.attr in ("register_buffer", "register_parameter", "add_module", "register_module")
-                and call.args
-                and (name := pattern(call.args[0])) is not None
-            ):
-                found.append((name, call.func.attr, call))
-        return found
+        return [] if isinstance(self.node, ast.Lambda) else list(registrations(self.node.body))
 
     @property
     def decorators(self) -> list[ast.expr]:

@@ -43,7 +43,7 @@ class Root(NamedTuple):
 
     function: Function
     region: Region
-    given: tuple[Value, ...] | None = None
+    example_arguments: tuple[Value, ...] | None = None
 
 
 def roots(session: ProgramView, module: ModuleInfo) -> list[Root]:

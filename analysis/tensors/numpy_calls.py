@@ -9,8 +9,8 @@ Measured for each kind of function as a size, an index, a branch, and under int(
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.values import STATIC, Const, Container, Scalar, Static, Tensor, Value
 from graphmend.analysis.tensors import operations
@@ -38,9 +38,7 @@ _SCALAR_TYPES = {
 }  # fmt: skip
 
 
-def numpy_call(
-    name: str, receiver: Value | None, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
-) -> Value:
+def numpy_call(name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """The value of a call of a NumPy function, or of an array's method."""
     last = name.rpartition(".")[2]
     first = receiver if isinstance(receiver, Tensor) else operations.any_of((*args, *keywords.values()))
@@ -60,7 +58,7 @@ def numpy_call(
     return Tensor(value.origin, value.rank, value.dtype, value.shape, likely=value.likely, ndarray=True)
 
 
-def _of_numbers(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Value:
+def _of_numbers(name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """The result of a function of plain numbers, or of a sequence of them; STATIC where it is not known."""
     if name in _REDUCTIONS and args and not keywords and len(args) == 1 and _is_sequence(args[0]):
         return _number("int" if name in ("argmax", "argmin", "count_nonzero") else None, node, reduced=True)

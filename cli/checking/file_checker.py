@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import gc
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -96,8 +96,7 @@ class Checker:
 
     def _analyse(self, source: Source, path: Path, configuration: Configuration) -> FileReport:
         report = FileReport(str(path))
-        project = self._project(path, configuration)
-        settings = self._settings(path, configuration)
+        project, settings = self.project(path), self.settings(path)
         if source.tree is None and (problem := source.problem) is not None:
             where = f"{path}:{problem.line}:{problem.column + 1}"
             report.problems.append(f"{where}: does not parse: {problem.message}")
@@ -124,7 +123,8 @@ class Checker:
         from graphmend.transforms.mend import mend
 
         try:
-            answers = mend(finding, result.facts(finding))
+            accept = self.configurations.of_file(Path(finding.path))["accept"]
+            answers = mend(finding, result.facts(finding), accept)
             offers = tuple(self._offer(answer) for answer in answers if isinstance(answer, Fix))
         except Exception as error:
             report.problems.append(f"{finding.path}:{finding.span.line}: {internal_error(error)}")
@@ -152,7 +152,8 @@ class Checker:
 
         wanted = Wanted(self.plan, settings, configuration, Path(source.path))
         restricted = wanted if wanted.restricts(source) else None
-        mended = mend_all(source, project, settings, unsafe=self.plan.unsafe, wanted=restricted)
+        accept = configuration["accept"]
+        mended = mend_all(source, project, settings, unsafe=self.plan.unsafe, wanted=restricted, accept=accept)
         if not mended.changed:
             return source
         report.mended = mended.mends
@@ -162,21 +163,37 @@ class Checker:
         project.forget(source.path)
         return mended.source
 
-    def _project(self, path: Path, configuration: Configuration) -> Project:
-        root, _, folder = self._place(path, configuration)
+    def source(self, path: Path) -> Source:
+        """A file's text as the checks read it. Raises `FileProblem`."""
+        text = self.texts.get(str(path))
+        return Source(files.read(path).text if text is None else text, str(path))
+
+    def replace(self, source: Source, importing: Iterable[str]) -> None:
+        """Takes a text in place of the one on disk, which the files in `importing` read, too. From now on every check
+        reads it.
+        """
+        self.texts[source.path] = source.text
+        for project in self._projects.values():
+            project.forget(source.path, *importing)
+
+    def project(self, path: Path) -> Project:
+        """What a file belongs to: the modules that it may import, as far as they have been read."""
+        root, _, folder = self._place(path)
         if root not in self._projects:
             self._projects[root] = Project(ModuleLoader(root, (folder,), self._interpreter(root), self.texts))
         return self._projects[root]
 
-    def _place(self, path: Path, configuration: Configuration) -> _Place:
+    def _place(self, path: Path) -> _Place:
         """Where a file belongs; asked once for each folder."""
         if (known := self._places.get(path.parent)) is None:
-            root = package_root(path)
+            root, configuration = package_root(path), self.configurations.of_file(path)
             known = self._places[path.parent] = _Place(root, surroundings(path), _project_folder(root, configuration))
         return known
 
-    def _settings(self, path: Path, configuration: Configuration) -> Settings:
-        return configuration.settings(self._interpreter(self._place(path, configuration).root).torch_version)
+    def settings(self, path: Path) -> Settings:
+        """What decides which findings a file has."""
+        version = self._interpreter(self._place(path).root).torch_version
+        return self.configurations.of_file(path).settings(version)
 
     def _interpreter(self, root: Path) -> Interpreter:
         if root not in self._interpreters:
@@ -195,7 +212,7 @@ class Checker:
         """(name, stamp) of this check in the cache; None where it may not be used."""
         if not self.plan.cache or self.plan.mode != "check":
             return None
-        root, near, project = self._place(path, configuration)
+        root, near, project = self._place(path)
         # an installed package stands alone; what else is installed is in the interpreter's stamp
         around = self._cache.stamp((near,) if near != root else (root, project), self._interpreter(root))
         if around is None:

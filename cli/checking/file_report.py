@@ -78,6 +78,8 @@ class CheckRun:
     """Whether a baseline or changed lines keep some findings out."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Texts that are not on disk as they were checked: standard input."""
+    verbose: bool = False
+    """Whether people are to read all that is known."""
 
     def lines(self, path: str) -> LineIndex:
         """The lines of a checked file; none where it has vanished since."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,7 @@ from graphmend.server.documents.position_mapping import PositionChange, map_span
 if TYPE_CHECKING:
     from graphmend.analysis.check import Result
     from graphmend.analysis.incremental.document import IncrementalAnalysis
+    from graphmend.analysis.incremental.finding_store import Reach
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.syntax.edits import Edit
     from graphmend.transforms.fix import Fix, TextEdit
@@ -73,7 +74,7 @@ class Unavailable(Exception):
 
 
 class _Outcome(NamedTuple):
-    """What the lane answers: the findings that no comment takes back, and the lines of which nothing new is known."""
+    """What the thread answers: the findings that no comment takes back, and the lines of which nothing new is known."""
 
     findings: tuple[Finding, ...]
     broken: tuple[tuple[int, int], ...] = ()
@@ -99,13 +100,20 @@ class _Followed(NamedTuple):
 class Scope:
     """What findings depend on besides a document's own text: the settings, and the modules around it."""
 
-    def __init__(self, settings: Settings, project: Callable[[], Project | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        project: Callable[[], Project | None] = lambda: None,
+        accept: Collection[str] = frozenset(),
+    ) -> None:
         self.settings = settings
+        self.accept = accept
+        """Kinds of differences with which a mend counts as safe."""
         self._project = project
 
     @property
     def project(self) -> Project | None:
-        """The modules around, as they are on disk and in the editor now. Asked in the lane only."""
+        """The modules around, as they are on disk and in the editor now. Asked in the thread only."""
         return self._project()
 
 
@@ -124,7 +132,9 @@ class Analyses:
         self._failed = failed
         self._check = check
         self._followed: dict[Document, _Followed] = {}
-        self._lane = WorkerThread("graphmend-analysis")
+        self._reach: dict[Document, Mapping[str, Reach]] = {}
+        """Of documents whose edits are not followed any more."""
+        self._thread = WorkerThread("graphmend-analysis")
         self._epochs: Counter[Document] = Counter()
         self._latest: dict[Document, Analysis] = {}
         self._results: dict[Document, tuple[Analysis, Result]] = {}
@@ -159,7 +169,7 @@ class Analyses:
         """The document is closed."""
         self._latest.pop(document, None)
         self._results.pop(document, None)
-        self._lane.run(lambda: self._let_go(document))
+        self._thread.run(lambda: self._forget(document))
         del self._epochs[document]
 
     def expire(self, document: Document) -> None:
@@ -180,14 +190,14 @@ class Analyses:
             from graphmend.transforms.mend import mend
 
             made = result or self._whole(text, document.path, scope)
-            answers = mend(known, made.facts(known)) if made else []
+            answers = mend(known, made.facts(known), scope.accept) if made else []
             refusals = [answer.reason for answer in answers if isinstance(answer, Refusal)]
             fixes = tuple(answer for answer in answers if isinstance(answer, Fix))
             told = next((f.evidence for f in made.findings if f.key == known.key), ()) if made else ()
             return Mends(fixes, next(iter(refusals), None), told), made
 
         try:
-            mends, made = await self._lane.run(job)
+            mends, made = await self._thread.run(job)
         except Exception as error:  # this finding has no mends; everything else goes on
             if type(error) is not LookupError:  # which only says that the analysis knows no such finding
                 self._failed(document, error, text)
@@ -195,6 +205,16 @@ class Analyses:
         if result is None and made is not None and self._latest.get(document) is analysis:
             self._keep(document, analysis, made)
         return mends
+
+    async def reach(self, document: Document) -> Mapping[str, Reach]:
+        """What each class and function of a document's current analysis reaches, itself included."""
+        await self.current(document)
+
+        def job() -> Mapping[str, Reach]:
+            followed = self._followed.get(document)
+            return self._reach.get(document, {}) if followed is None else followed.analysis.reach()
+
+        return await self._thread.run(job)
 
     async def edits(self, fix: Fix) -> tuple[TextEdit, ...]:
         """The edits of a fix; raises `Unavailable`."""
@@ -207,7 +227,7 @@ class Analyses:
             except Unmendable as error:
                 raise Unavailable(str(error)) from error
 
-        return await self._lane.run(job)
+        return await self._thread.run(job)
 
     async def mended(self, document: Document, *, unsafe: bool) -> str:
         """The document's text with every mend of that kind applied."""
@@ -216,9 +236,10 @@ class Analyses:
         def job() -> str:
             from graphmend.transforms.mend import mend_all
 
-            return mend_all(Source(text, document.path), scope.project, scope.settings, unsafe=unsafe).source.text
+            source, accept = Source(text, document.path), scope.accept
+            return mend_all(source, scope.project, scope.settings, unsafe=unsafe, accept=accept).source.text
 
-        return await self._lane.run(job)
+        return await self._thread.run(job)
 
     def _is_current(self, document: Document) -> bool:
         latest = self._latest.get(document)
@@ -243,7 +264,7 @@ class Analyses:
             scope = self._scope(document)
             known = self._followed.get(document)
             since = None if known is None else (known.analysis, document.edit(known.stamp, stamp))
-            outcome = await self._lane.run(lambda: self._fresh(document, text, stamp, scope, since))
+            outcome = await self._thread.run(lambda: self._fresh(document, text, stamp, scope, since))
         except Exception as error:
             self._failed(document, error, text)
         else:
@@ -267,7 +288,7 @@ class Analyses:
         scope: Scope,
         since: tuple[IncrementalAnalysis, Edit | None] | None,
     ) -> _Outcome | None:
-        """In the lane: the analysis of a text; None for one that is too long. `since` is what followed the document
+        """In the thread: the analysis of a text; None for one that is too long. `since` is what followed the document
         until now, with the edit that it has not seen."""
         if len(text) > LONGEST:
             self._notice(document, f" has {len(text)} characters, more than {LONGEST}: it is not analysed")
@@ -299,7 +320,7 @@ class Analyses:
             log.warning("%s%s", document.path, says)
 
     def _following(self, document: Document, scope: Scope) -> IncrementalAnalysis:
-        """In the lane: the analysis that follows a document's edits."""
+        """In the thread: the analysis that follows a document's edits."""
         from graphmend.analysis.incremental.document import IncrementalAnalysis
 
         followed, project = self._followed.pop(document, None), scope.project
@@ -317,7 +338,12 @@ class Analyses:
         """Drop a document's syntax tree."""
         followed = self._followed.pop(document, None)
         if followed is not None:
+            self._reach[document] = followed.analysis.reach()
             self._close(followed.analysis)
+
+    def _forget(self, document: Document) -> None:
+        self._let_go(document)
+        self._reach.pop(document, None)
 
     @staticmethod
     def _close(known: IncrementalAnalysis) -> None:
@@ -325,7 +351,7 @@ class Analyses:
         known.project.forget(known.path)
 
     def _whole(self, text: str, path: str, scope: Scope) -> Result | None:
-        """In the lane: the analysis of a whole text, with what mends ask of it."""
+        """In the thread: the analysis of a whole text, with what mends ask of it."""
         if len(text) > LONGEST:
             return None
         return (self._check or _check)(Source(text, path), scope.project, scope.settings)

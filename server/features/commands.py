@@ -98,9 +98,13 @@ def _wrong(command: str, reason: str) -> JsonRpcInvalidParams:
 
 def _explain(code: str) -> str:
     """A rule's documentation as Markdown."""
+    from graphmend.analysis.findings.suppressions import UnusedSuppression
     from graphmend.analysis.rules import RULES
+    from graphmend.analysis.rules.documentation import as_markdown
+    from graphmend.dynamo.codes import CODES
 
-    rule = next((rule for rule in RULES if rule.code == code), None)
-    if rule is None:
+    documented = {rule.code: rule.__doc__ for rule in RULES}
+    documented |= {UnusedSuppression.code: UnusedSuppression.__doc__, **{known.code: known.__doc__ for known in CODES}}
+    if code not in documented:
         raise _wrong(EXPLAIN, f"knows no rule {code}")
-    return inspect.cleandoc(rule.__doc__ or "")
+    return as_markdown(inspect.cleandoc(documented[code] or ""))

@@ -14,7 +14,8 @@ class Capabilities:
     """The client's abilities that change what the server does."""
 
     pull_diagnostics: bool = False
-    refresh_diagnostics: bool = False
+    """Whether the client asks for diagnostics, and asks again when it is told to. One that cannot be told would show
+    the result of a check at its next edit only: it is sent them."""
     related_information: bool = False
     code_description: bool = False
     diagnostic_data: bool = False
@@ -43,8 +44,8 @@ class Capabilities:
         resolvable = _at(action, "resolve_support.properties") or ()
         formats = _at(client, "text_document.hover.content_format") or ()
         return cls(
-            pull_diagnostics=_at(client, "text_document.diagnostic") is not None,
-            refresh_diagnostics=bool(_at(client, "workspace.diagnostics.refresh_support")),
+            pull_diagnostics=_at(client, "text_document.diagnostic") is not None
+            and bool(_at(client, "workspace.diagnostics.refresh_support")),
             related_information=bool(_either(client, "related_information")),
             code_description=bool(_either(client, "code_description_support")),
             diagnostic_data=bool(_either(client, "data_support")),

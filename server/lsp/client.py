@@ -45,7 +45,7 @@ class Client:
 
     def refresh(self) -> None:
         """Asks the client to pull again what changed without its doing."""
-        if self.capabilities.refresh_diagnostics:
+        if self.capabilities.pull_diagnostics:
             _quietly(self._server.workspace_diagnostic_refresh(None))
         if self.capabilities.refresh_lenses:
             _quietly(self._server.workspace_code_lens_refresh(None))

@@ -35,7 +35,7 @@ class Offer(NamedTuple):
 
 async def offers(session: Session, document: Document, finding: Finding) -> list[Offer]:
     """The mends that the user is to see, best first. Unsafe ones are among them unless they were switched off."""
-    unsafe = session.configuration(document.host).values.get("unsafe-fixes", True)
+    unsafe = session.configuration(document.host)["unsafe-fixes"]
     stamp = document.host.stamp
     mends = await session.analyses.mends(document.host, finding)
     if stamp != document.host.stamp:

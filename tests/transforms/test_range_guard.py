@@ -8,6 +8,8 @@ torch = pytest.importorskip("torch")
 
 from judge import mend_text, nested  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 HEAD = """import random
 import numpy as np
 import torch

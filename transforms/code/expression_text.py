@@ -90,6 +90,12 @@ class Code:
         return [(n, replace[n]) for n in ast.walk(node) if isinstance(n, ast.expr) and n in replace] if replace else []
 
 
+def shortened(node: ast.AST) -> str:
+    """A node in one line of at most 50 characters, for a sentence."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 50 else f"{text[:47]}..."
+
+
 def folded(line: str, room: int) -> str:
     """One line that is a call, an assignment of one or its return, with an argument a line where it is too long."""
     if len(line) <= room or "\n" in line or not line.isascii():

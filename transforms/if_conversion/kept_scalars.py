@@ -15,7 +15,7 @@ from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.gradients import carries
+from graphmend.transforms.legality.gradients import carries, recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers.as_tensors import exact_in, wider
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
@@ -169,7 +169,7 @@ def taken(facts: FunctionFacts, node: ast.expr, *, detach: bool) -> Taken | None
     if detach and not exact:
         text = f"{text}.detach()"
     fresh = shares(facts, operand).fresh
-    unrecorded = fresh and facts.gradients(facts.statement) == "off"
+    unrecorded = fresh and not recorded(facts, facts.statement)
     if how in ("int", "float") and not (exact or unrecorded) and carries(facts, operand):
         differences.append(Difference("output", f"`{how}` of a tensor that asks for gradients no longer warns"))
     return _converted(Taken(text, value.dtype, fresh, tuple(differences)), how)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor
-from graphmend.transforms.code.expression_text import is_atom
+from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
@@ -17,6 +17,7 @@ from graphmend.transforms.legality.in_place import bound_to, intact, linear_meth
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.same_shape import ShapeInference, broadcast
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -65,6 +66,7 @@ class Change:
         return self.how == "store" or (self.how == "copy" and self.target != self.root)
 
 
+@answers("order")
 def change_of(block: Converting, call: ast.Call) -> Change:
     """`t.method_(...)`, written as the value that `t` has afterwards."""
     assert isinstance(call.func, ast.Attribute)
@@ -72,7 +74,7 @@ def change_of(block: Converting, call: ast.Call) -> Change:
     plain = attr[:-1]
     root = _root(receiver)
     if not attr.endswith("_") or attr.endswith("__") or not is_tensor(block.facts, receiver) or root is None:
-        raise NotSelectableError(f"`{_short(call)}` may have side effects")
+        raise NotSelectableError(f"`{shortened(call)}` may have side effects")
     code, imports = block.predicates.code, block.predicates.imports
     target = code.text(receiver, block.replace)
     arguments = [block.text(a) for a in call.args]
@@ -88,16 +90,17 @@ def change_of(block: Converting, call: ast.Call) -> Change:
         safe = not call.keywords and linear_method(block.facts, plain, call.args)
         text = f"{intact(block.facts, block.whole, target, linear=safe)}.{plain}({', '.join(arguments)})"
     else:
-        raise NotSelectableError(f"`{_short(call)}` has no form that leaves its tensor alone")
+        raise NotSelectableError(f"`{shortened(call)}` has no form that leaves its tensor alone")
     differences = written_whole(block.facts, receiver, plain, call.args)
     return Change(target, root, SideValue(text, call, None), "copy", differences=differences)
 
 
+@answers("order")
 def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: SideValue) -> Change:
     """`y[0] = v`, `y[mask] = 0`, `d["key"] = v`, `self.name = v`."""
     root = _root(target)
     if root is None:
-        raise NotSelectableError(f"`{_short(target)}` is no place with a name")
+        raise NotSelectableError(f"`{shortened(target)}` is no place with a name")
     text = block.predicates.code.text(target, block.replace)
     if isinstance(target, ast.Attribute):
         return Change(text, root, choice, "store", before=_loaded(block, target))
@@ -105,15 +108,15 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     if isinstance(owner, Container) and owner.kind == "dict" and constant(target.slice) is not None:
         return Change(text, root, choice, "store", before=_loaded(block, target))
     if not (isinstance(owner, Tensor) and not owner.ndarray):
-        raise NotSelectableError(f"`{_short(target)}` is no place of a tensor")
+        raise NotSelectableError(f"`{shortened(target)}` is no place of a tensor")
     if _is_mask(block, target.slice):
         if not isinstance(constant(choice.node), (int, float)):
-            raise NotSelectableError(f"what is stored at `{_short(target)}` is no number")
+            raise NotSelectableError(f"what is stored at `{shortened(target)}` is no number")
         mask = block.predicates.code.operand(target.slice, block.replace)
         return Change(block.predicates.code.text(target.value), root, choice, "mask", mask)
     indices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     if not all(_fixed(block, i) for i in indices):
-        raise NotSelectableError(f"`{_short(target)}` is a computed place")
+        raise NotSelectableError(f"`{shortened(target)}` is a computed place")
     stored, differences = _cast_to_place(block, target, text, choice)
     return Change(text, root, stored, "element", before=SideValue(text, target, None), differences=differences)
 
@@ -215,8 +218,3 @@ def _root(node: ast.expr) -> str | None:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
-
-
-def _short(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 50 else f"{text[:47]}..."

@@ -13,6 +13,7 @@ from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, number_type
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -25,11 +26,13 @@ _SCALED = frozenset("mul multiply div divide true_divide".split())
 _NEW = ("zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "clone")
 
 
+@answers("gradients")
 def intact(facts: FunctionFacts, statement: ast.stmt, text: str, *, linear: bool) -> str:
     """The text of a tensor that is read before it is changed, as a copy where backward may need the value read."""
     return text if linear or facts.gradients(statement) == "off" else f"{text}.clone()"
 
 
+@answers("gradients")
 def linear_operator(facts: FunctionFacts, operator: ast.operator, other: ast.expr) -> bool:
     """Does backward of `y <operator> other` need no value of `y`?"""
     if isinstance(operator, (ast.Add, ast.Sub)):
@@ -37,6 +40,7 @@ def linear_operator(facts: FunctionFacts, operator: ast.operator, other: ast.exp
     return isinstance(operator, (ast.Mult, ast.Div)) and number_type(facts, other) is not None
 
 
+@answers("gradients")
 def linear_method(facts: FunctionFacts, name: str, arguments: list[ast.expr]) -> bool:
     """Does backward of `y.name(arguments)` need no value of `y`?"""
     return name in _VALUE_UNUSED or (
@@ -44,6 +48,7 @@ def linear_method(facts: FunctionFacts, name: str, arguments: list[ast.expr]) ->
     )
 
 
+@answers("gradients")
 def linear(facts: FunctionFacts, node: ast.expr) -> bool:
     """Does backward of arithmetic need none of the values that go into it?"""
     match node:
@@ -55,6 +60,7 @@ def linear(facts: FunctionFacts, node: ast.expr) -> bool:
     return not isinstance(node, ast.Call) or method(facts, node, "masked_select") is not None
 
 
+@answers("memory")
 def apart(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     """Are two tensors known to share no memory: new ones, of which at most one is a parameter?"""
     if not (isinstance(one, ast.Name) and isinstance(other, ast.Name)) or one.id == other.id:
@@ -69,6 +75,7 @@ def apart(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     )
 
 
+@answers("gradients")
 def writable(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
     """May the tensor `name` be changed by a statement without backward noticing: no gradients, or a new tensor that
     nothing has read before?

@@ -20,6 +20,7 @@ from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.effects import in_place_operands, is_layer
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -55,16 +56,19 @@ class Shares:
         return Shares(_NOTHING, self.paths, self.bases)
 
 
+@answers("memory")
 def shares(facts: FunctionFacts, node: ast.expr) -> Shares:
     """What a value may be, and what its memory may be a part of."""
     return _Sharing(facts).of(node)
 
 
+@answers("memory")
 def may_share(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     """May two values share memory?"""
     return _meet(facts, shares(facts, one), shares(facts, other))
 
 
+@answers("memory")
 def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> bool:
     """May the tensor that a value is, or that it is a part of, be seen through something else than the name `rebound`,
     which is bound to another one from now on?
@@ -82,6 +86,7 @@ def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> b
     )
 
 
+@answers("memory")
 def changed_in_place(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> bool:
     """Is the object that `name` is bound to changed in place in the function, by this name or one that is known
     to share its memory? With `behind`: at that statement or later, or earlier in a loop around it.
@@ -90,6 +95,7 @@ def changed_in_place(facts: FunctionFacts, name: str, behind: ast.stmt | None = 
     return any(_related(wanted, shares(facts, target)) for target in _changes(facts, behind))
 
 
+@answers("memory")
 def escapes(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> bool:
     """May the object that `name` is bound to be seen under another name, or be changed in place, somewhere in
     the function?

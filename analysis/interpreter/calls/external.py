@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.calls import builtins, higher_order
+from graphmend.analysis.interpreter.calls.gradient_mode import SETS_GRADIENTS
 from graphmend.analysis.interpreter.calls.library import library
 from graphmend.analysis.interpreter.calls.torch_calls import torch_call
 from graphmend.analysis.interpreter.events import Call
@@ -28,8 +29,6 @@ _CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context
 
 #: chooses between what two functions give
 _SELECTS = "graphmend.runtime.select"
-#: as a call alone it switches at once
-_SETS_GRADIENTS = frozenset({"torch.set_grad_enabled", "torch._C._set_grad_enabled"})
 
 
 _MAPS_TREE = frozenset({"torch.utils._pytree.tree_map", "torch.utils._pytree.tree_map_only"})
@@ -63,7 +62,7 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
     if takes_function and (value := higher_order.function(w, name, args, keywords, node)) is not None:
         return value
     root = name.partition(".")[0]
-    if name in _SETS_GRADIENTS:
+    if name in SETS_GRADIENTS:
         w.situation.gradients_off = False  # from here to the end of the context around it
     if root == "torch":
         return torch_call(w, name, receiver, args, keywords, node)

@@ -9,10 +9,6 @@ from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import (
-    INT,
-    NONE,
-    STATIC,
-    STR,
     UNKNOWN,
     Container,
     Scalar,
@@ -24,18 +20,11 @@ from graphmend.analysis.lattice.values import (
 )
 from graphmend.analysis.tensors import operations
 from graphmend.analysis.tensors.layouts import with_layout
-from graphmend.analysis.tensors.return_types import signature
+from graphmend.analysis.tensors.return_types import PYTHON_RESULTS, signature
 from graphmend.analysis.torch_facts import Returns
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
-
-
-_PYTHON_KINDS: dict[str, Value] = {
-    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR,
-    "dtype": Static("dtype"), "device": Static("device"), "layout": Static("layout"), "size": Static("size"),
-    "none": NONE, "list": Container("list"),
-}  # fmt: skip
 
 
 def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -126,7 +115,7 @@ def _returned(
         return Tensor(value.origin, first.rank if first else None, value.dtype, value.shape, ndarray=True)
     if returns.kind == "none" and last.endswith("_copy"):
         return UNKNOWN  # only the overload that writes to `out` gives nothing
-    return _PYTHON_KINDS.get(returns.kind, UNKNOWN)
+    return PYTHON_RESULTS.get(returns.kind, UNKNOWN)
 
 
 def _spread(value: Value) -> Value:

@@ -4,9 +4,9 @@ tensors; and calls of methods by name."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import (
@@ -33,18 +33,13 @@ from graphmend.analysis.resolution.instance_attributes import instance_attribute
 from graphmend.analysis.resolution.names import resolve
 from graphmend.analysis.resolution.tensor_usage import is_tensor_only
 from graphmend.analysis.tensors.operations import result
+from graphmend.analysis.tensors.return_types import PYTHON_RESULTS
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Host, Walk
 
 
 # -- attributes of values
-
-_RETURN_KINDS: dict[str, Value] = {
-    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR,
-    "dtype": Static("dtype"), "device": Static("device"), "layout": Static("layout"), "size": Static("size"),
-    "none": NONE,
-}  # fmt: skip
 
 
 def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
@@ -94,7 +89,7 @@ def _tensor_attribute(w: Walk, value: Tensor, name: str, node: ast.AST) -> Value
             dtype = value.dtype if name not in ("real", "imag") else None
             return result(value, node, rank=value.rank, dtype=dtype, shape=value.shape if same else None)
         return result(value, node) if known.is_tensor else UNKNOWN
-    return _RETURN_KINDS.get(known.kind, STATIC if known.kind == "?" else UNKNOWN)
+    return PYTHON_RESULTS.get(known.kind, STATIC if known.kind == "?" else UNKNOWN)
 
 
 #: methods of records, a model's outputs mostly, that need no reading
@@ -116,7 +111,7 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
     info = value.info
     if name == "training":
         return Static("bool")
-    if value.given and (given := _given(session, value, name)) is not None:
+    if value.init_tensors and (given := _given(session, value, name)) is not None:
         return given
     method = find_method(session, info, name)
     own = instance_attribute(session, info, name)
@@ -149,14 +144,14 @@ def _bound(session: Host, method: FunctionInfo, receiver: Value, info: ClassInfo
 
 def _given(session: Host, value: Instance, name: str) -> Value | None:
     """The value of an attribute that only `__init__` sets, to one of its arguments."""
-    assert value.given is not None
+    assert value.init_tensors is not None
     session.note_attribute_read(value.info, name)
     assigned = [a for cls in mro(value.info, session) for a in cls.assigned.get(name, ())]
     if len(assigned) != 1:
         return None
     ((method, _, expression),) = assigned
     is_argument = method.name == "__init__" and isinstance(expression, ast.Name)
-    return value.given.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
+    return value.init_tensors.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
 
 
 def _class_member(w: Walk, value: Class, name: str) -> Value:
@@ -182,9 +177,7 @@ def _class_member(w: Walk, value: Class, name: str) -> Value:
     return UNKNOWN
 
 
-def call_method(
-    w: Walk, value: Instance, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
-) -> Value:
+def call_method(w: Walk, value: Instance, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """`value.name(...)` for a method whose source is available; UNKNOWN without one."""
     method = find_method(w.session, value.info, name)
     if method is None:

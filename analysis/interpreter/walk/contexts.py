@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.interpreter.calls.gradient_mode import GRADIENT_MODES, switches_gradients_off
 from graphmend.analysis.interpreter.events import With
 from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
@@ -17,22 +18,11 @@ if TYPE_CHECKING:
 
 
 #: context managers in whose body Dynamo can break and resume (torch 2.13); in any other, a break gives the frame up
-RESUMABLE = frozenset({
-    "torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.inference_mode", "torch.autocast",
-    "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.autograd.grad_mode.no_grad",
+RESUMABLE = GRADIENT_MODES | {
+    "torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast",
     "contextlib.nullcontext", "torch.profiler.record_function", "torch.autograd.profiler.record_function",
-    "torch.profiler.profile", "torch.cuda.stream", "torch.autograd.no_grad", "torch.autograd.enable_grad",
-})  # fmt: skip
-
-
-GRADIENTS_OFF = frozenset(
-    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"}
-)
-#: contexts that switch gradients on, or off where their argument says so
-_GRADIENTS_SET = frozenset({
-    "torch.enable_grad", "torch.autograd.enable_grad", "torch.autograd.grad_mode.enable_grad",
-    "torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled",
-})  # fmt: skip
+    "torch.profiler.profile", "torch.cuda.stream",
+}  # fmt: skip
 
 
 def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool | None]:
@@ -55,14 +45,8 @@ def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool | None]:
 
 
 def _gradients_off(name: str | None, node: ast.expr) -> bool | None:
-    arguments = [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
-    given = arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else None
-    if name is not None and name.endswith("inference_mode"):
-        return not arguments or given is True
-    if name in GRADIENTS_OFF:
-        return True
-    if name in _GRADIENTS_SET:
-        return given is False
+    if name in GRADIENT_MODES:
+        return switches_gradients_off(name, node)
     # what nothing is known of may switch them on
     known = name is not None and (name in RESUMABLE or not name.startswith("torch.") or name == "torch.device")
     return None if known else False

@@ -15,16 +15,18 @@ from graphmend.analysis.interpreter.calls.dispatch import apply
 from graphmend.analysis.interpreter.calls.external import external
 from graphmend.analysis.interpreter.events import Define, Event, Raise, Situation
 from graphmend.analysis.interpreter.operations.conditions import condition
+from graphmend.analysis.interpreter.operations.objects import returned, used
 from graphmend.analysis.interpreter.operations.operators import binary
 from graphmend.analysis.interpreter.operations.subscripts import element_of
-from graphmend.analysis.interpreter.walk.assignment import assign, bind
+from graphmend.analysis.interpreter.walk.assignment import assign, bind, measure
 from graphmend.analysis.interpreter.walk.contexts import enter_context
 from graphmend.analysis.interpreter.walk.expressions import EVALUATE
 from graphmend.analysis.interpreter.walk.patterns import matched
+from graphmend.analysis.interpreter.walk.restoring import Restoring
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.environment import Environment, behind_break, filled_in, merge, same
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Choice, Const, Container, Tensor, Value, join_all
+from graphmend.analysis.lattice.values import Choice, Const, Container, Value, join_all
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class, Function
 from graphmend.analysis.region.dynamo_config import decorated_mode
@@ -39,29 +41,6 @@ if TYPE_CHECKING:
 _ROUNDS = 3
 #: loops within loops that are walked more than once: each round of one is as many of all that it holds
 _NESTED = 4
-
-
-class _Restoring:
-    """Restores the situation of a walk at the end of a `with` block and, behind an exception, its environment."""
-
-    __slots__ = ("_blocks", "_conditional", "_env", "_gradients_off", "_silent", "_unrolled", "_walk")
-
-    def __init__(self, walk: Walker) -> None:
-        self._walk = walk
-
-    def __enter__(self) -> None:
-        walk, situation = self._walk, self._walk.situation
-        self._blocks, self._conditional = len(situation.blocks), situation.conditional
-        self._gradients_off, self._silent, self._unrolled = situation.gradients_off, walk.silent, walk.unrolled
-        self._env = walk.env
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        walk, situation = self._walk, self._walk.situation
-        del situation.blocks[self._blocks :]
-        situation.conditional, situation.gradients_off = self._conditional, self._gradients_off
-        walk.silent, walk.unrolled = self._silent, self._unrolled
-        if kind is not None:
-            walk.env = self._env
 
 
 class Walker:
@@ -99,9 +78,9 @@ class Walker:
 
     # -- expressions and events
 
-    def restoring(self) -> _Restoring:
+    def restoring(self) -> Restoring:
         """A context manager that restores the situation at its end and, behind an exception, the environment."""
-        return _Restoring(self)
+        return Restoring(self)
 
     def eval(self, node: ast.expr) -> Value:
         return EVALUATE[node.__class__](self, node)
@@ -274,7 +253,10 @@ class Walker:
         return self.run(node.finalbody) and falls_through
 
     def _return(self, node: ast.Return) -> bool:
-        self.returns.append(self.eval(node.value) if node.value is not None else Const(None))
+        value = self.eval(node.value) if node.value is not None else Const(None)
+        if not self.depth and self.session.region.kind == "compiled":
+            returned(self, node, value)
+        self.returns.append(value)
         return False
 
     def _raise(self, node: ast.Raise) -> bool:
@@ -301,17 +283,7 @@ class Walker:
         for target in node.targets:
             assign(self, target, value)
             if isinstance(target, ast.Tuple):
-                self._measured(node.value, len(target.elts), any(isinstance(e, ast.Starred) for e in target.elts))
-
-    def _measured(self, node: ast.expr, count: int, open_end: bool) -> None:
-        """Behind `a, b = x.shape`, `x` has two dimensions."""
-        whole = node.func if isinstance(node, ast.Call) and not node.args and not node.keywords else node
-        if open_end or not isinstance(whole, ast.Attribute) or whole.attr not in ("shape", "size"):
-            return
-        path = dotted(whole.value)
-        value = self.env.get(path) if path is not None else None
-        if path is not None and isinstance(value, Tensor) and value.rank is None:
-            self.env[path] = value.of_rank(count)
+                measure(self, target, node.value)
 
     def _annotated(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -342,6 +314,8 @@ class Walker:
 
     def _delete(self, node: ast.Delete) -> None:
         for target in node.targets:
+            if isinstance(target, ast.Attribute) and ((owner := self.eval(target.value)).opaque or owner.dispatches):
+                used(self, target, "delete", owner)
             path = dotted(target)
             if path is not None:
                 self.env.pop(path, None)

@@ -19,7 +19,12 @@ _DATA_DEPENDENT = {
 _OPTIMIZER = {"zero_grad": "GB0008", "step": "GB0025"}
 #: judged by rules of their own
 _ELSEWHERE = frozenset(
-    {"torch.compiler.disable.<locals>.call", "torch._dynamo.graph_break", "torch._dynamo.skip_frame"}
+    {
+        "torch.compiler.disable.<locals>.call",
+        "torch._dynamo.graph_break",
+        "torch._dynamo.skip_frame",
+        "torch._dynamo.comptime.comptime.graph_break",
+    }
 )
 
 

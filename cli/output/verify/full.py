@@ -107,7 +107,7 @@ def _judged(findings: Sequence[Judged], out: Page) -> None:
         out.write(f"graphmend check: {confirmed} of {foreseen} findings confirmed\n")
     for item in findings:
         finding = item.finding
-        if item.state in ("not seen", "only TorchDynamo"):
+        if item.state in ("not seen", "runs eagerly", "only TorchDynamo"):
             place = f"{relative(finding.path)}:{finding.span.line}:{finding.span.column + 1}"
             out.write(f"  {place}: {finding.code} {item.state}: {item.reason}\n")
     missed = [item.finding for item in findings if item.state == "not reached"]

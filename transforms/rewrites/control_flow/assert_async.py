@@ -35,7 +35,8 @@ from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
 from graphmend.transforms.legality.context import observed
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 NAME = "assert_async"
 
 
+@asks("effects", "totality", "memory", "numbers", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = guard(facts)
     if statement is None:
@@ -90,6 +92,7 @@ def guard(facts: FunctionFacts) -> ast.If | ast.Assert | ast.Expr | None:
     return None
 
 
+@answers("effects")
 def _effect_of_message(facts: FunctionFacts, statement: ast.If | ast.Assert | ast.Expr) -> str | None:
     """What the message of an exception does besides giving a text: the call of a function that is not known to only
     compute. What takes numbers out of tensors does not count.

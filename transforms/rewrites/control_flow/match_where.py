@@ -32,7 +32,7 @@ from graphmend.transforms.if_conversion.blocks import Block
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue, select
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates
 from graphmend.transforms.legality.gradients import gradient_differences
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 NAME = "match_where"
 
 
+@asks("effects", "totality", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.Match)), None)
     if chosen is None or not is_tensor(facts, chosen.subject):

@@ -34,7 +34,8 @@ from graphmend.transforms.code.text_edits import insert_before, replace_expressi
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.memory import changed_in_place
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -66,6 +67,7 @@ class _Range(NamedTuple):
     word: str
 
 
+@asks("effects", "memory", "order", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     root = _asked(facts)
     if root is None:
@@ -121,6 +123,7 @@ def _behind(facts: FunctionFacts, root: ast.expr) -> list[ast.expr]:
     return found
 
 
+@answers("order")
 def _only_asked(facts: FunctionFacts, name: str) -> bool:
     """Does each use of a name ask for its truth alone?"""
     for node in ast.walk(facts.function):

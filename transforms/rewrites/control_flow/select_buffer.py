@@ -40,7 +40,7 @@ from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -57,6 +57,7 @@ class Side(NamedTuple):
     registration: ast.Call
 
 
+@asks("effects", "totality", "memory", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     if not isinstance(statement, ast.If):

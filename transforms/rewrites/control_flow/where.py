@@ -24,7 +24,6 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.transforms.code.expression_text import folded
@@ -45,10 +44,11 @@ from graphmend.transforms.if_conversion.selection import (
     select,
 )
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
-from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.in_place import writable, written_on_both_sides
 from graphmend.transforms.legality.memory import changed_in_place, escapes, shares
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers, kept
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -70,6 +70,7 @@ class Converted(NamedTuple):
     kept: list[list[ast.stmt]]
 
 
+@asks("effects", "totality", "memory", "order", "dtypes", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
     return _rewritten(_Branch(facts, statement)) if statement is not None else None
@@ -88,7 +89,7 @@ class _Branch(NamedTuple):
         return hash(self.statement)
 
 
-@lru_cache(maxsize=1)
+@kept
 def _rewritten(branch: _Branch) -> Fix | Refusal:
     facts, statement = branch
     imports = Imports(facts)
@@ -244,6 +245,7 @@ def _select(
     return [*lines, f"return {returned}"] if returned is not None else lines
 
 
+@answers("order")
 def _in_order(facts: FunctionFacts, predicates: Predicates, texts: dict[str, str], writes: list[str]) -> list[str]:
     """The assignments and the writes into memory. Each side computed what it binds before it wrote, and what it writes
     from what the names were on entry; each write selects between a new value and what is there just then."""
@@ -309,7 +311,7 @@ def _change(
         if not (one and two):
             predicates.differences.append(Difference("state", f"`{target}` is stored to on both sides"))
         return _Store(select(predicates, condition.text, a, b))
-    unseen = facts.gradients(statement) == "off" or (
+    unseen = not recorded(facts, statement) or (
         writable(facts, statement, change.root) and _only_changed(statement, change.root, one, two)
     )
     if not unseen:
@@ -341,6 +343,7 @@ def _assignments(texts: dict[str, str]) -> list[str]:
     return [f"{place} = {text}" for place, text in texts.items()]
 
 
+@answers("memory")
 def _aliasing(facts: FunctionFacts, name: str, a: SideValue, b: SideValue, statement: ast.If) -> list[Difference]:
     """A side that hands an existing tensor on hands on a copy now."""
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):
@@ -355,7 +358,7 @@ def _aliasing(facts: FunctionFacts, name: str, a: SideValue, b: SideValue, state
         raise NotSelectableError(f"`{name}` is changed in place, and would be a copy of the tensor that it is now")
     elif escapes(facts, name):
         found.append(Difference("aliasing", f"`{name}` is bound to a copy where a side keeps an existing tensor"))
-    if facts.gradients(statement) == "off":
+    if not recorded(facts, statement):
         found.append(Difference("gradients", "under no_grad the tensor that is kept loses its gradient history"))
     return found
 

@@ -24,8 +24,8 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block
 from graphmend.transforms.if_conversion.selection import NotSelectableError, select
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
-from graphmend.transforms.legality.gradients import gradient_differences
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.legality.gradients import gradient_differences, recorded
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 NAME = "where_expression"
 
 
+@asks("effects", "totality", "memory", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.IfExp)), None)
     if chosen is None or facts.node not in (*ast.walk(chosen.test), chosen):
@@ -62,7 +63,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     ]
     if any(isinstance(side, (ast.Name, ast.Attribute, ast.Subscript)) for side in (chosen.body, chosen.orelse)):
         differences.append(Difference("aliasing", "the result is a copy where a side is an existing tensor"))
-        if facts.gradients(facts.statement) == "off":
+        if not recorded(facts, facts.statement):
             differences.append(
                 Difference("gradients", "under no_grad the tensor that is kept loses its gradient history")
             )

@@ -37,7 +37,8 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import cached_around, guarding_try
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.totality import may_raise
-from graphmend.transforms.rewrites.answers import offer, refuse, show
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
 from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred, is_warning
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ _NOT_OUTPUT = frozenset(
 )
 
 
+@asks("context", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = output_call(facts)
     if call is None:
@@ -168,6 +170,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(NAME, title, facts, make, differences)
 
 
+@answers("context")
 def misplaced(facts: FunctionFacts, call: ast.Call) -> str | None:
     """Why output at this place can't happen inside a graph; None where it can."""
     if (cached := cached_around(facts)) is not None:
@@ -185,6 +188,7 @@ def misplaced(facts: FunctionFacts, call: ast.Call) -> str | None:
     return None
 
 
+@answers("context")
 def handled(facts: FunctionFacts) -> str | None:
     """What may raise in the `try` around the statement, for a handler that the break let see it.
 
@@ -254,6 +258,7 @@ def _with_logger(facts: FunctionFacts, call: ast.Call) -> Fix | None:
 _OBJECTS = (Instance, ExternalInstance, Class, Function)
 
 
+@answers("context")
 def attributed(facts: FunctionFacts, call: ast.Call) -> bool:
     """Is a warning attributed to a caller by `stacklevel`?"""
     if qualified(facts, call.func) != "warnings.warn":

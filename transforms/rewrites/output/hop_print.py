@@ -29,7 +29,8 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.output.emit import misplaced, output_call
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 NAME = "hop_print"
 
 
+@asks("gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = output_call(facts)
     if call is None or called(facts, call, "builtins.print") is None:
@@ -71,7 +73,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     form = separator.join(pieces)
     if not form:
         return refuse(NAME, "torch's print operator loses an empty text")
-    if facts.gradients(facts.statement) != "off" and values:
+    if recorded(facts, facts.statement) and values:
         differences.append(
             Difference("output", "a tensor that requires gradients prints without its `grad_fn` while compiled")
         )

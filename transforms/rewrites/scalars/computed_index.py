@@ -33,12 +33,14 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import conversion, taken
 from graphmend.transforms.legality.effects import effects, in_place_operands
+from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.masked_elements import dense, same_dtype
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -62,6 +64,7 @@ class _Index(NamedTuple):
     differences: tuple[Difference, ...] = ()
 
 
+@asks("effects", "totality", "memory", "dtypes", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     subscript = _subscript(facts)
     if subscript is None:
@@ -126,6 +129,7 @@ def _stored(facts: FunctionFacts, subscript: ast.Subscript, computed: ast.expr, 
     return offer(NAME, "store through an index tensor", facts, lambda: edits, differences)
 
 
+@answers("memory")
 def _written(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is what is read changed in place: as it stands, or by the name that it is given?"""
     inner: ast.AST = node
@@ -147,6 +151,7 @@ def _written(facts: FunctionFacts, node: ast.expr) -> bool:
     return False
 
 
+@answers("memory")
 def _consumed(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is what is read only computed with, so that nobody can tell a copy from a view?"""
     parent = facts.parent(node)
@@ -168,6 +173,7 @@ def _flat(facts: FunctionFacts, node: ast.Subscript) -> bool:
     return isinstance(value, Tensor) and value.rank is not None and value.rank <= 2
 
 
+@answers("totality")
 def _in_range(facts: FunctionFacts, node: ast.Subscript, computed: ast.expr) -> bool:
     """Is an index the place of an extremum in the very tensor that it indexes?"""
     found = conversion(facts, computed)
@@ -183,6 +189,7 @@ def _in_range(facts: FunctionFacts, node: ast.Subscript, computed: ast.expr) -> 
     return False
 
 
+@answers("dtypes")
 def _is_bool(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is an index a bool for certain?"""
     found = conversion(facts, node)
@@ -317,7 +324,7 @@ def _stacked(facts: FunctionFacts, value: Container, text: str) -> list[Differen
         found.append(Difference("exception", f"the tensors of `{text}` must have equal shapes"))
     if not whole or len(dtypes) > 1 or dtypes & {None, "int", "float", "complex"}:
         found.append(Difference("dtype", f"if the dtypes of `{text}` differ, the result has the promoted one"))
-    if facts.gradients(facts.statement) != "off":
+    if recorded(facts, facts.statement):
         found.append(
             Difference("zero-gradients", "tensors that are not chosen get zeros for gradients instead of None")
         )

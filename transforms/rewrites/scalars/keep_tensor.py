@@ -36,10 +36,11 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, taken
 from graphmend.transforms.legality.context import observed
+from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -89,6 +90,7 @@ _EXACT = frozenset(["sqrt", "fabs", "floor", "ceil", "trunc", "isnan", "isinf", 
 _TOTAL = frozenset(["fabs", "isnan", "isinf", "isfinite", "atan", "tanh", "asinh", "erf", "erfc"])
 
 
+@asks("memory", "numbers", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node = facts.node
     if not isinstance(node, ast.Call):
@@ -280,4 +282,4 @@ def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal:
 
 
 def _detach(facts: FunctionFacts) -> bool:
-    return facts.gradients(facts.statement) != "off"
+    return recorded(facts, facts.statement)

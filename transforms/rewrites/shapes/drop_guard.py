@@ -46,7 +46,7 @@ from graphmend.transforms.legality.masked_elements import (
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.legality.totality import may_raise
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 NAME = "drop_guard"
 
 
+@asks("effects", "totality", "memory", "domain", "dtypes", "shapes", "gradients", "context")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     if not isinstance(statement, ast.If) or statement.orelse:

@@ -44,7 +44,8 @@ from graphmend.transforms.legality.masked_elements import (
     unlike,
 )
 from graphmend.transforms.legality.speculation import repeatable, speculate
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 NAME = "masked_store"
 
 
+@asks("effects", "totality", "memory", "domain", "dtypes", "shapes", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     answer = _stored(facts)
     return answer if answer is not None else _stored_one_by_one(facts)
@@ -146,6 +148,7 @@ def _cast(
     return number_type(facts, value) is None and not same_dtype(facts, tensor, value), []
 
 
+@answers("dtypes")
 def _other_dtype(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     """Are the dtypes of two tensors known, and not the same?"""
     dtypes = {v.dtype for v in (facts.value(one), facts.value(other)) if isinstance(v, Tensor)}

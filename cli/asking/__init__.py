@@ -1,0 +1,1 @@
+"""What `graphmend ask` asks about, with which key, and how the answers are shown."""
