@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import load
 from graphmend.model import splice, trial
-from graphmend.model.gates.form import lost_reads, new_numbers, read
+from graphmend.model.gates.form import hard_coded, lost_reads, new_numbers, read
 from graphmend.model.gates.original import Original
-from graphmend.model.gates.text import Unfit
+from graphmend.model.gates.text import Unfit, function_of
 from graphmend.model.subject import extent, function_text
 from graphmend.transforms.code.text_edits import apply
 from graphmend.transforms.fix import TextEdit
@@ -92,6 +92,9 @@ class Gatekeeper:
             lost = lost_reads(function, original)
             if lost:
                 raise Unfit(f"the answer does not read {', '.join(lost)} any more")
+            gone = hard_coded(function, original)
+            if gone is not None:
+                raise Unfit(f"the answer has a new number and does not call {gone} any more, which may have given it")
         with self.gate("text"):
             span, new = splice.edit(source, where, text, function)
             edits = (TextEdit(span, new),)
@@ -102,6 +105,7 @@ class Gatekeeper:
         with self.gate("run"):
             report = await self._verify(mended)
             lines = new.count("\n") + 1
+            trial.reached(report, function_of(new), original, source.path, where.first)
             seen = trial.verified(report, checked.gone[0], checked.new, where, lines, self._rounding)
         return Passed(edits, mended, seen, tuple(new_numbers(function, original)), checked.gone)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.check import Result
 from graphmend.dynamo import mend_verdict
 from graphmend.dynamo.verdict import KINDS, judge
-from graphmend.model.gates.text import Unfit
+from graphmend.model.gates.original import Original
+from graphmend.model.gates.statements import own_statements
+from graphmend.model.gates.text import Function, Unfit
 from graphmend.model.subject import Extent
 from graphmend.transforms.fix import DIFFERENCES, Difference, DifferenceKind
 
@@ -122,6 +125,21 @@ def _traced(targets: list[TargetReport], path: str, lines: range) -> None:
         untraced = (target.executed[path] - target.traced[path]) & set(lines)
         if untraced:
             raise Unfit("TorchDynamo does not trace the whole answer")
+
+
+def reached(report: Report, function: Function, original: Original, path: str, first: int) -> None:
+    """Raises `Unfit` where the replacement has a statement of its own that no run came to: nobody knows what it does.
+
+    The first line of the function's text is line `first` of the file.
+    """
+    after = report.after
+    executed = {line for target in after.targets for line in target.executed[path]} if after is not None else set()
+    if not executed:
+        return
+    for statement in own_statements(function, original):
+        lines = range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+        if not any(first + line - 1 in executed for line in lines):
+            raise Unfit(f"no run came to `{ast.unparse(statement).splitlines()[0][:80]}`, which the original has not")
 
 
 def _places(report: Report) -> Iterator[tuple[str, int]]:

@@ -47,7 +47,10 @@ _DENIED_FUNCTIONS = _set(
     # memory that was never written: equality would be a matter of luck
     "empty empty_like empty_permuted empty_quantized empty_strided "
     # views past what a tensor owns
-    "as_strided as_strided_ as_strided_copy as_strided_scatter"
+    "as_strided as_strided_ as_strided_copy as_strided_scatter "
+    # asks for what no check varies
+    "is_grad_enabled are_deterministic_algorithms_enabled DisableTorchFunction DisableTorchFunctionSubclass "
+    "bind unify_type_list assert_int_or_pair triplet_margin_with_distance_loss"
 )
 _DENIED_METHODS = _set(
     # Python functions for each element, arbitrary classes, hooks
@@ -57,7 +60,12 @@ _DENIED_METHODS = _set(
     "as_strided as_strided_ as_strided_scatter resize_ resize_as_ resize_as_sparse_ sparse_resize_ "
     "sparse_resize_and_clear_ resize resize_as new_empty new_empty_strided new pin_memory "
     # ends tracing, or runs the backward pass
-    "backward numpy to_mkldnn retain_grad"
+    "backward numpy to_mkldnn retain_grad "
+    # are methods of files and queues too
+    "put rename rename_ "
+    # ask for what no check varies
+    "is_cpu is_cuda is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_vulkan is_xpu is_distributed is_inference "
+    "is_leaf is_pinned is_shared retains_grad output_nr get_device requires_grad nbytes"
 )
 _DENIED_ATTRIBUTES = _set("data grad grad_fn")
 
@@ -99,3 +107,16 @@ def member(name: str, facts: TorchFacts) -> bool:
     if name in _DENIED_METHODS or name in _DENIED_ATTRIBUTES:
         return False
     return facts.knows(f"torch.Tensor.{name}") or facts.attribute(name) is not None
+
+
+def reaches_out(qualified: str) -> bool:
+    """Whether a function of torch's does more than compute: files, processes, other machines, switches."""
+    owner, _, last = qualified.rpartition(".")
+    if last in _DENIED_FUNCTIONS or last.startswith("set_"):
+        return owner == "torch" or owner not in OWNERS
+    return not owner.startswith(("torch.nn", "torch.autograd", "torch.utils.checkpoint")) and owner not in OWNERS
+
+
+def mutates(name: str) -> bool:
+    """Whether a method changes what it is called on."""
+    return name in ("append", "extend") or (name.endswith("_") and not name.endswith("__"))

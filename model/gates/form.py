@@ -8,11 +8,15 @@ functions with other tensors and numbers, and no text that the original does not
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import functools
+import re
+from collections.abc import Callable, Iterator
 
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.model.gates import allowed
 from graphmend.model.gates.original import WHOLE, Original, bindings, head_of, is_number, parameters
+from graphmend.model.gates.outside import Outside
+from graphmend.model.gates.tensors import tensors
 from graphmend.model.gates.text import Function, Unfit, parsed
 
 _PLAIN = (
@@ -25,6 +29,8 @@ _PLAIN = (
 )  # fmt: skip
 _PATTERNS = (ast.match_case, ast.pattern)
 _TEXT_TAKERS = ("torch.", "math.")
+_OPTION = re.compile(r"[\w ,.:>-]{1,48}")
+"""A device, a mode, the equation of an einsum."""
 
 
 def read(answer: str, original: Original, facts: TorchFacts) -> Function:
@@ -55,14 +61,20 @@ class _Names:
 
     def __init__(self, function: Function, original: Original, facts: TorchFacts) -> None:
         self.function = function
+        self.text: Callable[[ast.AST], str] = functools.cache(ast.unparse)
         self.original = original
         self.facts = facts
         self.bindings = bindings(function)
         self.scoped = {*self.bindings, *parameters(function)}
+        self.imported = {name for name, binders in self.bindings.items() if original.imports_alone(name, binders)}
         nodes = list(ast.walk(function))
         calls = [n for n in nodes if isinstance(n, ast.Call)]
-        self.inner = {n.name for n in nodes if isinstance(n, ast.FunctionDef) and n is not function}
+        self.inner = {name for name, binders in self.bindings.items() if all(_defines(b, name) for b in binders)}
+        self.bases = {n.value for n in nodes if isinstance(n, ast.Attribute)}
+        self.filled = {name for n in nodes if (name := _filled(n)) is not None and self.text(n) not in original.fills}
         self.called = {n for call in calls for n in ast.walk(call.func)}
+        self.outside = Outside(function, original, self.bindings, self._is_torch)
+        self.tensors = tensors(self.bindings, original, self._is_torch, self.outside.came)
         self.given = {n: call for call in calls for n in (*call.args, *(keyword.value for keyword in call.keywords))}
 
     def check(self) -> None:
@@ -84,43 +96,21 @@ class _Names:
         """The same words, of names that are bound as in the original, and so in turn for what binds them. A name that
         is bound to another result of torch is a tensor still, and no path or command.
         """
-        if ast.unparse(node) not in self.original.whole:
+        if self.text(node) not in self.original.whole:
             return False
         waiting = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         seen: set[str] = set()
         while waiting:
             name = waiting.pop()
             seen.add(name)
+            if name in self.filled and self.outside.came(name):
+                return False
             for binder in self.bindings.get(name, ()):
-                if ast.unparse(binder) not in self.original.binders(name):
-                    if not self._gives_tensor(binder, name, frozenset()):
-                        return False
-                else:
+                if self.text(binder) in self.original.binders(name):
                     waiting |= {n.id for n in ast.walk(binder) if isinstance(n, ast.Name)} - seen
+                elif name not in self.tensors:
+                    return False
         return True
-
-    def _gives_tensor(self, node: ast.AST, name: str, asked: frozenset[str]) -> bool:
-        """Whether an expression is a result of torch, or of a function that gave the name its value in the original."""
-        match node:
-            case ast.Assign(value=value) | ast.NamedExpr(value=value):
-                return self._gives_tensor(value, name, asked)
-            case ast.Call(func=ast.Attribute() as func) if self._qualified(func) is not None:
-                return True
-            case ast.Call(func=func) if ast.unparse(func) in self.original.callees_bound_to(name):
-                return True
-            case ast.Call(func=ast.Attribute(value=value)) | ast.Subscript(value=value) | ast.Attribute(value=value):
-                return self._gives_tensor(value, name, asked)
-            case ast.BinOp(left=left, right=right) | ast.IfExp(body=left, orelse=right):
-                return self._gives_tensor(left, name, asked) or self._gives_tensor(right, name, asked)
-            case ast.Name(id=read) if read in self.bindings and read not in asked:
-                return all(
-                    ast.unparse(binder) in self.original.binders(read)
-                    or self._gives_tensor(binder, read, asked | {read})
-                    for binder in self.bindings[read]
-                ) and any(self._gives_tensor(binder, read, asked | {read}) for binder in self.bindings[read])
-            case ast.Name(id=read):
-                return read in asked
-        return False
 
     def _rebinding(self) -> None:
         for name in self.bindings:
@@ -146,7 +136,7 @@ class _Names:
         match node:
             case ast.Constant(value=str() | bytes()):
                 self._text(node)
-            case ast.JoinedStr() if ast.unparse(node) not in self.original.formatted:
+            case ast.JoinedStr() if self.text(node) not in self.original.formatted:
                 raise Unfit("the answer formats a text that the original does not")
             case ast.Name(ctx=ast.Load()):
                 self._name(node)
@@ -159,16 +149,17 @@ class _Names:
 
     def _name(self, node: ast.Name) -> None:
         name = node.id
-        if name in self.scoped or name in allowed.BUILTINS:
+        if name in self.scoped - self.imported or name in allowed.BUILTINS:
             return
         if self.original.is_module(name) in allowed.MODULES:
             return
         if name not in self.original.chains:
             raise Unfit(f"the answer reads {name!r}, which the original does not")
-        self._not_handed_on(node)
+        if node not in self.bases and node not in self.called and name not in self.original.handed:
+            raise Unfit(f"the answer hands {name!r} on, which the original does not")
 
     def _attribute(self, node: ast.Attribute) -> None:
-        chain = ast.unparse(node)
+        chain = self.text(node)
         if not isinstance(node.ctx, ast.Load):
             if chain not in self.original.stores:
                 raise Unfit(f"the answer stores to {chain!r}, which the original does not")
@@ -190,35 +181,73 @@ class _Names:
 
     def _not_handed_on(self, node: ast.expr) -> None:
         """A function that the original only calls is no value to hand around."""
-        chain = ast.unparse(node)
-        if chain in self.original.callees and chain not in self.original.handed and node not in self.called:
+        chain = self.text(node)
+        if node in self.called or node in self.bases or chain in self.original.handed:
+            return
+        if chain in self.original.callees:
             raise Unfit(f"the answer hands {chain!r} on, which the original only calls")
 
     def _item_store(self, node: ast.Subscript) -> None:
-        base = ast.unparse(node.value)
+        base = self.text(node.value)
         root = _root(node.value)
         if base in self.original.stored_items or (isinstance(node.value, ast.Name) and root in self.scoped):
             return
         raise Unfit(f"the answer stores into {base!r}, which the original does not")
 
     def _call(self, node: ast.Call) -> None:
-        callee = ast.unparse(node.func)
-        if isinstance(node.func, ast.Name) and (callee in self.inner or callee in allowed.BUILTINS):
+        callee = self.text(node.func)
+        if isinstance(node.func, ast.Name) and callee in self.inner:
+            return
+        if isinstance(node.func, ast.Name) and callee in allowed.BUILTINS:
+            self._builtin(node, callee)
             return
         if isinstance(node.func, ast.Attribute):
             qualified = self._qualified(node.func)
             if qualified is not None and allowed.function(qualified, self.facts):
                 return
-            if qualified is None and allowed.member(node.func.attr, self.facts) and callee not in self.original.callees:
-                return
+            if qualified is None and allowed.member(node.func.attr, self.facts) and not self._is_outside(node.func):
+                if (
+                    callee in self.original.callees
+                    or not allowed.mutates(node.func.attr)
+                    or self._is_own(node.func.value)
+                ):
+                    return
+                raise Unfit(f"the answer calls {callee}, which changes what the original does not")
         if callee not in self.original.callees:
             raise Unfit(f"the answer calls {callee}, which the original does not")
         root = _root(node.func)
-        if root is None or self.original.is_foreign(callee):
+        if root is None or self.original.is_foreign(callee) or self.outside.came(root):
             raise Unfit(f"the answer calls {callee} with other arguments than the original")
-        texts = {ast.unparse(binder) for binder in self.bindings.get(root, ())}
+        texts = {self.text(binder) for binder in self.bindings.get(root, ())}
         if not texts <= self.original.binders(root):
             raise Unfit(f"the answer calls {callee} after binding {root!r} to something else")
+        for given in (*node.args, *(keyword.value for keyword in node.keywords)):
+            if self.outside.reaches(given) and self.text(given) not in self.original.arguments.get(callee, ()):
+                raise Unfit(f"the answer hands {self.text(given)} to {callee}, which the original does not")
+
+    def _builtin(self, node: ast.Call, name: str) -> None:
+        """A builtin that calls what it is given calls functions of the answer's own, and builtins."""
+        functions = [keyword.value for keyword in node.keywords if keyword.arg in ("key", None)]
+        functions += node.args[:1] if name in ("map", "filter") else []
+        for function in functions:
+            own = isinstance(function, ast.Name) and (function.id in self.inner or function.id in allowed.BUILTINS)
+            if not own and not isinstance(function, (ast.Lambda, ast.Constant)):
+                raise Unfit(f"the answer has {name} call {self.text(function)}")
+
+    def _is_torch(self, call: ast.Call) -> bool:
+        qualified = self._qualified(call.func) if isinstance(call.func, ast.Attribute) else None
+        return qualified is not None and allowed.function(qualified, self.facts)
+
+    def _is_outside(self, function: ast.Attribute) -> bool:
+        return self.outside.is_foreign(function) or self.outside.reaches(function.value)
+
+    def _is_own(self, node: ast.expr) -> bool:
+        """Whether a value may be changed in place: the original does, or it is a parameter or local."""
+        if self.text(node) in self.original.changed:
+            return True
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        return not isinstance(node, ast.Attribute) and not (isinstance(node, ast.Name) and node.id not in self.scoped)
 
     def _text(self, node: ast.Constant) -> None:
         if node.value in self.original.strings or node.value == ast.get_docstring(self.function, clean=False):
@@ -226,7 +255,7 @@ class _Names:
         call = self.given.get(node)
         if call is not None and isinstance(call.func, ast.Attribute):
             qualified = self._qualified(call.func)
-            if qualified is not None and qualified.startswith(_TEXT_TAKERS):
+            if qualified is not None and qualified.startswith(_TEXT_TAKERS) and _OPTION.fullmatch(str(node.value)):
                 return
         raise Unfit(f"the answer has the text {str(node.value)[:40]!r}, which the original has not")
 
@@ -237,7 +266,7 @@ class _Names:
         while isinstance(value, ast.Attribute):
             parts.append(value.attr)
             value = value.value
-        if not isinstance(value, ast.Name) or value.id in self.scoped:
+        if not isinstance(value, ast.Name) or value.id in self.scoped - self.imported:
             return None
         root = self.original.is_module(value.id)
         if root is None or root.partition(".")[0] not in ("torch", "math"):
@@ -252,15 +281,41 @@ def lost_reads(function: Function, original: Original) -> list[str]:
     """
     chains = {ast.unparse(n) for n in ast.walk(function) if isinstance(n, (ast.Name, ast.Attribute))}
     wanted = [name for name in original.parameters if name in original.chains]
-    own = f"{original.first}." if original.first is not None else " "
-    wanted += sorted(chain for chain in original.chains if chain.startswith(own) and chain.count(".") == 1)
+    if original.first == "self":
+        wanted += sorted(chain for chain in original.chains if chain.startswith("self.") and chain.count(".") == 1)
     return [chain for chain in wanted if chain not in chains]
+
+
+def hard_coded(function: Function, original: Original) -> str | None:
+    """A call out of the project, whose value the original uses, that the replacement has lost while it has new numbers:
+    one of them may be what the call gave here and now. None where there is none.
+    """
+    if not new_numbers(function, original):
+        return None
+    called = {ast.unparse(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)}
+    lost = sorted(original.callees - called - original.dropped - allowed.BUILTINS)
+    return next((callee for callee in lost if original.is_foreign(callee)), None)
 
 
 def new_numbers(function: Function, original: Original) -> list[str]:
     """The numbers of a replacement that the original has not, as text; small ones that any rewrite needs aside."""
     found = {n.value for n in ast.walk(function) if isinstance(n, ast.Constant) and is_number(n.value)}
     return sorted(repr(number) for number in found - original.numbers - {-1, 0, 1, 2})
+
+
+def _filled(node: ast.AST) -> str | None:
+    """The name of a container that a statement or call puts something into; None for any other."""
+    match node:
+        case ast.Assign(targets=[ast.Subscript(value=base)]) | ast.AugAssign(target=ast.Subscript(value=base)):
+            return _root(base)
+        case ast.Call(func=ast.Attribute(value=base, attr=attr)) if allowed.mutates(attr):
+            return _root(base)
+    return None
+
+
+def _defines(binder: ast.AST, name: str) -> bool:
+    """Whether a name is bound by the `def` of a function of that name, and not by one of its parameters."""
+    return isinstance(binder, ast.FunctionDef) and binder.name == name and name not in parameters(binder)
 
 
 def _root(node: ast.expr) -> str | None:

@@ -95,7 +95,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "ask",
     ),
     "assistant": ("folders answers", "tools", "server"),
-    "model/gates": ("allowed text", "original", "form"),
+    "model/gates": ("allowed text", "original", "outside statements tensors", "form"),
     "server": (
         "lsp documents",
         "analyses",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from graphmend.model.gates.original import Original
 from graphmend.model.gates.text import Unfit
 
 from .hostile import ANSWERS, MODULE, STATEMENTS
+from .hostile_layers import HOSTS, Host
 
 FACTS = load()
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +63,75 @@ def test_a_hostile_statement_is_refused(original: Original, statement: str) -> N
 def test_a_hostile_answer_is_refused(original: Original, answer: str) -> None:
     with pytest.raises(Unfit):
         read(answer, original, FACTS)
+
+
+def host_original(host: Host) -> Original:
+    name = f"def {host.function}("
+    (found,) = [f for f in functions(Path("host.py"), host.module) if f[0].lstrip().startswith(name)]
+    return Original(*found)
+
+
+def passed(answer: str, original: Original) -> bool:
+    try:
+        return lost_reads(read(answer, original, FACTS), original) == []
+    except Unfit:
+        return False
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.function)
+def test_what_a_layer_does_not_do_is_refused(host: Host) -> None:
+    original = host_original(host)
+    assert passed(textwrap.dedent(original.source), original)
+    assert [each for each in host.statements if passed(with_statement(original, each), original)] == []
+
+
+WRAPPED = [
+    "if True:\n    {}",
+    "for again in range(1):\n    {}",
+    "while True:\n    {}\n    break",
+    "def then():\n    {}\nthen()",
+]
+INSIDE = [
+    "value = ({})",
+    "(value := ({}))",
+    "[({}) for again in range(1)]",
+    "value = 1 if ({}) else 2",
+    "value = {{1: [*[({})]]}}",
+    "value = torch.where(torch.ones(1), ({}), 0)",
+    "sorted([1], key=lambda each: ({}))",
+    "torch._check(({}))",
+]
+
+
+def mutations(statement: str, original: Original) -> Iterator[str]:
+    """A hostile statement within others, as a part of an expression, and at the first place."""
+    yield from (form.format(statement.replace("\n", "\n    ")) for form in WRAPPED)
+    try:
+        (only,) = ast.parse(statement).body
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    if isinstance(only, ast.Expr) and not isinstance(only.value, ast.Name | ast.Constant):
+        yield from (form.format(ast.unparse(only)) for form in INSIDE)
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_no_mutation_of_a_hostile_answer_passes(original: Original, start: int) -> None:
+    every = [(original, each) for each in STATEMENTS]
+    every += [(host_original(host), each) for host in HOSTS for each in host.statements]
+    through = []
+    for own, statement in every[start::80]:
+        lines = textwrap.dedent(own.source).rstrip().splitlines()
+        first = own.function.body[1 if ast.get_docstring(own.function) else 0].lineno - 1
+        texts = [with_statement(own, each) for each in mutations(statement, own)]
+        texts.append("\n".join([*lines[:first], textwrap.indent(statement, "    "), *lines[first:]]) + "\n")
+        through += [text for text in texts if passed(text, own)]
+    assert through == []
+
+
+def test_names_that_double_at_each_step_take_no_time(original: Original) -> None:
+    """One step names the last one twice: asked twice at each of them, they would take for ever."""
+    chain = "\n".join(f"v{i} = v{i - 1} + v{i - 1}" for i in range(1, 60))
+    assert not passed(with_statement(original, f"v0 = path\n{chain}\npath = v59\nos.remove(path)"), original)
 
 
 GOOD = [

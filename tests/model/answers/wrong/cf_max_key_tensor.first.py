@@ -1,0 +1,4 @@
+@torch.compile
+def case(ts):
+    best = ts[0]
+    return best + 1

@@ -1,0 +1,4 @@
+@torch.compile
+def case(x):
+    y = x.detach()
+    return y.add_(x)

@@ -1,0 +1,3 @@
+@torch.compile
+def case(m, x):
+    return m.lin(x) * torch.ones(4)

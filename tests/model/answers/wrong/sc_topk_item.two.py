@@ -1,0 +1,3 @@
+@torch.compile
+def case(x, n):
+    return torch.topk(x + n * 0, 2)[0]

@@ -1,0 +1,4 @@
+@torch.compile
+def case(x):
+    l = [1, 2, 3]
+    return x + l[0]

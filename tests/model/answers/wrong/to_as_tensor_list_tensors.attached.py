@@ -1,0 +1,3 @@
+@torch.compile
+def case(a, b):
+    return torch.stack([a, b]).requires_grad_() + 1
