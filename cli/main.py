@@ -22,6 +22,7 @@ COMMANDS = {
     "verify": "let TorchDynamo show the breaks that really happen",
     "run": "run a program, mending modules while they are imported",
     "ask": "ask a language model for mends that no rule makes, and let the gates judge its answers",
+    "mcp": "the tools for assistants that edit code (Model Context Protocol)",
     "rule": "explain a rule",
     "server": "the language server",
 }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.check import Result
-from graphmend.analysis.syntax.source import Source
 from graphmend.dynamo import mend_verdict
 from graphmend.dynamo.verdict import KINDS, judge
 from graphmend.model.gates.text import Unfit
@@ -15,12 +14,10 @@ from graphmend.model.subject import Extent
 from graphmend.transforms.fix import DIFFERENCES, Difference, DifferenceKind
 
 if TYPE_CHECKING:
+    from graphmend.analysis.check import Result
     from graphmend.analysis.finding import Finding
     from graphmend.dynamo.report import Comparison, Report, TargetReport
     from graphmend.dynamo.report import Difference as Seen
-
-Look = Callable[[Source], Result]
-"""How the analysis looks at a text of the file: with the project and the settings of the first look."""
 
 _ROUNDING = frozenset({"rounding"})
 
@@ -43,16 +40,24 @@ class Differs(Unfit):
         self.shown = shown
 
 
-def recheck(before: Result, finding: Finding, text: str, look: Look) -> tuple[Finding, ...]:
-    """What is found in the replaced text alone, for TorchDynamo to judge; raises `Unfit` where it breaks still."""
-    after = look(Source(text, finding.path))
+class Rechecked(NamedTuple):
+    """What the analysis finds in the replaced text."""
+
+    gone: tuple[Finding, ...]
+    new: tuple[Finding, ...]
+    """For TorchDynamo to judge."""
+
+
+def recheck(before: Result, wanted: Sequence[Finding], after: Result) -> Rechecked:
+    """Raises `Unfit` where none of the wanted findings is gone."""
     if after.source.tree is None:
         raise Unfit("the file does not parse with the answer in it")
     known = {item.key for item in _all(before)}
     found = {item.key: item for item in _all(after)}
-    if finding.key in found:
+    gone = tuple(item for item in wanted if item.key not in found)
+    if not gone:
         raise Unfit("GraphMend still finds the break in the answer")
-    return tuple(item for key, item in found.items() if key not in known)
+    return Rechecked(gone, tuple(item for key, item in found.items() if key not in known))
 
 
 def _all(result: Result) -> Iterator[Finding]:

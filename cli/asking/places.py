@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from graphmend.analysis.check import Result, check
 from graphmend.analysis.syntax.source import Source
 from graphmend.cli.failures import UsageError
-from graphmend.cli.verifying.static_findings import Static
 from graphmend.model import prompt
 from graphmend.model.ask import Answer, Asked, conversation
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.offers import mend
 from graphmend.workspace import files
+from graphmend.workspace.analysed_file import AnalysedFile
 from graphmend.workspace.config import Configuration, Configurations, absolute
 
 _PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+))?\Z", re.DOTALL)
@@ -28,9 +27,12 @@ class File:
     def __init__(self, path: Path, lines: frozenset[int], configuration: Configuration, python: str | None) -> None:
         self.path = path
         self.configuration = configuration
-        self._static = Static(path, configuration, python)
-        self._read = files.read(path)
-        self.source = self._static.source
+        self._file = AnalysedFile(path, configuration, python)
+        self.look = self._file.look
+        try:
+            self.source = self._file.source
+        except files.FileProblem as problem:
+            raise UsageError(f"{path}: {problem}") from None
         if self.source.tree is None and self.source.problem is not None:
             raise UsageError(f"{path}:{self.source.problem.line}: does not parse: {self.source.problem.message}")
         found = list(self.breaks())
@@ -39,11 +41,6 @@ class File:
             raise UsageError(f"{path}: no break without a mend stands in line {', '.join(map(str, sorted(lines)))}")
         self._waiting = {each.asked.finding.key for each in wanted}
         self._only = lines
-
-    def look(self, text: Source) -> Result:
-        """The findings of a text of this file, with what it imports as it is."""
-        self._static.project.forget(text.path)
-        return check(text, self._static.project, self._static.settings)
 
     def breaks(self) -> Iterator[Break]:
         """The breaks of the file as it stands that no permitted mend answers, in order of the text."""
@@ -75,9 +72,9 @@ class File:
 
     def write(self) -> None:
         """Writes the file where its text changed; raises `UsageError` where it was changed by somebody else."""
-        if self.source.text != self._read.text:
+        if self.source.text != self._file.read.text:
             try:
-                files.replace(self.path, self._read.encode(self.source.text), expected=self._read.data)
+                files.replace(self.path, self._file.read.encode(self.source.text), expected=self._file.read.data)
             except files.FileProblem as problem:
                 raise UsageError(f"{self.path}: {problem}") from None
 

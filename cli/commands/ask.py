@@ -14,13 +14,14 @@ from pathlib import Path
 
 from graphmend.cli.asking import key, places, show
 from graphmend.cli.asking.places import Break, Done, File
-from graphmend.cli.commands.verify import declared, interpreter_of
+from graphmend.cli.commands.verify import declared
 from graphmend.cli.failures import UsageError, complain
 from graphmend.dynamo.report import Report
 from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
 from graphmend.model.ask import Answer, ask
 from graphmend.model.endpoint import Endpoint, Unanswered
+from graphmend.workspace.analysed_file import executable_for
 from graphmend.workspace.config import Configurations
 from graphmend.workspace.options import OPTIONS
 
@@ -144,7 +145,7 @@ async def _answer(args: argparse.Namespace, endpoint: Endpoint, service: Service
                 declared=declared(configuration),
                 device=args.device,
                 timeout=args.timeout or OPTIONS["model.timeout-seconds"].default,
-                interpreter=interpreter_of(args.python, file.path),
+                interpreter=executable_for(args.python, file.path),
                 roots=(str(configuration.root),) if configuration.file is not None else (),
                 cwd=os.getcwd(),
             )

@@ -17,15 +17,14 @@ from rich.markup import escape
 from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.option_values import words
 from graphmend.cli.verifying import break_baseline
-from graphmend.cli.verifying.static_findings import Judged, Mending, Static, interpreter_for
+from graphmend.cli.verifying.static_findings import Judged, Mending, Static
 from graphmend.dynamo.report import Break, Report
 from graphmend.dynamo.requests import Declared, Request
 from graphmend.dynamo.service import Service
 from graphmend.dynamo.verdict import judge
-from graphmend.workspace import interpreter
+from graphmend.workspace.analysed_file import executable_for, interpreter_for
 from graphmend.workspace.config import Configuration, Configurations, absolute
 from graphmend.workspace.module_loader import ModuleLoader
-from graphmend.workspace.module_loader import package_root as import_root
 
 if TYPE_CHECKING:
     from graphmend.dynamo.watched_command import Watched
@@ -169,7 +168,7 @@ def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], confi
         declared=declared(configuration),
         device=args.device,
         timeout=args.timeout or SECONDS,
-        interpreter=interpreter_of(args.python, path),
+        interpreter=executable_for(args.python, path),
         roots=(str(configuration.root),) if configuration.file is not None else (),
         cwd=os.getcwd(),
         bench=args.bench,
@@ -209,20 +208,6 @@ def _resolve(text: str, python: str | None) -> tuple[Path, str]:
     if found is None:
         raise UsageError(f"{place} is neither a file nor a module that can be found")
     return absolute(Path(found[0])), name
-
-
-def interpreter_of(given: str | None, path: Path) -> str:
-    """The executable to run: the one given, else that of the environment around the file, else our own."""
-    if given is not None:
-        folder = Path(given).expanduser()
-        return str(_executable(folder) or given) if folder.is_dir() else os.path.expanduser(given)
-    prefix = interpreter.nearest(import_root(path)).prefix
-    return sys.executable if prefix == Path(sys.prefix) else str(_executable(prefix) or sys.executable)
-
-
-def _executable(prefix: Path) -> Path | None:
-    candidates = (prefix / "bin" / "python", prefix / "bin" / "python3", prefix / "Scripts" / "python.exe")
-    return next((path for path in candidates if path.exists()), None)
 
 
 # running and writing

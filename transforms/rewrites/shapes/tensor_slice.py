@@ -32,7 +32,8 @@ from graphmend.transforms.code.qualified_names import constant, is_tensor, numbe
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind, kinds
-from graphmend.transforms.legality.masked_elements import dense, same_dtype, same_shape
+from graphmend.transforms.legality.in_place import dense
+from graphmend.transforms.legality.masked_elements import same_dtype, same_shape
 from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
