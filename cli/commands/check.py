@@ -16,6 +16,7 @@ from graphmend.cli.adoption import baseline
 from graphmend.cli.checking.callers import add_callers
 from graphmend.cli.checking.file_checker import Checker
 from graphmend.cli.checking.file_report import CheckRun, FileReport, ReportedFinding
+from graphmend.cli.checking.notebook_places import in_cells
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.process_pool import check_all
 from graphmend.cli.checking.selection import shown
@@ -25,6 +26,7 @@ from graphmend.cli.output import FOR_PEOPLE, FORMATS, WITH_EDITS, WITH_MENDS, wr
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.config import Configurations, absolute, merged, parse_override
 from graphmend.workspace.discovery import Discovery, discover
+from graphmend.workspace.notebooks import reading
 from graphmend.workspace.options import ConfigurationError
 from graphmend.workspace.rule_codes import unknown
 
@@ -200,7 +202,7 @@ def _streamed(
 def _standard_input(args: argparse.Namespace, plan: Plan, configurations: Configurations) -> int:
     path = absolute(args.stdin_filename or Path("-"))
     try:
-        text = files.decode(sys.stdin.buffer.read())
+        text = reading.decoded(sys.stdin.buffer.read(), path)
     except files.FileProblem as problem:
         raise UsageError(f"standard input {problem}") from None
     if args.show_files or args.show_settings:
@@ -212,12 +214,14 @@ def _standard_input(args: argparse.Namespace, plan: Plan, configurations: Config
         return _show_diffs(args, [report], [])
     mended = text.text if report.text is None else report.text
     texts = {str(path): mended}
+    data = text.encode(mended) if args.fix else text.data
+    notebooks = {str(path): reading.decoded(data, path)}
     if not args.fix:
-        return _conclude(args, plan, configurations, [report], [], texts)
+        return _conclude(args, plan, configurations, [report], [], texts, None, notebooks)
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode(mended))
+    sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
-    return _conclude(args, plan, configurations, [report], [], texts, sys.stderr)
+    return _conclude(args, plan, configurations, [report], [], texts, sys.stderr, notebooks)
 
 
 def _conclude(
@@ -228,6 +232,7 @@ def _conclude(
     problems: list[str],
     texts: dict[str, str] | None = None,
     out: TextIO | None = None,
+    notebooks: dict[str, files.FileText] | None = None,
 ) -> int:
     """From the reports of all files to what is shown, and the exit status."""
     if plan.known:
@@ -244,9 +249,9 @@ def _conclude(
         problems += more
     narrowed = bool(plan.known) or plan.changed is not None
     checked = [report.path for report in reports if report.checked]
-    result = CheckRun(
-        items, problems, checked, sum(report.mended for report in reports), narrowed, texts or {}, args.verbose
-    )
+    items, cells = in_cells(items, notebooks or {})
+    mended = sum(report.mended for report in reports)
+    result = CheckRun(items, problems, checked, mended, narrowed, texts or {}, cells, args.verbose)
     for problem in problems:
         complain(problem)
     with _output(args, out) as stream:

@@ -118,7 +118,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 #: folders whose files may import each other, as long as no circle comes of it: one thing divided by subject
 FLAT = frozenset({
-    "workspace", "runtime", "runtime/specialised",
+    "workspace", "workspace/notebooks", "runtime", "runtime/specialised",
     "analysis/syntax", "analysis/torch_facts", "analysis/torch_facts/generator", "analysis/lattice", "analysis/program",
     "analysis/tensors", "analysis/resolution", "analysis/region", "analysis/interpreter/operations",
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
