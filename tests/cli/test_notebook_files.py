@@ -143,3 +143,18 @@ def test_a_comment_takes_a_finding_back(run: Run, folder: Path) -> None:
     cells = [(kind, source.replace("x.sum())", "x.sum())  # graphmend: ignore[GM201]")) for kind, source in CELLS]
     (folder / "nb.ipynb").write_text(notebook(cells), "utf-8")
     assert places(run("check", "nb.ipynb", "--output-format", "json").out) == [("GM101", 5, 5, 8)]
+
+
+@pytest.mark.torch
+def test_a_notebook_is_verified_without_its_training(run: Run, folder: Path) -> None:
+    module = "class Net(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n        print(x.sum())\n"
+    module += "        return x + 1"
+    loop = "for _ in range(3):\n    raise SystemExit('trained')\nopen('ran', 'w')"
+    text = notebook([CELLS[0], CELLS[1], ("code", module), ("code", loop)])
+    (folder / "nb.ipynb").write_text(text, "utf-8")
+    outcome = run("verify", "nb.ipynb:Net", "--device", "cpu")
+    assert outcome.status == 1, outcome.err
+    assert "  nb.ipynb:cell 3:3:9: GB0059 " in outcome.out
+    assert "1 of 1 findings confirmed" in outcome.out
+    assert not (folder / "ran").exists()
+    assert (folder / "nb.ipynb").read_text("utf-8") == text
