@@ -25,7 +25,7 @@ SUFFIX = ".ipynb"
 LONGEST = 500_000_000
 
 
-_ONLY_RUN = (ast.Expr, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Assert, ast.Delete)
+_ONLY_RUN = (ast.Expr, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Assert, ast.Delete, ast.Raise)
 
 
 class Cell(NamedTuple):
