@@ -59,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--verbose", "-v", action="store_true", help="show how each finding is known, and all its mends"
     )
+    output.add_argument("--watch", "-w", action="store_true", help="check again when files change, until interrupted")
     output.add_argument("--quiet", "-q", action="store_true", help="no summary and no log")
     adopting = parser.add_argument_group("adopting")
     adopting.add_argument("--baseline", metavar="FILE", type=Path, help="report only what this file does not know")
@@ -89,6 +90,8 @@ def _run(args: argparse.Namespace) -> int:
         if args.paths != ["-"]:
             raise UsageError("- is standard input, and stands alone")
         return _standard_input(args, plan, configurations)
+    if args.watch:
+        return _watch(args, plan, paths)
     found = discover(paths, configurations, force_exclude=args.force_exclude)
     _reject_unknown_codes(plan, configurations, found.files)
     if args.show_files or args.show_settings:
@@ -139,6 +142,28 @@ def _plan(args: argparse.Namespace) -> Plan:
         edits=args.output_format in WITH_EDITS,
         cache=not args.no_cache,
     )
+
+
+def _watch(args: argparse.Namespace, plan: Plan, paths: list[Path]) -> int:
+    from graphmend.cli.checking.watch import rounds
+
+    if plan.mode != "check" or args.output_file or args.output_format not in FOR_PEOPLE:
+        raise UsageError(
+            "--watch goes with what people read: neither with --fix, --diff, --output-file, nor other formats"
+        )
+
+    def find() -> list[Path]:
+        return discover(paths, plan.configurations(), force_exclude=args.force_exclude).files
+
+    try:
+        for turn in rounds(plan, find):
+            if sys.stdout.isatty():
+                sys.stdout.write("\x1b[2J\x1b[3J\x1b[H")
+            _conclude(args, plan, plan.configurations(), turn.reports, [])
+            print(f"Checked in {turn.seconds * 1000:.0f} ms; waiting for changes.", flush=True)
+    except KeyboardInterrupt:
+        pass
+    return 0
 
 
 def _shows_mends(args: argparse.Namespace) -> bool:
