@@ -219,7 +219,9 @@ class Block:
         read = intact(self.facts, self.whole, name, linear=linear_operator(self.facts, statement.op, value))
         text = f"{read} {operator} {self.operand(value)}"
         target = ast.copy_location(ast.Name(name, ast.Load()), statement.target)
-        differences = written_whole(self.facts, statement.target, _OPERATIONS.get(type(statement.op), ""), [value])
+        differences = written_whole(
+            self.facts, self.whole, statement.target, _OPERATIONS.get(type(statement.op), ""), [value]
+        )
         return self._change(Change(name, name, SideValue(text, target, None), "copy", differences=differences), rest)
 
     def _change(self, change: Change, rest: Sequence[ast.stmt]) -> None:

@@ -188,6 +188,8 @@ def _converted(inner: Taken, how: str) -> Taken:
         return Taken(f"{text}.long()", "int64", fresh or kind is not None, differences)
     if how == "bool" and kind != "bool":
         return Taken(f"({text} != 0)", "bool", True, differences)
+    if how == "float" and kind in (None, "complex"):
+        differences += (Difference("exception", "`float` of a complex number no longer raises"),)
     if how == "float" and kind != "float":
         return Taken(f"{text}.double()", "float64", fresh or kind is not None, differences)
     return inner

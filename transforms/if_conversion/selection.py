@@ -14,9 +14,12 @@ from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.memory import changed_in_place, escapes, shares
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.same_shape import TensorType, compare
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -96,6 +99,34 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
         says = f"`{a.text}` and `{b.text}` may lie in memory in different orders, of which the result has one"
         predicates.differences.append(Difference("strides", says))
     return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
+
+
+@answers("memory")
+def aliasing(
+    facts: FunctionFacts, name: str | None, a: SideValue, b: SideValue, statement: ast.stmt
+) -> list[Difference]:
+    """What differs as a side that hands an existing tensor on, to a name, a place or the unknown (None), gives a copy
+    now. Refuses where that is changed in place.
+    """
+    if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+        parts = zip(a.items, b.items, strict=True)
+        return [d for x, y in parts for d in aliasing(facts, name, x, y, statement)]
+    if a.text == b.text or all(shares(facts, side.node).fresh for side in (a, b)):
+        return []
+    found = []
+    if name is None or name == RETURN:
+        found.append(Difference("aliasing", "the result is a copy where a side gives an existing tensor"))
+    elif changed_in_place(facts, *([name] if name.isidentifier() else [_place(name), a.node, b.node])):
+        raise NotSelectableError(f"`{name}` is changed in place, and would be a copy of the tensor that it is now")
+    elif not name.isidentifier() or escapes(facts, name):
+        found.append(Difference("aliasing", f"`{name}` is bound to a copy where a side keeps an existing tensor"))
+    if not recorded(facts, statement):
+        found.append(Difference("gradients", "under no_grad the tensor that is kept loses its gradient history"))
+    return found
+
+
+def _place(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
 #: operations of each element, whose result lies in memory as their operand does

@@ -13,8 +13,8 @@ from graphmend.transforms.code.qualified_names import constant, is_tensor, numbe
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality.dtypes import kind
-from graphmend.transforms.legality.in_place import bound_to, intact, linear_method
-from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.in_place import dense, intact, linear_method
+from graphmend.transforms.legality.masked_elements import Picked, other_shape
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.same_shape import ShapeInference, broadcast
 from graphmend.transforms.questions import answers
@@ -79,7 +79,7 @@ def change_of(block: Converting, call: ast.Call) -> Change:
     target = code.text(receiver, block.replace)
     arguments = [block.text(a) for a in call.args]
     arguments += [f"{k.arg}={block.text(k.value)}" for k in call.keywords if k.arg]
-    block.evaluated += [*call.args, *(k.value for k in call.keywords)]
+    block.evaluated += [receiver, *call.args, *(k.value for k in call.keywords)]
     if plain == "copy" and len(call.args) == 1 and not call.keywords:
         text = arguments[0]
     elif plain == "zero" and not call.args:
@@ -91,7 +91,7 @@ def change_of(block: Converting, call: ast.Call) -> Change:
         text = f"{intact(block.facts, block.whole, target, linear=safe)}.{plain}({', '.join(arguments)})"
     else:
         raise NotSelectableError(f"`{shortened(call)}` has no form that leaves its tensor alone")
-    differences = written_whole(block.facts, receiver, plain, call.args)
+    differences = written_whole(block.facts, block.whole, receiver, plain, call.args)
     return Change(target, root, SideValue(text, call, None), "copy", differences=differences)
 
 
@@ -102,6 +102,7 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     if root is None:
         raise NotSelectableError(f"`{shortened(target)}` is no place with a name")
     text = block.predicates.code.text(target, block.replace)
+    block.evaluated.append(target.value)
     if isinstance(target, ast.Attribute):
         return Change(text, root, choice, "store", before=_loaded(block, target))
     owner = block.facts.value(target.value)
@@ -112,19 +113,35 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     if _is_mask(block, target.slice):
         if not isinstance(constant(choice.node), (int, float)):
             raise NotSelectableError(f"what is stored at `{shortened(target)}` is no number")
+        block.evaluated.append(target.slice)
         mask = block.predicates.code.operand(target.slice, block.replace)
-        return Change(block.predicates.code.text(target.value), root, choice, "mask", mask)
+        place = block.predicates.code.text(target.value)
+        warned = Difference("output", f"where `{place}` is expanded memory a store by a mask warns, on either side")
+        found = [] if dense(block.facts, block.whole, target.value) else [warned]
+        found += other_shape(block.facts, Picked(target.value, target.slice))
+        return Change(place, root, choice, "mask", mask, differences=tuple(found))
     indices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     if not all(_fixed(block, i) for i in indices):
         raise NotSelectableError(f"`{shortened(target)}` is a computed place")
+    block.evaluated.append(target)
     stored, differences = _cast_to_place(block, target, text, choice)
+    if not dense(block.facts, block.whole, target.value) and not _one_element(block, target, indices):
+        differences += (_overlapping(text),)
     return Change(text, root, stored, "element", before=SideValue(text, target, None), differences=differences)
 
 
+def _one_element(block: Converting, target: ast.Subscript, indices: Sequence[ast.expr]) -> bool:
+    """Is a place one element of a tensor, which never overlaps itself?"""
+    owner = block.facts.value(target.value)
+    whole = all(isinstance(constant(i), int) and not isinstance(constant(i), bool) for i in indices)
+    return whole and isinstance(owner, Tensor) and owner.rank == len(indices)
+
+
 def written_whole(
-    facts: FunctionFacts, target: ast.expr, operation: str, operands: Sequence[ast.expr]
+    facts: FunctionFacts, statement: ast.stmt, target: ast.expr, operation: str, operands: Sequence[ast.expr]
 ) -> tuple[Difference, ...]:
-    """How `target.copy_(selected)` differs from `target.operation_(operands)`, and from doing nothing.
+    """How `target.copy_(selected)` differs from `target.operation_(operands)`, and from doing nothing, in place of a
+    statement.
 
     In place, torch 2.13 refuses a result of a higher kind than the target's, and one of another shape; `copy_` casts.
     On memory that is expanded an operation of each element raises, on either side.
@@ -158,10 +175,13 @@ def written_whole(
         if whole is None or part is None or whole.shape is None or broadcast(whole.shape, part.shape) != whole.shape:
             found.append(Difference("exception", f"`{ast.unparse(operand)}` that does not fit `{place}` always raises"))
             break
-    made = [target] if not isinstance(target, ast.Name) else bound_to(facts, target.id)
-    if not all(shares(facts, node).fresh for node in made):
-        found.append(Difference("exception", f"`{place}` that is expanded memory raises"))
+    if not dense(facts, statement, target):
+        found.append(_overlapping(place))
     return tuple(found)
+
+
+def _overlapping(place: str) -> Difference:
+    return Difference("exception", f"`{place}` that is expanded memory raises, on either side")
 
 
 _ORDER = ("bool", "uint8", "int", "float", "complex")

@@ -87,11 +87,13 @@ def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> b
 
 
 @answers("memory")
-def changed_in_place(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> bool:
-    """Is the object that `name` is bound to changed in place in the function, by this name or one that is known
-    to share its memory? With `behind`: at that statement or later, or earlier in a loop around it.
+def changed_in_place(facts: FunctionFacts, *tensors: str | ast.expr, behind: ast.stmt | None = None) -> bool:
+    """Is the object that a name or an expression stands for changed in place in the function, by this name
+    or one that is known to share its memory? With `behind`: at that statement or later, or earlier in a loop around it.
     """
-    wanted = shares(facts, ast.Name(name, ast.Load()))
+    wanted = Shares()
+    for tensor in tensors:
+        wanted |= shares(facts, ast.Name(tensor, ast.Load()) if isinstance(tensor, str) else tensor)
     return any(_related(wanted, shares(facts, target)) for target in _changes(facts, behind))
 
 

@@ -23,13 +23,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_statements
-from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block
-from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue, select
+from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, aliasing, select
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 NAME = "match_where"
 
 
-@asks("effects", "totality", "shapes", "gradients", "names")
+@asks("effects", "totality", "memory", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.Match)), None)
     if chosen is None or not is_tensor(facts, chosen.subject):
@@ -58,16 +59,15 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         return [*imports.edits(), replace_statements(facts.source, [chosen], text + "\n")]
 
-    differences = [
-        *predicates.differences,
-        Difference("aliasing", "a case that returns an existing tensor returns a copy"),
-    ]
-    return offer(NAME, "compute all cases and select with torch.where", facts, make, differences)
+    return offer(NAME, "compute all cases and select with torch.where", facts, make, predicates.differences)
 
 
 def _selected(facts: FunctionFacts, chosen: ast.Match, predicates: Predicates) -> str:
     block = Block(facts, predicates, "case", chosen, chosen)
     subject = predicates.code.operand(chosen.subject)
+    asked = facts.value(chosen.subject)
+    if not (isinstance(asked, Tensor) and asked.rank == 0):
+        subject += ".reshape(())"  # one element, as a case asks for a truth value
     heads: set[str] = set()
     cases: list[tuple[str | None, SideValue]] = []
     for case in chosen.cases:
@@ -87,11 +87,16 @@ def _selected(facts: FunctionFacts, chosen: ast.Match, predicates: Predicates) -
         raise NotSelectableError("no last case matches everything")
     block.run([])
     predicates.differences += gradient_differences(facts, chosen, [[c.node for _, c in cases]])
+    head = heads.pop()
+    name = RETURN if head == "return " else head.removesuffix(" = ")
     result = cases[-1][1]
     for test, choice in reversed(cases[:-1]):
         assert test is not None
+        predicates.differences += aliasing(facts, name, choice, result, chosen)
         result = SideValue(select(predicates, test, choice, result), choice.node, choice.meta)
-    return f"{heads.pop()}{result.text}"
+    if subject not in result.text:
+        raise NotSelectableError("all cases give the same: nothing would ask for the subject, which may raise")
+    return f"{head}{result.text}"
 
 
 def _test(subject: str, pattern: ast.pattern) -> str | None:

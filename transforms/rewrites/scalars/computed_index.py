@@ -34,7 +34,8 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import conversion, taken
 from graphmend.transforms.legality.effects import effects, in_place_operands
 from graphmend.transforms.legality.gradients import recorded
-from graphmend.transforms.legality.masked_elements import dense, same_dtype
+from graphmend.transforms.legality.in_place import dense
+from graphmend.transforms.legality.masked_elements import same_dtype
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
@@ -53,9 +54,10 @@ _LATE = Difference("exception", "an index out of range raises later on a GPU")
 _COPY = Difference("aliasing", "the result is a copy instead of a view")
 _LAYOUT = Difference("strides", "the result may have other strides")
 _NO_INDEX = (
-    Difference("shape", "a bool, which adds a dimension, is taken for a whole number"),
-    Difference("exception", "a float, which is no index, is cut to a whole number"),
+    Difference("shape", "a bool, which adds a dimension, raises, or picks all where there is one element"),
+    Difference("exception", "an index of another dtype than int32 and int64 raises, whole numbers too"),
 )
+_CUT = Difference("exception", "a float, which is no index, is cut to a whole number")
 
 
 class _Index(NamedTuple):
@@ -222,9 +224,10 @@ def _index(facts: FunctionFacts, node: ast.expr) -> _Index | None:
 
 
 def _one(text: str, dtype: Hashable, differences: tuple[Difference, ...]) -> _Index:
-    """Only int32 and int64 are positions: a tensor of uint8 is a mask, and others are no index."""
+    """Only int32 and int64 are positions: a tensor of uint8 is a mask, and others are no index. A cast of what may be
+    a bool, or a float, would answer where Python raises, or with other elements."""
     whole = dtype_kind(dtype) == "int"
-    cast = "" if dtype in ("int32", "int64") else ".long()"
+    cast = ".long()" if whole and dtype not in ("int32", "int64") else ""
     return _Index(f"{text}{cast}.reshape(1)", differences if whole else (*differences, *_NO_INDEX))
 
 
@@ -240,7 +243,7 @@ def _arithmetic(facts: FunctionFacts, node: ast.expr) -> _Index | None:
             replace[inner] = found.text if found.dtype == "int64" else f"{found.text}.long()"
             differences += found.differences
             if dtype_kind(found.dtype) not in ("int", "bool"):
-                differences.append(_NO_INDEX[1])
+                differences.append(_CUT)
         elif conversion(facts, inner) is not None:
             return None
     if not replace or any(isinstance(n, ast.Div) for n in ast.walk(node)):
