@@ -27,6 +27,8 @@ from graphmend.analysis.rules.shapes.dynamic_shape import DynamicShape
 from graphmend.analysis.rules.shapes.mask_read import MaskRead
 from graphmend.analysis.rules.shapes.tensor_size import TensorSize
 from graphmend.analysis.rules.torch_api.autograd_call import AutogradCall
+from graphmend.analysis.rules.torch_api.autograd_function import AutogradFunction
+from graphmend.analysis.rules.torch_api.operator_body import OperatorBody
 from graphmend.analysis.rules.torch_api.parameter_in_forward import ParameterInForward
 from graphmend.analysis.rules.torch_api.recurrent_module import RecurrentModule
 from graphmend.analysis.rules.torch_api.refused_arguments import RefusedArguments
@@ -62,6 +64,8 @@ RULES: tuple[Rule, ...] = (
     AutogradCall(),
     ParameterInForward(),
     RecurrentModule(),
+    OperatorBody(),
+    AutogradFunction(),
     RefusedTorchCall(),
     RefusedContext(),
 )

@@ -47,6 +47,7 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "an operator that Dynamo makes itself",
         "torch._higher_order_ops.invoke_subgraph.invoke_subgraph torch._higher_order_ops.invoke_subgraph",
     ),
+    ("GB0306", "an operator that Dynamo does not know", "torch._ops.HigherOrderOperator.__call__"),
     ("GB0025", "asks for a graph break", "torch._dynamo.graph_break"),
     ("GB0030", "asks for a graph break", "torch._dynamo.comptime.comptime.graph_break"),
     ("GB0129", "changes a sparse tensor's size", "torch.Tensor.sparse_resize_"),

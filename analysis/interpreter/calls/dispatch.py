@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.calls.containers import container_method
 from graphmend.analysis.interpreter.calls.external import external
+from graphmend.analysis.interpreter.events import Call, Operation
 from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
@@ -81,6 +82,8 @@ def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast
         return callee.call(w, args, keywords, node)
     if isinstance(callee, Container) and callee.kind == "modules":
         return _sequential(w, callee, args, node)
+    if isinstance(callee, Static) and callee.type == "size" and isinstance(node, ast.expr):
+        w.emit(Operation, node, "call", callee)
     if isinstance(callee, Static) and all(isinstance(a, Static) for a in (*args, *keywords.values())):
         return STATIC
     return UNKNOWN
@@ -97,6 +100,9 @@ def _sequential(w: Walk, modules: Container, args: Arguments, node: ast.AST) -> 
 
 
 def _instance(w: Walk, callee: Instance, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    if isinstance(node, ast.expr) and "torch._ops.HigherOrderOperator" in outside_bases(w.session, callee.info):
+        w.emit(Call, node, "torch._ops.HigherOrderOperator.__call__", callee, args, keywords)
+        return UNKNOWN
     name = "forward" if is_module_class(w.session, callee.info) else "__call__"
     method = find_method(w.session, callee.info, name)
     if method is not None:
@@ -113,6 +119,8 @@ _DICTS = frozenset({"collections.OrderedDict", "builtins.dict"})
 
 def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     session, info = w.session, callee.info
+    if session.stack.traced and isinstance(node, ast.expr) and info.node.bases:
+        w.emit(Call, node, "class", callee, args, keywords)
     fields = record_fields(session, info)
     if fields is not None:
         given = dict(zip(fields, args, strict=False)) | {k: v for k, v in keywords.items() if k in fields}
@@ -154,8 +162,10 @@ def _method(w: Walk, callee: Method, args: Arguments, keywords: Keywords, node: 
         return external(w, f"{receiver.cls}.{callee.name}", receiver, args, keywords, node)
     if isinstance(receiver, Scalar):
         return receiver.derived(None)
-    if isinstance(receiver, Super) and callee.name == "__init__":
-        return NONE
+    if isinstance(receiver, Super):
+        if isinstance(node, ast.expr) and not (callee.name == "__init__" and w.info.name == "__init__"):
+            w.emit(Operation, node, f"super().{callee.name}", receiver)
+        return NONE if callee.name == "__init__" else UNKNOWN
     return UNKNOWN
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
-from graphmend.analysis.lattice.values import STATIC, UNKNOWN, Scalar, Static, Value
+from graphmend.analysis.lattice.values import STATIC, UNKNOWN, Container, Scalar, Static, Value
 from graphmend.analysis.tensors.operations import any_of, result
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
     if w.session.torch.unknown_number(name):
         origin = Evidence("is drawn while the program runs: a symbol of the graph", node)
         return Scalar(origin, "float" if name.endswith("uniform") else "int", symbolic=True)
+    if name == "re.compile":
+        return ExternalInstance("re.Pattern")
+    if name == "types.MappingProxyType" and args and _keyed_by_objects(args[0]):
+        return ExternalInstance("a mapping proxy with objects as keys")
     if name == "logging.getLogger":
         return ExternalInstance("logging.Logger")
     if name == "contextlib.nullcontext":
@@ -56,6 +60,11 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
     ):
         return STATIC
     return UNKNOWN
+
+
+def _keyed_by_objects(value: Value) -> bool:
+    """Whether a dictionary is written with keys that are no constants."""
+    return isinstance(value, Container) and value.kind == "dict" and not value.fields and value.of is not None
 
 
 def _partial(args: Arguments, keywords: Keywords) -> Value:

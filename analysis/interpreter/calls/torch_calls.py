@@ -26,10 +26,35 @@ if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
 
 
+#: functions whose results are objects of a kind of their own
+_MAKES = {
+    "torch.Tensor.data_ptr": "torch.Tensor.data_ptr",
+    "torch.autograd.graph.get_gradient_edge": "torch.autograd.graph.GradientEdge",
+    "torch.Tensor.register_hook": "torch.utils.hooks.RemovableHandle",
+}
+_SPARSE = frozenset(
+    "torch.Tensor.to_sparse torch.Tensor.to_sparse_csr torch.Tensor.to_sparse_csc torch.Tensor.to_sparse_coo "
+    "torch.sparse_coo_tensor torch.sparse_csr_tensor torch.sparse_csc_tensor torch.sparse_bsr_tensor".split()
+)
+
+
+def _refused(name: str, keywords: Keywords) -> str | None:
+    """What kind of tensor a call makes that no graph takes as an input."""
+    if name in _SPARSE:
+        return "a sparse Tensor"
+    if name == "torch.quantize_per_tensor":
+        return "a quantized Tensor"
+    return "a strided nested Tensor" if name == "torch.nested.nested_tensor" and "layout" not in keywords else None
+
+
 def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     last = name.rpartition(".")[2]
     returns, data_dependent = signature(w.session.torch, name, args, keywords)
     self_ = receiver if isinstance(receiver, Tensor) else None
+    if name in _MAKES:
+        return ExternalInstance(_MAKES[name], made_inside=w.session.stack.traced)
+    if not w.session.stack.traced and (refused := _refused(name, keywords)) is not None:
+        return ExternalInstance(refused)
     if returns is None:
         return _torch_object(w, name, args, keywords, node)
     first = self_ or operations.any_of((*args, *keywords.values()))

@@ -6,10 +6,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.interpreter.events import Operation
+from graphmend.analysis.interpreter.operations import autograd_functions
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import (
+    FALSE,
     INT,
     NONE,
     STATIC,
@@ -34,6 +37,7 @@ from graphmend.analysis.resolution.names import resolve
 from graphmend.analysis.resolution.tensor_usage import is_tensor_only
 from graphmend.analysis.tensors.operations import result
 from graphmend.analysis.tensors.return_types import PYTHON_RESULTS
+from graphmend.analysis.torch_facts.objects import UNTRACED_ATTRIBUTES
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Host, Walk
@@ -77,9 +81,17 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
     return UNKNOWN
 
 
+#: what a tensor that is traced never is: those that are end the graph when they enter it (torch 2.13)
+_NEVER = frozenset({"is_sparse", "is_sparse_csr", "is_quantized"})
+
+
 def _tensor_attribute(w: Walk, value: Tensor, name: str, node: ast.AST) -> Value:
     if name == "shape":
         return Container("tuple", (INT,) * value.rank) if value.rank is not None else Static("size")
+    if name in _NEVER:
+        return FALSE
+    if isinstance(node, ast.expr) and name in UNTRACED_ATTRIBUTES["ndarray" if value.ndarray else "tensor"]:
+        w.emit(Operation, node, f".{name}", value)
     known = w.session.torch.attribute(name)
     if known is None:
         return Method(value, name)
@@ -156,6 +168,8 @@ def _given(session: Host, value: Instance, name: str) -> Value | None:
 
 def _class_member(w: Walk, value: Class, name: str) -> Value:
     method = find_method(w.session, value.info, name)
+    if method is not None and autograd_functions.is_plain_method(w, value, method):
+        return autograd_functions.method_of(value, method)
     if method is not None:
         return Function(method, bound=value if method.is_classmethod else None)
     found = instance_attribute(w.session, value.info, name)
@@ -163,15 +177,7 @@ def _class_member(w: Walk, value: Class, name: str) -> Value:
         return found
     for base in outside_bases(w.session, value.info):
         if base.startswith("torch.autograd.") and name == "apply":
-            forward = find_method(w.session, value.info, "forward")
-            takes_context = find_method(w.session, value.info, "setup_context") is None
-            return (
-                Function(
-                    forward, bound=ExternalInstance("torch.autograd.function.FunctionCtx") if takes_context else None
-                )
-                if forward
-                else UNKNOWN
-            )
+            return autograd_functions.apply_of(value)
         if base.startswith("enum."):
             return STATIC
     return UNKNOWN

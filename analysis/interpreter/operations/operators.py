@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis.interpreter.events import Branch, Call, Contains
+from graphmend.analysis.interpreter.events import Branch, Call, Contains, Operation
 from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.objects import used
@@ -33,6 +33,7 @@ from graphmend.analysis.lattice.values import (
     tensor_in,
     without_none,
 )
+from graphmend.analysis.program.entities import Function
 from graphmend.analysis.tensors import operations
 
 if TYPE_CHECKING:
@@ -235,6 +236,8 @@ def compared(w: Walk, node: ast.expr, op: ast.cmpop, left: Value, right: Value) 
         return BOOL
     if left.opaque or right.opaque:
         used(w, node, op, left, right)
+    if isinstance(left, Function) and isinstance(right, Function) and left is not right:
+        w.emit(Operation, node, "==", left)
     if left.dispatches or right.dispatches:
         answer = special_methods.compared(w, node, op, left, right)
         if answer is not None:

@@ -63,7 +63,10 @@ def _name(w: Walk, node: ast.Name) -> Value:
         return value
     if w.closure is not None and name in w.closure:
         return w.closure[name]
-    return global_name(w.session, w.module, name)
+    value = global_name(w.session, w.module, name)
+    if value.opaque:
+        used(w, node, "load", value)
+    return value
 
 
 def _attribute(w: Walk, node: ast.Attribute) -> Value:
