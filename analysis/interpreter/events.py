@@ -186,9 +186,7 @@ class OutsideChange(Event):
 
     __slots__ = ("operator",)
 
-    def __init__(
-        self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation, operator: str
-    ) -> None:
+    def __init__(self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation, operator: str) -> None:
         super().__init__(node, statement, situation)
         self.operator = operator
 

@@ -13,6 +13,7 @@ from graphmend.analysis.rules.output.output_print import Print
 from graphmend.analysis.rules.output.output_progress import ProgressBar
 from graphmend.analysis.rules.output.output_warnings import Warnings
 from graphmend.analysis.rules.python.changing_attribute import ChangingAttribute
+from graphmend.analysis.rules.python.class_feature import ClassFeature
 from graphmend.analysis.rules.python.disabled_call import DisabledCall
 from graphmend.analysis.rules.python.generator_root import GeneratorRoot
 from graphmend.analysis.rules.python.python_feature import PythonFeature
@@ -56,6 +57,7 @@ RULES: tuple[Rule, ...] = (
     RefusedForm(),
     PythonFeature(),
     UntracedObject(),
+    ClassFeature(),
     DisabledCall(),
     ChangingAttribute(),
     UncaughtRaise(),

@@ -47,6 +47,11 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "an operator that Dynamo makes itself",
         "torch._higher_order_ops.invoke_subgraph.invoke_subgraph torch._higher_order_ops.invoke_subgraph",
     ),
+    (
+        "GB4695",
+        "a module that is compiled as TorchScript",
+        "torch.jit.ScriptModule.__call__ torch.jit.ScriptModule.forward",
+    ),
     ("GB0306", "an operator that Dynamo does not know", "torch._ops.HigherOrderOperator.__call__"),
     ("GB0025", "asks for a graph break", "torch._dynamo.graph_break"),
     ("GB0030", "asks for a graph break", "torch._dynamo.comptime.comptime.graph_break"),

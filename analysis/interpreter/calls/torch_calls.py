@@ -18,6 +18,8 @@ from graphmend.analysis.lattice.values import (
     join_all,
     tensor_in,
 )
+from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.resolution.classes import is_module_class
 from graphmend.analysis.tensors import operations
 from graphmend.analysis.tensors.return_types import PYTHON_RESULTS, signature
 from graphmend.analysis.torch_facts import Returns
@@ -31,11 +33,18 @@ _MAKES = {
     "torch.Tensor.data_ptr": "torch.Tensor.data_ptr",
     "torch.autograd.graph.get_gradient_edge": "torch.autograd.graph.GradientEdge",
     "torch.Tensor.register_hook": "torch.utils.hooks.RemovableHandle",
+    "torch.jit.freeze": "torch.jit.ScriptModule",
 }
 _SPARSE = frozenset(
     "torch.Tensor.to_sparse torch.Tensor.to_sparse_csr torch.Tensor.to_sparse_csc torch.Tensor.to_sparse_coo "
     "torch.sparse_coo_tensor torch.sparse_csr_tensor torch.sparse_csc_tensor torch.sparse_bsr_tensor".split()
 )
+
+
+def _is_module(w: Walk, value: Value) -> bool:
+    if isinstance(value, ExternalInstance):
+        return value.cls.startswith("torch.nn.")
+    return isinstance(value, Instance) and is_module_class(w.session, value.info)
 
 
 def _refused(name: str, keywords: Keywords) -> str | None:
@@ -51,6 +60,8 @@ def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keyw
     last = name.rpartition(".")[2]
     returns, data_dependent = signature(w.session.torch, name, args, keywords)
     self_ = receiver if isinstance(receiver, Tensor) else None
+    if name == "torch.jit.script" and args and _is_module(w, args[0]):
+        return ExternalInstance("torch.jit.ScriptModule", made_inside=w.session.stack.traced)
     if name in _MAKES:
         return ExternalInstance(_MAKES[name], made_inside=w.session.stack.traced)
     if not w.session.stack.traced and (refused := _refused(name, keywords)) is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.events import Operation
 from graphmend.analysis.interpreter.operations import autograd_functions
+from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
@@ -63,9 +64,11 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
             return value.fields[name]
         return _record_member(w, value, name, node) if isinstance(value, Record) else Method(value, name)
     if isinstance(value, ExternalInstance):
+        if name == "tb_lasti":
+            used(w, node, f".{name}", value)
         return _object_member(value, name, node)
     if isinstance(value, Class):
-        return _class_member(w, value, name)
+        return _class_member(w, value, name, node)
     if isinstance(value, Super):
         found = find_method(w.session, value.info, name, after=value.after)
         return (
@@ -142,6 +145,8 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
         return Class(info)
     if name == "config":
         return STATIC
+    if "__getattr__" in info.names and isinstance(node, ast.expr):
+        w.emit(Operation, node, "__getattr__", value)
     if is_module_class(session, info):
         return _object_member(ExternalInstance("torch.nn.Module"), name, node)
     return UNKNOWN
@@ -166,7 +171,9 @@ def _given(session: Host, value: Instance, name: str) -> Value | None:
     return value.init_tensors.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
 
 
-def _class_member(w: Walk, value: Class, name: str) -> Value:
+def _class_member(w: Walk, value: Class, name: str, node: ast.AST) -> Value:
+    if value.info.node.keywords and isinstance(node, ast.expr):
+        w.emit(Operation, node, "metaclass", value)
     method = find_method(w.session, value.info, name)
     if method is not None and autograd_functions.is_plain_method(w, value, method):
         return autograd_functions.method_of(value, method)
@@ -203,6 +210,8 @@ _MODULE_METHODS = frozenset(
 def _object_member(value: ExternalInstance, name: str, node: ast.AST) -> Value:
     """An attribute of an instance of a class without available source."""
     cls = value.cls
+    if name == "__traceback__":
+        return ExternalInstance("types.TracebackType")
     if cls in ("torch.finfo", "torch.iinfo"):
         return STR if name == "dtype" else INT if name == "bits" or cls == "torch.iinfo" else Static("float")
     if cls.startswith("torch.nn."):

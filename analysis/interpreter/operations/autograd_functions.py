@@ -46,9 +46,7 @@ def method_of(cls: Class, method: FunctionInfo) -> Intrinsic:
     return Intrinsic("torch.autograd.Function.method", partial(_called, cls, method))
 
 
-def _called(
-    cls: Class, method: FunctionInfo, w: Walk, args: Arguments, keywords: Keywords, node: ast.AST
-) -> Value:
+def _called(cls: Class, method: FunctionInfo, w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     if isinstance(node, ast.expr):
         w.emit(Call, node, "torch.autograd.Function.method", cls, args, keywords)
     return w.apply(Function(method), args, keywords, node)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Event, Operation, SetAttribute
 from graphmend.analysis.lattice.external import ExternalInstance, IdNumber
-from graphmend.analysis.lattice.values import Container, Static, Tensor, Value
+from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, tensor_in
 from graphmend.analysis.program.entities import Function, Instance, Method
 from graphmend.analysis.rules.arguments import reads_tensor
 from graphmend.analysis.rules.rule import Break, Context, Rule
@@ -20,7 +20,8 @@ _OF_EXCEPTIONS = frozenset({"__cause__", "__context__", "__traceback__", "__supp
 _DONE = {
     "iterate": "iterating over", "subscript": "indexing", "store": "writing an element of", "contains": "a look into",
     "return": "returning", "set": "setting an attribute of", "delete": "deleting an attribute of",
-    "hash": "the hash of", "load": "reading", "call": "a call of", "neg": "the sign of", "pos": "the sign of", "bool": "the truth value of",
+    "hash": "the hash of", "load": "reading", "call": "a call of",
+    "neg": "the sign of", "pos": "the sign of", "bool": "the truth value of",
 }  # fmt: skip
 
 
@@ -127,6 +128,8 @@ def _known(value: Value) -> tuple[Mapping[str, str], str]:
         return (METHOD if isinstance(value.receiver, Tensor) else {}), "a Tensor's method"
     if isinstance(value, Function):
         return (LOCAL_FUNCTION if reads_tensor(value) else {}), "a function that reads a Tensor around it"
+    if isinstance(value, Container) and value.kind == "set":
+        return ({"load": "GB0222"} if tensor_in(value.element) is not None else {}), "a set of Tensors"
     if isinstance(value, Container):
         return (ITERATOR if value.kind == "generator" else {}), "an iterator"
     if isinstance(value, Tensor):

@@ -135,7 +135,7 @@ def _requires_grad(event: Call, short: str) -> Break | None:
 
 
 def _refused_inputs(event: Call) -> str | None:
-    """What breaks of `backward` and `autograd.grad` although they are traced: inputs that are no leaves from outside."""
+    """What breaks of `backward` and `autograd.grad` although they are traced: inputs that are no leaves."""
     if event.callee == "torch.Tensor.backward":
         inputs = event.keywords.get("inputs")
         parts = inputs.items if isinstance(inputs, Container) else None
