@@ -157,11 +157,11 @@ class Checker:
         if not mended.changed:
             return source
         report.mended = mended.mends
-        report.text = mended.source.text
+        report.text = in_style(source.text, mended.source.text, source.path)
         if self.plan.mode == "diff":
-            report.diff = unified_diff(source.text, mended.source.text, relative(source.path))
+            report.diff = unified_diff(source.text, report.text, relative(source.path))
         project.forget(source.path)
-        return mended.source
+        return Source(report.text, source.path)
 
     def source(self, path: Path) -> Source:
         """A file's text as the checks read it. Raises `FileProblem`."""
@@ -240,6 +240,15 @@ def _project_folder(root: Path, configuration: Configuration) -> Path:
 
 #: what a project's folder holds
 MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+
+
+def in_style(before: str, after: str, path: str) -> str:
+    """A mended text as the file's project writes its code."""
+    from graphmend.transforms.style.finish import finished
+    from graphmend.workspace.code_style import code_style
+
+    style = code_style(Path(path))
+    return finished(before, after, path, line_length=style.line_length, formatted=style.formatted)
 
 
 def unified_diff(before: str, after: str, path: str) -> str:

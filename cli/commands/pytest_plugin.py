@@ -100,6 +100,9 @@ def _assert_no_graph_breaks(model: Any, inputs: Any = (), kwargs: Mapping[str, A
     finally:
         trace.disabled = before
         torch._dynamo.reset()
+    if seen.blind is not None:
+        versions = importlib.import_module(f"{_WATCHER}.versions")
+        pytest.fail(versions.blind(torch.__version__, seen.blind), pytrace=False)
     breaks = [_line(event) for event in watcher.once_each(seen.events)]
     if breaks:
         number = "1 graph break" if len(breaks) == 1 else f"{len(breaks)} graph breaks"

@@ -67,7 +67,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "offers",
         "permitted",
         "rounds",
-        "mend document",
+        "mend document style",
     ),
     "importer": ("line_numbers", "mended_code", "code_swap", "hook", "mender"),
     "dynamo": (
@@ -78,6 +78,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "worker",
     ),
     "dynamo/worker": (
+        "versions",
         "errors loading recording",
         "discover",
         "inputs",
@@ -123,7 +124,7 @@ FLAT = frozenset({
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
     "transforms/legality/numbers", "transforms/legality/operations", "transforms/legality/raising",
-    "transforms/if_conversion",
+    "transforms/if_conversion", "transforms/style",
     "dynamo/worker/recording", "dynamo/worker/inputs", "dynamo/worker/comparison", "dynamo/worker/runs",
     "dynamo/worker/process", "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses",
     "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/asking",
@@ -134,7 +135,10 @@ FLAT = frozenset({
 FAMILIES = frozenset({"analysis/rules", "transforms/rewrites"})
 
 #: what every member of a family may use
-COMMON = {"analysis/rules": {"rule", "dispatch", "documentation"}, "transforms/rewrites": {"answers", "put_off"}}
+COMMON = {
+    "analysis/rules": {"rule", "dispatch", "documentation", "arguments"},
+    "transforms/rewrites": {"answers", "put_off"},
+}
 
 MOST_MODULES = 12
 MOST_LINES = 400

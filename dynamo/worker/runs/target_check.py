@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 import torch._dynamo
 
+from .. import versions
 from ..comparison import compare
 from ..discover import Target
 from ..errors import Unusable, describe
@@ -18,7 +18,6 @@ from ..inputs import variants
 from ..inputs.examples import Arguments, Example
 from ..inputs.variants import GIVEN
 from ..recording import lines
-from ..recording.break_log import BreakLog
 from ..recording.recorder import Recorder, once_each
 from . import devices, timing
 from .fitting import Finder, Fit, MemoryBudget, Run
@@ -148,9 +147,8 @@ class TargetCheck:
         recorder = Recorder(self.project.contains)
         graphs: list[int] = []
         TargetCheck.current = recorder
-        log = BreakLog()
         try:
-            with recorder, log if recorder.lacks_breaks else contextlib.nullcontext():
+            with recorder:
                 call = fit.callable
                 if not is_compiled(call):
                     call = torch.compile(call, backend=recorder.backend)
@@ -174,10 +172,8 @@ class TargetCheck:
             traced={path: lines.ranges(found) for path, found in traced.items()},
             recompiles=recorder.recompiles,
         )
-        if recorder.lacks_breaks:
-            self.answer["log"] = log.text
-        if recorder.missing:
-            self.answer["notes"].append("torch {} lacks {}".format(torch.__version__, ", ".join(recorder.missing)))
+        if recorder.blind is not None:
+            self.answer.update(status="failed", problem=versions.blind(torch.__version__, recorder.blind))
         return call
 
     def _side_by_side(self, finder: Finder, fit: Fit, runs: list[Run], compiled: Any) -> None:

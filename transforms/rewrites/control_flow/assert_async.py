@@ -26,7 +26,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Class
-from graphmend.transforms.code.expression_text import folded, is_atom
+from graphmend.transforms.code.expression_text import is_atom
 from graphmend.transforms.code.fstrings import quoted
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import is_elif, replaceable
@@ -60,8 +60,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the statement shares its line with another one")
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
+    title = "assert inside the graph while compiled (torch._assert_async)"
+    kept: list[list[ast.stmt]] = []
     try:
-        new, kept = _asserted(facts, statement, predicates)
+        if (plain := _plain(facts, statement, predicates)) is not None:
+            title, new = "assert what TorchDynamo keeps in the graph: one tensor, and a plain text", plain
+        else:
+            new, kept = _asserted(facts, statement, predicates)
     except NotATensorError as error:
         return refuse(NAME, str(error))
 
@@ -72,7 +77,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         Difference("exception", "while compiled the exception is a RuntimeError, on a GPU an asynchronous one"),
         *predicates.differences,
     ]
-    return offer(NAME, "assert inside the graph while compiled (torch._assert_async)", facts, make, differences)
+    return offer(NAME, title, facts, make, differences)
 
 
 #: calls that raise where their first argument does not hold
@@ -154,6 +159,23 @@ def _said(block: list[ast.stmt]) -> ast.expr | None:
     return said
 
 
+def _plain(facts: FunctionFacts, statement: ast.If | ast.Assert | ast.Expr, predicates: Predicates) -> str | None:
+    """An `assert` of one tensor, in the place of one that asks Python about tensors and says a constant text: torch
+    keeps it in the graph, and plain Python raises the same as before. None for all other checks.
+    """
+    if not isinstance(statement, ast.Assert) or not (statement.msg is None or _is_text(statement.msg)):
+        return None
+    static, tests = split(facts, statement.test)
+    if static or not tests:
+        return None
+    said = "" if statement.msg is None else f", {predicates.code.argument(statement.msg)}"
+    return f"assert {predicates.all_of(tests)}{said}\n"
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
 def _asserted(
     facts: FunctionFacts, statement: ast.If | ast.Assert | ast.Expr, predicates: Predicates
 ) -> tuple[str, list[list[ast.stmt]]]:
@@ -177,10 +199,8 @@ def _asserted(
         text = predicates.negated(tests[0])
     if static and (statement.orelse or wrong):
         raise NotATensorError("the other side would have to be written twice, for the test that is known while tracing")
-    deep = 8 if static else 4
     function = predicates.imports.name("torch._assert_async")
-    call = folded(f"{function}({text}{message(said)})", 119 - deep - statement.col_offset)
-    call = call.replace("\n", "\n" + " " * deep) + "\n"
+    call = f"{function}({text}{message(said)})\n"
     head = "".join(f"{code.operand(s) if isinstance(s, ast.BoolOp) else code.line(s)} and " for s in static)
     inner = f"    if {head.removesuffix(' and ')}:\n        {call}" if static else f"    {call}"
     test = code.line(statement.test)

@@ -26,7 +26,6 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.transforms.code.expression_text import folded
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh, reads, stored
 from graphmend.transforms.code.positions import replaceable
@@ -56,8 +55,6 @@ if TYPE_CHECKING:
     from graphmend.transforms.if_conversion.stores import Change
 
 NAME = "where"
-#: lines of more characters than this are folded
-_WIDTH = 119
 #: a test of more characters than this gets a line and a name of its own
 _LONG = 40
 
@@ -129,10 +126,8 @@ def _absorbing(facts: FunctionFacts, statement: ast.If, absorbed: list[ast.stmt]
         raise NotATensorError("the test is not known to look at a tensor")
     body, orelse = ([*side, *([] if returns(side) else absorbed)] for side in (statement.body, statement.orelse))
     test = predicates.all_of(tests)
-    room = _WIDTH - statement.col_offset - 4 * bool(static)
     last = absorbed[-1] if absorbed else statement
-    selected = _select(facts, statement, (body, orelse), last, test, predicates)
-    lines = [part for line in selected for part in folded(line, room).split("\n")]
+    lines = _select(facts, statement, (body, orelse), last, test, predicates)
     kept: list[list[ast.stmt]] = []
     if static:
         head = " and ".join(
