@@ -87,7 +87,8 @@ async def opened(start: Start, tmp_path: Path, given: Any, *picks: str | None) -
 
 
 async def ask_action(editor: Editor, uri: str) -> types.CodeAction | None:
-    actions = await editor.actions(uri, 11)
+    (shown,) = await editor.diagnostics(uri)
+    actions = await editor.actions(uri, shown.range)
     return next((a for a in actions if a.title.startswith("Ask small")), None)
 
 
@@ -98,7 +99,7 @@ async def test_it_is_offered_only_where_it_is_set_trusted_and_allowed(
     action = await ask_action(editor, uri)
     assert action is not None
     assert (action.edit, action.is_preferred, action.kind) == (None, None, types.CodeActionKind.QuickFix)
-    assert action.tags == [types.CodeActionTag.LlmGenerated]
+    assert list(action.tags or ()) == [types.CodeActionTag.LlmGenerated]
     editor, uri, _ = await opened(start, tmp_path, options(server, trusted=False))
     assert await ask_action(editor, uri) is None
     editor, uri, _ = await opened(start, tmp_path, {"trusted": True})
