@@ -15,6 +15,7 @@ from graphmend.analysis.syntax.source import Source
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.config import Configuration
 from graphmend.workspace.module_loader import ModuleLoader, package_root
+from graphmend.workspace.notebooks import reading
 
 
 class AnalysedFile:
@@ -39,7 +40,7 @@ class AnalysedFile:
     @cached_property
     def read(self) -> files.FileText:
         """The file as it was read the first time. Raises `FileProblem`."""
-        return files.read(self.path)
+        return reading.read(self.path)
 
     @cached_property
     def source(self) -> Source:
