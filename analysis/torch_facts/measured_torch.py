@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+#: classes whose instances Dynamo does not take in: reading one from a name, an attribute or an element ends the graph,
+#: and the frame is given up
+UNTAKEN: Final = frozenset(
+    "torch.nn.LSTM torch.nn.GRU torch.nn.RNN torch.nn.RNNBase torch.nn.modules.rnn.LSTM torch.nn.modules.rnn.GRU "
+    "torch.nn.modules.rnn.RNN torch.nn.modules.rnn.RNNBase torch.nn.modules.LSTM torch.nn.modules.GRU "
+    "torch.nn.modules.RNN".split()
+)
+
 #: calls that end the graph
 BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     (

@@ -46,7 +46,6 @@ UNTRACED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "types.TracebackType": {".tb_lasti": "GB9625"},
     "torch.utils.hooks.RemovableHandle": {"global": "GB0100"},
-    "a sparse Tensor": {"load": "GB0015"},
     "a quantized Tensor": {"load": "GB0064"},
     "a strided nested Tensor": {"load": "GB0016"},
     "an array of texts": {"load": "GB0185"},

@@ -21,6 +21,7 @@ from graphmend.analysis.lattice.values import (
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.classes import is_module_class
 from graphmend.analysis.tensors import operations
+from graphmend.analysis.tensors.layouts import with_layout
 from graphmend.analysis.tensors.return_types import PYTHON_RESULTS, signature
 from graphmend.analysis.torch_facts import Returns
 
@@ -35,10 +36,6 @@ _MAKES = {
     "torch.Tensor.register_hook": "torch.utils.hooks.RemovableHandle",
     "torch.jit.freeze": "torch.jit.ScriptModule",
 }
-_SPARSE = frozenset(
-    "torch.Tensor.to_sparse torch.Tensor.to_sparse_csr torch.Tensor.to_sparse_csc torch.Tensor.to_sparse_coo "
-    "torch.sparse_coo_tensor torch.sparse_csr_tensor torch.sparse_csc_tensor torch.sparse_bsr_tensor".split()
-)
 
 
 def _is_module(w: Walk, value: Value) -> bool:
@@ -49,8 +46,6 @@ def _is_module(w: Walk, value: Value) -> bool:
 
 def _refused(name: str, keywords: Keywords) -> str | None:
     """What kind of tensor a call makes that no graph takes as an input."""
-    if name in _SPARSE:
-        return "a sparse Tensor"
     if name == "torch.quantize_per_tensor":
         return "a quantized Tensor"
     return "a strided nested Tensor" if name == "torch.nested.nested_tensor" and "layout" not in keywords else None
@@ -86,6 +81,10 @@ def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keyw
 _SPLITS = frozenset("split split_with_sizes chunk tensor_split hsplit vsplit dsplit unsafe_split unsafe_chunk".split())
 
 
+#: elements of the operand and their places, with as many dimensions
+_RANKED = frozenset({"topk", "sort", "cummax", "cummin"})
+
+
 def _part(last: str, first: Tensor, node: ast.AST) -> Tensor:
     """One of the tensors that a function gives as a list."""
     if last == "nonzero":
@@ -112,10 +111,16 @@ def _returned(
             if last not in ("cat", "stack", "concat", "vstack", "hstack") or not args
             else (_spread(args[0]), *args[1:])
         )
-        return operations.operation(last, self_, inputs, keywords, node)
+        return with_layout(last, first, operations.operation(last, self_, inputs, keywords, node))
     if returns.kind == "tuple":
         if last in ("max", "min", "median", "mode") and first is not None:
             return operations.pair(first, args[0 if self_ is not None else 1 :], keywords, node)
+        if last in _RANKED and first is not None and len(returns.items) == 2:
+            values = operations.result(first, node, "returns Tensors", rank=first.rank, dtype=first.dtype)
+            places = operations.result(first, node, "returns Tensors", rank=first.rank, dtype="int64")
+            return Container(
+                "tuple", (values, places), fields=dict(zip(returns.fields, (values, places), strict=False))
+            )
         items = tuple(
             _returned(r, "", None, first, args, keywords, node)
             if r.kind != "T"

@@ -92,7 +92,7 @@ def _one_of(value: Value, node: ast.AST) -> Value:
     place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
     shape = value.shape if value.rank == 0 else ("element", place)
     dtype = value.dtype if isinstance(value.dtype, str) else ("element dtype", place)
-    return Tensor(
+    return value.__class__(
         value.origin,
         value.rank,
         dtype,

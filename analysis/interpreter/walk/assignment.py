@@ -82,6 +82,18 @@ def _unpack(w: Walk, target: ast.Tuple | ast.List, value: Value) -> None:
             assign(w, one, Container("list", of=element) if isinstance(one, ast.Starred) else element)
 
 
+def measure(w: Walk, target: ast.Tuple, node: ast.expr) -> None:
+    """Behind `a, b = x.shape`, `x` has two dimensions: refines its value where that was not known."""
+    whole = node.func if isinstance(node, ast.Call) and not node.args and not node.keywords else node
+    if not isinstance(whole, ast.Attribute) or whole.attr not in ("shape", "size"):
+        return
+    path = dotted(whole.value)
+    value = w.env.get(path) if path is not None else None
+    open_end = any(isinstance(e, ast.Starred) for e in target.elts)
+    if path is not None and not open_end and isinstance(value, Tensor) and value.rank is None:
+        w.env[path] = value.of_rank(len(target.elts))
+
+
 def _store_item(w: Walk, target: ast.Subscript, owner: Value, value: Value) -> None:
     """`name[key] = value`: rebinds the name to a container that may also hold the value."""
     path = dotted(target.value)

@@ -11,6 +11,7 @@ from graphmend.analysis.interpreter.events import Operation, Subscript
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.dictionaries import spread
+from graphmend.analysis.interpreter.operations.loads import MAY_BE_UNTAKEN, loaded
 from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.operators import binop, boolop, compare, unary
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of, item
@@ -54,13 +55,15 @@ def _name(w: Walk, node: ast.Name) -> Value:
     name = node.id
     value = w.env.get(name)
     if value is not None:
+        if value.__class__ in MAY_BE_UNTAKEN:
+            loaded(w, node, value)
         return value
     if name in w.lazy:
         known = w.lazy[name]
         if isinstance(known, Value):
             return known
         w.env[name] = w.lazy[name] = UNKNOWN  # a definition in a circle
-        w.env[name] = w.lazy[name] = value = w.eval(known)
+        w.env[name] = w.lazy[name] = value = join_all(map(w.eval, known))
         return value
     if w.closure is not None and name in w.closure:
         return w.closure[name]
@@ -78,8 +81,14 @@ def _attribute(w: Walk, node: ast.Attribute) -> Value:
         path = dotted(node)
         known = w.env.get(path) if path is not None else None
         if known is not None:
+            if known.__class__ in MAY_BE_UNTAKEN:
+                loaded(w, node, known)
             return known
-    return attribute(w, w.eval(base), node.attr, node)
+    owner = w.eval(base)
+    value = attribute(w, owner, node.attr, node)
+    if value.__class__ in MAY_BE_UNTAKEN:
+        loaded(w, node, value, owner)
+    return value
 
 
 def _tuple(w: Walk, node: ast.Tuple | ast.List | ast.Set) -> Value:
@@ -154,7 +163,10 @@ def _subscript(w: Walk, node: ast.Subscript) -> Value:
         used(w, node, "subscript", value)
     if isinstance(value, ExternalName) and value.name.startswith("typing.") and tensor_in(index) is not None:
         w.emit(Operation, node, "subscript by a tensor", value)
-    return item(w, value, index, node)
+    element = item(w, value, index, node)
+    if element.__class__ in MAY_BE_UNTAKEN:
+        loaded(w, node, element)
+    return element
 
 
 def _slice(w: Walk, node: ast.Slice) -> Value:

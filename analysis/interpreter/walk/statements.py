@@ -18,7 +18,7 @@ from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.objects import returned, used
 from graphmend.analysis.interpreter.operations.operators import binary
 from graphmend.analysis.interpreter.operations.subscripts import element_of
-from graphmend.analysis.interpreter.walk.assignment import assign, bind
+from graphmend.analysis.interpreter.walk.assignment import assign, bind, measure
 from graphmend.analysis.interpreter.walk.contexts import enter_context
 from graphmend.analysis.interpreter.walk.expressions import EVALUATE
 from graphmend.analysis.interpreter.walk.patterns import matched
@@ -66,8 +66,9 @@ class Walker:
         """How many graph breaks the walk has passed."""
         self.path_ends: set[str] = set()
         """The last names of all dotted paths that `env` may hold."""
-        self.lazy: dict[str, ast.expr | Value] = {}
-        """Locals that are evaluated on demand: their expression, or the value once that was asked for."""
+        self.lazy: dict[str, list[ast.expr] | Value] = {}
+        """Locals that are evaluated on demand: the expressions that are assigned to them, or their value once that was
+        asked for."""
         self._loops: list[tuple[list[Environment], list[Environment]]] = []
 
     @property
@@ -287,6 +288,8 @@ class Walker:
         value = self.eval(node.value)
         for target in node.targets:
             assign(self, target, value)
+            if isinstance(target, ast.Tuple):
+                measure(self, target, node.value)
 
     def _annotated(self, node: ast.AnnAssign) -> None:
         if node.value is not None:

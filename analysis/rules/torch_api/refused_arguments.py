@@ -71,9 +71,9 @@ def example_inputs():
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
-        return callee in ("torch.operation", _NONSTRICT) or (
-            callee in DEMANDS and callee.startswith(("torch.", "numpy."))
-        )
+        if callee in ("torch.operation", _NONSTRICT):
+            return True
+        return callee in DEMANDS and callee.startswith(("torch.", "numpy."))
 
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Call)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from graphmend.analysis.interpreter.events import Call, Event, SetAttribute
+from graphmend.analysis.interpreter.events import Call, Event, Load, SetAttribute
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
-from graphmend.analysis.lattice.values import Container, Tensor, Value, tensor_in
+from graphmend.analysis.lattice.values import Container, SparseTensor, Tensor, Value, options, tensor_in
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 
@@ -57,7 +57,7 @@ class RefusedTorchCall(Rule):
     name = "refused-torch-call"
     message = "TorchDynamo does not put {call} into a graph: the graph breaks here"
     advice = "Use an operation on Tensors instead, or call it outside of the compiled function."
-    events = (Call, SetAttribute)
+    events = (Call, Load, SetAttribute)
     valid: ClassVar = (
         """
 import torch
@@ -104,6 +104,12 @@ def example_inputs():
             if event.name != "data":
                 return None
             return _data(event.owner, event.value)
+        if isinstance(event, Load):
+            sparse = next((o for o in options(event.value) if isinstance(o, SparseTensor)), None)
+            if sparse is None:
+                return None
+            fill = {"call": "a sparse Tensor"}
+            return Break("GB0015", sparse.origin, sparse is not event.value, fill=fill, effect="skips-frame")
         assert isinstance(event, Call)
         callee = event.callee
         call = "." + callee.rpartition(".")[2] + "()" if callee.startswith("torch.Tensor.") else callee + "()"
