@@ -25,7 +25,7 @@ from graphmend.analysis.interpreter.walk.patterns import matched
 from graphmend.analysis.interpreter.walk.restoring import Restoring
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.environment import Environment, behind_break, filled_in, merge, same
-from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Choice, Const, Container, Value, join_all
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class, Function
@@ -306,9 +306,7 @@ class Walker:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         info = self.session.inner_function(node, self.info)
         for decorator in node.decorator_list:
-            value = self.eval(decorator)
-            if isinstance(value, ExternalName):
-                self.emit(Operation, decorator, "decorate", value)
+            self.emit(Operation, decorator, "decorate", self.eval(decorator))
         closure = self.env if self.closure is None else {**self.closure, **self.env}
         self.env[node.name] = closure[node.name] = Function(info, closure=closure)
 
