@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.interpreter.operations.loads import loaded
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
@@ -71,6 +72,11 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
         )
     if isinstance(value, Scalar):
         return Method(value, name)
+    if value is UNKNOWN and name == "flatten_parameters":
+        layer = ExternalInstance("torch.nn.RNNBase")  # no other module has that
+        if isinstance(node, ast.Attribute):
+            loaded(w, node.value, layer)
+        return Method(layer, name)
     if value is UNKNOWN and is_tensor_only(w.session, name):
         origin = Evidence(f"is used as a Tensor: .{name}", node.value if isinstance(node, ast.Attribute) else node)
         return _tensor_attribute(w, Tensor(origin, likely=True), name, node)
