@@ -315,10 +315,7 @@ class _Writer:
         if side.simple:
             values = [code.argument(side.bound[n]) if n in side.bound else n for n in results]
             if not results:
-                (last,) = side.statements
-                assert isinstance(last, ast.Return)
-                assert last.value is not None
-                values = [code.argument(last.value)]
+                values = [code.argument(s.value) for s in side.statements if isinstance(s, ast.Return) and s.value][:1]
             text = values[0] if len(values) == 1 else f"({', '.join(values)})"
             if "\n" not in text:
                 return f"lambda: {text}"
