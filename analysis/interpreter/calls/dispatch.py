@@ -45,7 +45,7 @@ def call(w: Walk, node: ast.Call) -> Value:
     for argument in node.args:
         if isinstance(argument, ast.Starred):
             spread = w.eval(argument.value)
-            args.extend(spread.items if isinstance(spread, Container) and spread.items is not None else (UNKNOWN,))
+            args.extend(_spread(spread))
         else:
             args.append(_argument(w, callee, argument))
     keywords: dict[str, Value] = {}
@@ -56,6 +56,16 @@ def call(w: Walk, node: ast.Call) -> Value:
         elif isinstance(value, Container) and value.fields:
             keywords.update({k: v for k, v in value.fields.items() if isinstance(k, str)})
     return apply(w, callee, tuple(args), keywords, node)
+
+
+def _spread(value: Value) -> tuple[Value, ...]:
+    """The arguments that `*value` passes. Of a list of unknown length they stand for one that is a module or function;
+    how many numbers or tensors there are matters too much to be guessed."""
+    if isinstance(value, Container) and value.items is not None:
+        return value.items
+    element = value.element if isinstance(value, Container) else UNKNOWN
+    counts = any(isinstance(o, (Static, Tensor, Scalar, Container)) for o in options(element))
+    return (UNKNOWN if counts else element,)
 
 
 def _argument(w: Walk, callee: Value, node: ast.expr) -> Value:

@@ -21,6 +21,7 @@ from graphmend.analysis.lattice.values import (
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.classes import is_module_class
 from graphmend.analysis.tensors import operations
+from graphmend.analysis.tensors.equations import einsum_rank
 from graphmend.analysis.tensors.layouts import with_layout
 from graphmend.analysis.tensors.return_types import PYTHON_RESULTS, signature
 from graphmend.analysis.torch_facts import Returns
@@ -111,6 +112,8 @@ def _returned(
             if last not in ("cat", "stack", "concat", "vstack", "hstack") or not args
             else (_spread(args[0]), *args[1:])
         )
+        if last == "einsum" and args and (rank := einsum_rank(args[0])) is not None:
+            return operations.result(first, node, "returns a Tensor", rank=rank)
         return with_layout(last, first, operations.operation(last, self_, inputs, keywords, node))
     if returns.kind == "tuple":
         if last in ("max", "min", "median", "mode") and first is not None:

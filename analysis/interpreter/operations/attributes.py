@@ -6,9 +6,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+<<<<<<< HEAD
 from graphmend.analysis.interpreter.events import Operation
 from graphmend.analysis.interpreter.operations import autograd_functions
 from graphmend.analysis.interpreter.operations.objects import used
+=======
+from graphmend.analysis.interpreter.operations.loads import loaded
+>>>>>>> main
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
@@ -78,6 +82,11 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
         )
     if isinstance(value, Scalar):
         return Method(value, name)
+    if value is UNKNOWN and name == "flatten_parameters":
+        layer = ExternalInstance("torch.nn.RNNBase")  # no other module has that
+        if isinstance(node, ast.Attribute):
+            loaded(w, node.value, layer)
+        return Method(layer, name)
     if value is UNKNOWN and is_tensor_only(w.session, name):
         origin = Evidence(f"is used as a Tensor: .{name}", node.value if isinstance(node, ast.Attribute) else node)
         return _tensor_attribute(w, Tensor(origin, likely=True), name, node)

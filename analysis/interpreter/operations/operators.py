@@ -53,6 +53,10 @@ def boolop(w: Walk, node: ast.BoolOp) -> Value:
                 value = w.env.get(operand.id, STATIC) if simple and isinstance(operand, ast.Name) else BOOL
                 if _answers(operand):
                     value = FALSE if conjunction else TRUE  # the answer at which evaluation ends here
+                elif isinstance(operand, ast.Call):
+                    w.silent += 1
+                    value = w.eval(operand)
+                    w.silent -= 1
                 result.append(without_none(value) if not conjunction else value)
             if truth is not None and truth is not conjunction:
                 break

@@ -96,6 +96,7 @@ def example_inputs():
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, SetAttribute):
+<<<<<<< HEAD
             if not isinstance(event.owner, Tensor):
                 return None
             if event.name in ("real", "imag"):
@@ -104,6 +105,11 @@ def example_inputs():
             if event.name != "data":
                 return None
             return _data(event.owner, event.value)
+=======
+            if event.name != "data" or not isinstance(event.owner, Tensor) or event.owner.graph_input:
+                return None  # of what enters the graph it is exchanged behind it
+            return Break("GB0056", event.owner.origin, event.owner.likely, fill={"call": ".data = ..."})
+>>>>>>> main
         if isinstance(event, Load):
             sparse = next((o for o in options(event.value) if isinstance(o, SparseTensor)), None)
             if sparse is None:
@@ -116,6 +122,8 @@ def example_inputs():
         operands = ((event.receiver,) if event.receiver is not None else ()) + event.arguments
         why = next((e for e in map(evidence, operands) if e is not None), None)
         if callee in _DATA_DEPENDENT:
+            takes_tensors = why is None and not callee.startswith("torch.Tensor.")  # whatever else is known of them
+            why = (None, False) if takes_tensors else why
             return Break(_DATA_DEPENDENT[callee], *why, fill={"call": call}) if why is not None else None
         if callee == "torch.as_tensor":
             given = event.arguments[0] if event.arguments else None
