@@ -8,14 +8,9 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
-<<<<<<< HEAD
 from graphmend.analysis.lattice.values import STATIC, UNKNOWN, Container, Scalar, Static, Value
-from graphmend.analysis.tensors.operations import any_of, result
-=======
-from graphmend.analysis.lattice.values import STATIC, UNKNOWN, Scalar, Static, Value
 from graphmend.analysis.tensors.equations import einops_call
 from graphmend.analysis.tensors.operations import any_of
->>>>>>> main
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk

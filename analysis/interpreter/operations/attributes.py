@@ -6,13 +6,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-<<<<<<< HEAD
 from graphmend.analysis.interpreter.events import Operation
 from graphmend.analysis.interpreter.operations import autograd_functions
-from graphmend.analysis.interpreter.operations.objects import used
-=======
 from graphmend.analysis.interpreter.operations.loads import loaded
->>>>>>> main
+from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName

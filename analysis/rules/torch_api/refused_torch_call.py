@@ -96,7 +96,6 @@ def example_inputs():
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, SetAttribute):
-<<<<<<< HEAD
             if not isinstance(event.owner, Tensor):
                 return None
             if event.name in ("real", "imag"):
@@ -105,11 +104,6 @@ def example_inputs():
             if event.name != "data":
                 return None
             return _data(event.owner, event.value)
-=======
-            if event.name != "data" or not isinstance(event.owner, Tensor) or event.owner.graph_input:
-                return None  # of what enters the graph it is exchanged behind it
-            return Break("GB0056", event.owner.origin, event.owner.likely, fill={"call": ".data = ..."})
->>>>>>> main
         if isinstance(event, Load):
             sparse = next((o for o in options(event.value) if isinstance(o, SparseTensor)), None)
             if sparse is None:
