@@ -14,6 +14,7 @@ from graphmend.analysis.syntax.source import Source
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.config import Configuration
 from graphmend.workspace.module_loader import ModuleLoader, package_root
+from graphmend.workspace.notebooks import reading
 
 
 class AnalysedFile:
@@ -30,7 +31,7 @@ class AnalysedFile:
     @cached_property
     def read(self) -> files.FileText:
         """The file as it was read the first time. Raises `FileProblem`."""
-        return files.read(self.path)
+        return reading.read(self.path)
 
     @cached_property
     def source(self) -> Source:

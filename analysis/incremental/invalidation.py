@@ -344,7 +344,7 @@ def _is_recursive(summary: FunctionSummary) -> bool:
 
 def given_by(info: FunctionInfo) -> set[str]:
     """The attributes that a method sets on instances of its class."""
-    return {name for name, _, _ in (*info.assigns, *info.registers)}
+    return {name for name, _, _ in (*info.assigns, *info.grows, *info.registers)}
 
 
 def words(*nodes: ast.AST) -> Iterator[str]:

@@ -104,6 +104,17 @@ class Subscript(Event):
         self.store = store
 
 
+class Load(Event):
+    """An object of a class that Dynamo does not take in is read from a name, an attribute or an element."""
+
+    __slots__ = ("value",)
+    node: ast.expr
+
+    def __init__(self, node: ast.expr, statement: ast.stmt, situation: Situation, value: Value) -> None:
+        super().__init__(node, statement, situation)
+        self.value = value
+
+
 class Contains(Event):
     """`item in container`, or another comparison that goes through a container's elements."""
 
@@ -137,6 +148,23 @@ class SetAttribute(Event):
         self.name = name
         self.value = value
         self.augmented = augmented
+
+
+class Operation(Event):
+    """Something is done with an object whose class TorchDynamo may model only in part.
+
+    `name` is an operator (`+`, `*=`, `==`, `neg`), a builtin (`len`, `str`), or "iterate", "subscript", "store",
+    "contains", "hash", "delete", "return".
+    """
+
+    __slots__ = ("name", "value")
+
+    def __init__(
+        self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation, name: str, value: Value
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.name = name
+        self.value = value
 
 
 class With(Event):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: a function under one of these is called as it is; Dynamo does not trace its body (torch 2.13)
 OPAQUE = frozenset({
-    "torch.library.custom_op", "torch.jit.script", "torch.compiler.allow_in_graph", "torch._dynamo.allow_in_graph",
+    "torch.library.custom_op", "torch.compiler.allow_in_graph", "torch._dynamo.allow_in_graph",
     "triton.jit", "numba.jit", "numba.njit", "torch.compiler.assume_constant_result",
     "torch._dynamo.assume_constant_result", "torch._dynamo.nonstrict_trace", "torch.library.triton_op",
 })  # fmt: skip

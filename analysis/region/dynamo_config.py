@@ -9,14 +9,17 @@ from collections.abc import Iterable, Iterator
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.region.mode import DEFAULT, FULLGRAPH, Mode
 from graphmend.analysis.syntax.nodes import statements_of
+from graphmend.analysis.torch_facts.options import OPTIONS
 
-_FLAGS = {"capture_scalar_outputs": "scalars", "capture_dynamic_output_shape_ops": "shapes"}
+_FLAGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
+#: options that decide whether some calls are traced (`torch_facts/options.py`), or with which breaks
+_OPTIONS = frozenset(OPTIONS)
 _CONFIG = "torch._dynamo.config."
 _PATCH = _CONFIG + "patch"
 _ERROR = "torch._dynamo.error_on_graph_break"
 _STANCE = frozenset({"torch.compiler.set_stance", "torch._dynamo.set_stance"})
 #: without one of these words, a text switches nothing
-FLAG_WORDS = (*_FLAGS, "set_stance")
+FLAG_WORDS = (*_FLAGS, *OPTIONS, "set_stance")
 
 
 def tracing_mode_of_program(module: ModuleInfo, scope: FunctionInfo | None) -> Mode | None:
@@ -43,7 +46,7 @@ def site_mode(program: Mode, site: ast.Call | None) -> Mode:
     full = site is not None and any(
         k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True for k in site.keywords
     )
-    return FULLGRAPH if full else program
+    return FULLGRAPH._replace(options=program.options) if full else program
 
 
 def decorated_mode(mode: Mode, module: ModuleInfo, decorators: Iterable[ast.expr]) -> Mode:
@@ -58,7 +61,7 @@ def decorated_mode(mode: Mode, module: ModuleInfo, decorators: Iterable[ast.expr
         if name == _PATCH:
             for keyword in decorator.keywords:
                 mode = _with_flag(mode, keyword.arg or "", keyword.value)
-        elif name == _ERROR and mode != FULLGRAPH:
+        elif name == _ERROR and not (mode.scalars and mode.shapes and mode.raises):
             mode = mode._replace(raises=_argument(decorator, "error_on_graph_break") is True)
     return mode
 
@@ -78,10 +81,14 @@ def _said(module: ModuleInfo, scope: FunctionInfo | None) -> Iterator[ast.stmt]:
 
 
 def _with_flag(mode: Mode, flag: str, value: ast.expr) -> Mode:
-    name = _FLAGS.get(flag)
-    if name is None or not isinstance(value, ast.Constant):
+    if not isinstance(value, ast.Constant):
         return mode
-    return mode._replace(**{name: value.value is True})
+    on = value.value is True
+    if flag in _OPTIONS:
+        return mode._replace(options=mode.options - {flag, f"no {flag}"} | {flag if on else f"no {flag}"})
+    if flag == "capture_scalar_outputs":
+        return mode._replace(scalars=on)
+    return mode._replace(shapes=on) if flag == "capture_dynamic_output_shape_ops" else mode
 
 
 def _argument(call: ast.Call, name: str) -> object:

@@ -91,13 +91,12 @@ def _forwards(session: ProgramView, module: ModuleInfo, site: ast.Call | None) -
         else:
             evidence = f"{cls.name} is a torch.nn.Module; its forward is assumed to be compiled"
             region = Region("assumed", evidence, None)
-        yield Root(Function(forward, bound=Instance(cls)), region)
+        called = find_method(session, cls, "__call__")  # in place of torch.nn.Module's, which calls `forward`
+        yield Root(Function(called or forward, bound=Instance(cls)), region)
 
 
 def _untraced(info: FunctionInfo) -> bool:
-    return info.decorated_with(
-        "torch.compiler.disable", "torch._dynamo.disable", "torch.jit.unused", "torch.jit.ignore"
-    )
+    return info.decorated_with("torch.compiler.disable", "torch._dynamo.disable")
 
 
 def _compiled(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
@@ -165,7 +164,7 @@ def _targets(session: ProgramView, value: Value) -> Iterator[Function]:
     if isinstance(value, Function):
         yield value
     elif isinstance(value, Instance):
-        forward = find_method(session, value.info, "forward") or find_method(session, value.info, "__call__")
+        forward = find_method(session, value.info, "__call__") or find_method(session, value.info, "forward")
         if forward is not None:
             yield Function(forward, bound=value)
     elif isinstance(value, Class):

@@ -139,7 +139,7 @@ def _passed(value: Value, name: str, info: FunctionInfo) -> Value:
             value.origin.node,
             value.origin,
         )
-        return Tensor(
+        return value.__class__(
             origin,
             value.rank,
             value.dtype,

@@ -16,7 +16,9 @@ from graphmend.analysis.rules.python.changing_attribute import ChangingAttribute
 from graphmend.analysis.rules.python.disabled_call import DisabledCall
 from graphmend.analysis.rules.python.generator_root import GeneratorRoot
 from graphmend.analysis.rules.python.python_feature import PythonFeature
+from graphmend.analysis.rules.python.refused_form import RefusedForm
 from graphmend.analysis.rules.python.uncaught_raise import UncaughtRaise
+from graphmend.analysis.rules.python.untraced_object import UntracedObject
 from graphmend.analysis.rules.rule import Rule
 from graphmend.analysis.rules.scalars.computed_index import ComputedIndex
 from graphmend.analysis.rules.scalars.scalar_conversion import ScalarConversion
@@ -27,6 +29,7 @@ from graphmend.analysis.rules.shapes.tensor_size import TensorSize
 from graphmend.analysis.rules.torch_api.autograd_call import AutogradCall
 from graphmend.analysis.rules.torch_api.parameter_in_forward import ParameterInForward
 from graphmend.analysis.rules.torch_api.recurrent_module import RecurrentModule
+from graphmend.analysis.rules.torch_api.refused_arguments import RefusedArguments
 from graphmend.analysis.rules.torch_api.refused_context import RefusedContext
 from graphmend.analysis.rules.torch_api.refused_torch_call import RefusedTorchCall
 
@@ -48,11 +51,14 @@ RULES: tuple[Rule, ...] = (
     DynamicShape(),
     MaskRead(),
     TensorSize(),
+    RefusedForm(),
     PythonFeature(),
+    UntracedObject(),
     DisabledCall(),
     ChangingAttribute(),
     UncaughtRaise(),
     GeneratorRoot(),
+    RefusedArguments(),
     AutogradCall(),
     ParameterInForward(),
     RecurrentModule(),

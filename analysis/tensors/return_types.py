@@ -15,6 +15,7 @@ from graphmend.analysis.lattice.values import (
     Const,
     Container,
     Scalar,
+    SparseTensor,
     Static,
     Tensor,
     Value,
@@ -24,7 +25,7 @@ from graphmend.analysis.torch_facts import Returns, TorchFacts
 
 _Signature = tuple[Returns | None, bool]
 _IS_TENSOR: dict[type[Value], bool] = {
-    Tensor: True, Static: False, Const: False, Scalar: False, Container: False, Record: False,
+    Tensor: True, SparseTensor: True, Static: False, Const: False, Scalar: False, Container: False, Record: False,
 }  # fmt: skip
 #: what torch gives that is no tensor, by the kind that its facts tell
 PYTHON_RESULTS: dict[str, Value] = {

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+#: classes whose instances Dynamo does not take in: reading one from a name, an attribute or an element ends the graph,
+#: and the frame is given up
+UNTAKEN: Final = frozenset(
+    "torch.nn.LSTM torch.nn.GRU torch.nn.RNN torch.nn.RNNBase torch.nn.modules.rnn.LSTM torch.nn.modules.rnn.GRU "
+    "torch.nn.modules.rnn.RNN torch.nn.modules.rnn.RNNBase torch.nn.modules.LSTM torch.nn.modules.GRU "
+    "torch.nn.modules.RNN".split()
+)
+
 #: calls that end the graph
 BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     (
@@ -41,7 +49,44 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "a sparse tensor",
         "torch.Tensor.coalesce torch.Tensor.indices torch.sparse.mm torch.sparse.softmax torch.sparse.sum",
     ),
+    ("GB0013", "a handle of a hook that was registered elsewhere", "torch.utils.hooks.RemovableHandle.remove"),
+    (
+        "GB0017",
+        "an operator that Dynamo makes itself",
+        "torch._higher_order_ops.invoke_subgraph.invoke_subgraph torch._higher_order_ops.invoke_subgraph",
+    ),
     ("GB0025", "asks for a graph break", "torch._dynamo.graph_break"),
+    ("GB0030", "asks for a graph break", "torch._dynamo.comptime.comptime.graph_break"),
+    ("GB0129", "changes a sparse tensor's size", "torch.Tensor.sparse_resize_"),
+    ("GB0130", "changes a sparse tensor's size", "torch.Tensor.sparse_resize_and_clear_"),
+    ("GB0146", "a method of events that Dynamo does not model", "torch.Event.elapsed_time torch.Event.ipc_handle"),
+    (
+        "GB0165",
+        "a method of autograd's engine",
+        "torch.autograd.Variable._execution_engine.is_checkpoint_valid "
+        "torch.autograd.variable.Variable._execution_engine.is_checkpoint_valid",
+    ),
+    (
+        "GB0166",
+        "a callback of autograd's engine",
+        "torch.autograd.Variable._execution_engine.queue_callback "
+        "torch.autograd.variable.Variable._execution_engine.queue_callback",
+    ),
+    (
+        "GB1750",
+        "point-to-point communication, which Dynamo compiles on demand only",
+        "torch.distributed.P2POp",
+    ),
+    (
+        "GB2696",
+        "point-to-point communication, which Dynamo compiles on demand only",
+        "torch.distributed.irecv torch.distributed.isend",
+    ),
+    (
+        "GB9300",
+        "point-to-point communication, which Dynamo compiles on demand only",
+        "torch.distributed.batch_isend_irecv",
+    ),
     (
         "GB0033",
         "hands a Python number or bool made from a tensor's values out of the graph",

@@ -16,14 +16,14 @@ from graphmend.analysis.check import Result, check
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
-from graphmend.cli.checking.file_checker import Checker, unified_diff
+from graphmend.cli.checking.file_checker import Checker, diff_of, in_style
 from graphmend.cli.checking.file_report import FileReport, ReportedFinding
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.selection import Wanted, shown
 from graphmend.cli.failures import internal_error
-from graphmend.cli.paths import relative
 from graphmend.workspace import files
 from graphmend.workspace.config import Configurations
+from graphmend.workspace.notebooks import reading
 
 
 def mend_across(plan: Plan, configurations: Configurations, reports: Sequence[FileReport]) -> list[FileReport]:
@@ -83,7 +83,9 @@ class CrossFileMender:
         from graphmend.transforms.offers import distinct
         from graphmend.transforms.rounds import Run
 
-        together = _Together(Checker(self.plan, self.texts), paths, self.reports.keys())
+        checker = Checker(self.plan, self.texts)
+        before = {path: checker.source(Path(path)).text for path in paths if path in self.reports}
+        together = _Together(checker, paths, self.reports.keys())
         try:
             run = Run(together, together.wanted)
             run.to_the_end(self.plan.unsafe)
@@ -92,7 +94,7 @@ class CrossFileMender:
             return
         mends = Counter(one.finding.path for one in distinct(run.applied))
         changed = mends.keys()
-        self.texts.update({path: run.state.sources[path].text for path in changed})
+        self.texts.update({path: in_style(before[path], run.state.sources[path].text, path) for path in changed})
         self.changed |= changed
         if not changed:
             return
@@ -115,11 +117,11 @@ class CrossFileMender:
         for path in sorted(self.changed):
             report = self.reports[path]
             try:
-                text = files.read(path)
+                text = reading.read(path)
                 if self.plan.mode == "fix":
                     files.replace(path, text.encode(self.texts[path]), expected=text.data)
                 else:
-                    report.diff = unified_diff(text.text, self.texts[path], relative(path))
+                    report.diff = diff_of(text, self.texts[path], path)
             except files.FileProblem as problem:
                 report.problems.append(f"{path}: {problem}")
 

@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.finding import Finding
@@ -216,16 +217,18 @@ class Analyses:
 
         return await self._thread.run(job)
 
-    async def edits(self, fix: Fix) -> tuple[TextEdit, ...]:
-        """The edits of a fix; raises `Unavailable`."""
+    async def edits(self, document: Document, fix: Fix) -> tuple[TextEdit, ...]:
+        """The edits of a fix of a document as it is now; raises `Unavailable`."""
+        text, whole = document.text.text, document.parts == (document,)
 
         def job() -> tuple[TextEdit, ...]:
             from graphmend.transforms.fix import Unmendable
 
             try:
-                return fix.edits()
+                made = fix.edits()
             except Unmendable as error:
                 raise Unavailable(str(error)) from error
+            return _in_style(text, document.path, made) if whole else made
 
         return await self._thread.run(job)
 
@@ -237,7 +240,8 @@ class Analyses:
             from graphmend.transforms.mend import mend_all
 
             source, accept = Source(text, document.path), scope.accept
-            return mend_all(source, scope.project, scope.settings, unsafe=unsafe, accept=accept).source.text
+            made = mend_all(source, scope.project, scope.settings, unsafe=unsafe, accept=accept).source.text
+            return _finished(text, made, document.path)
 
         return await self._thread.run(job)
 
@@ -361,6 +365,24 @@ class Analyses:
         self._results[document] = analysis, result
         while len(self._results) > _RESULTS_KEPT:
             del self._results[next(iter(self._results))]
+
+
+def _finished(before: str, after: str, path: str) -> str:
+    """A mended text as its project writes its code."""
+    from graphmend.transforms.style.finish import finished
+    from graphmend.workspace.code_style import code_style
+
+    style = code_style(Path(path))
+    return finished(before, after, path, line_length=style.line_length, formatted=style.formatted)
+
+
+def _in_style(text: str, path: str, edits: tuple[TextEdit, ...]) -> tuple[TextEdit, ...]:
+    """Edits, or those that lead to the same program as its project writes its code."""
+    from graphmend.transforms.code.text_edits import apply, line_edits
+
+    made = apply(text, edits, Source(text, path))
+    finished = _finished(text, made, path)
+    return edits if finished == made else tuple(line_edits(text, finished))
 
 
 def _check(source: Source, project: Project | None, settings: Settings) -> Result:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
-from graphmend.dynamo import mend_verdict
 from graphmend.server.analyses.document_analysis import Unavailable
 from graphmend.server.documents import outline
 from graphmend.server.documents.open_documents import Document
@@ -84,6 +83,8 @@ class Verify:
 
     async def mend(self, document: Document, data: Mapping[str, Any]) -> dict[str, Any]:
         """Checks a mend beside the original and makes the edit, if nothing differs. Says so where it does not."""
+        from graphmend.dynamo import mend_verdict  # what is asked after a check is not loaded at the start
+
         refusal = self._session.verification.refusal(document, trusted=self._session.trusted)
         if refusal is not None:
             return self._refused(document.uri, refusal)

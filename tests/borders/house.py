@@ -67,7 +67,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "offers",
         "permitted",
         "rounds",
-        "mend document",
+        "mend document style",
     ),
     "importer": ("line_numbers", "mended_code", "code_swap", "hook", "mender"),
     "dynamo": (
@@ -111,31 +111,34 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "failures option_values paths progress rule_catalogue",
         "adoption main",
         "checking verifying",
-        "asking output",
+        "asking output jupyter",
         "commands",
     ),
 }
 
 #: folders whose files may import each other, as long as no circle comes of it: one thing divided by subject
 FLAT = frozenset({
-    "workspace", "runtime", "runtime/specialised",
+    "workspace", "workspace/notebooks", "runtime", "runtime/specialised",
     "analysis/syntax", "analysis/torch_facts", "analysis/torch_facts/generator", "analysis/lattice", "analysis/program",
     "analysis/tensors", "analysis/resolution", "analysis/region", "analysis/interpreter/operations",
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
     "transforms/legality/numbers", "transforms/legality/operations", "transforms/legality/raising",
-    "transforms/if_conversion",
+    "transforms/if_conversion", "transforms/style",
     "dynamo/worker/recording", "dynamo/worker/inputs", "dynamo/worker/comparison", "dynamo/worker/runs",
     "dynamo/worker/process", "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses",
     "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/asking",
-    "cli/checking", "cli/verifying", "cli/output", "cli/output/verify", "cli/commands",
+    "cli/checking", "cli/verifying", "cli/jupyter", "cli/output", "cli/output/verify", "cli/commands",
 })  # fmt: skip
 
 #: folders of which each file stands for itself, by family: none knows a file of another family
 FAMILIES = frozenset({"analysis/rules", "transforms/rewrites"})
 
 #: what every member of a family may use
-COMMON = {"analysis/rules": {"rule", "dispatch", "documentation"}, "transforms/rewrites": {"answers", "put_off"}}
+COMMON = {
+    "analysis/rules": {"rule", "dispatch", "documentation", "arguments"},
+    "transforms/rewrites": {"answers", "put_off"},
+}
 
 MOST_MODULES = 12
 MOST_LINES = 400

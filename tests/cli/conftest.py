@@ -116,7 +116,7 @@ def find(source: Source) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def mend(finding: Finding, facts: Facts) -> list[Fix | Refusal]:
+def mend(finding: Finding, facts: Facts, accept: object = ()) -> list[Fix | Refusal]:
     line = facts.source.lines.line(finding.span.line - 1)
     if finding.code != "GM101":
         return [Refusal("where", "the other side is not known")]

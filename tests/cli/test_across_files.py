@@ -98,7 +98,7 @@ def test_fix_mends_it_where_it_stands(run: Run, project: Path) -> None:
     outcome = run("check", "--fix")
     assert (outcome.status, outcome.err) == (0, "")
     mended = (project / "helper.py").read_text()
-    assert "import graphmend.runtime" in mended
+    assert "from graphmend.runtime import " in mended
     assert 'emit(print, "x", x.sum())' in mended
     assert (project / "model.py").read_text() == before
 

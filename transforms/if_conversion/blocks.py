@@ -18,7 +18,7 @@ from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.qualified_names import number_type
 from graphmend.transforms.if_conversion import double_where
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
-from graphmend.transforms.if_conversion.stores import Change, change_of, store_of, written_whole
+from graphmend.transforms.if_conversion.stores import Change, change_of, read_by, store_of, written_whole
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator
@@ -219,7 +219,9 @@ class Block:
         read = intact(self.facts, self.whole, name, linear=linear_operator(self.facts, statement.op, value))
         text = f"{read} {operator} {self.operand(value)}"
         target = ast.copy_location(ast.Name(name, ast.Load()), statement.target)
-        differences = written_whole(self.facts, statement.target, _OPERATIONS.get(type(statement.op), ""), [value])
+        differences = written_whole(
+            self.facts, self.whole, statement.target, _OPERATIONS.get(type(statement.op), ""), [value]
+        )
         return self._change(Change(name, name, SideValue(text, target, None), "copy", differences=differences), rest)
 
     def _change(self, change: Change, rest: Sequence[ast.stmt]) -> None:
@@ -236,7 +238,11 @@ class Block:
             raise NotSelectableError(f"`{target}` is used before it is changed")
         if change.how != "store":
             for later in rest:
-                if any(isinstance(n, ast.Name) and self._may_be_tensor(n) for n in ast.walk(later)):
+                if any(
+                    isinstance(n, ast.Name) and self._may_be_tensor(n)
+                    for part in read_by(later)
+                    for n in ast.walk(part)
+                ):
                     raise NotSelectableError(f"what is computed after `{target}` is changed may read the same memory")
         self.changes[target] = change
 

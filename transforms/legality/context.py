@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 @answers("context")
 def observed(facts: FunctionFacts, statement: ast.stmt) -> bool:
-    """Is there a `try` in the function that would see an exception of a statement?"""
-    inside: ast.AST = statement
-    for above in facts.ancestors(statement):
-        if isinstance(above, ast.Try) and above.handlers and inside in above.body:
-            return True
-        inside = above
-    return False
+    """Is there a `try`, or a context that swallows exceptions, in the function that would see one of a statement?"""
+    if guarding_try(facts, statement) is not None:
+        return True
+    around = [item.context_expr for a in facts.ancestors(statement) if isinstance(a, ast.With) for item in a.items]
+    return any(isinstance(c, ast.Call) and _module_name(facts, c.func) in _SWALLOW for c in around)
+
+
+#: contexts behind which the program goes on after an exception
+_SWALLOW = ("contextlib.suppress", "pytest.raises")
 
 
 @answers("context")

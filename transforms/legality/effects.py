@@ -65,11 +65,23 @@ def warns(facts: FunctionFacts, *nodes: ast.AST) -> list[Difference]:
         for node in ast.walk(whole):
             name = (qualified(facts, node.func) or "") if isinstance(node, ast.Call) else ""
             folder, _, last = name.rpartition(".")
+            if isinstance(node, ast.Subscript) and _may_be_bytes(facts, node):
+                found.append(Difference("output", f"`{shortened(node)}` warns where a mask is of uint8"))
             if folder in known.FUNCTIONAL and last in known.WARN_FOR_ONE:
                 found.append(Difference("output", f"`{shortened(node)}` warns where there is only one element"))
     return found
 
 
+def _may_be_bytes(facts: FunctionFacts, node: ast.Subscript) -> bool:
+    """May a tensor be indexed by one of uint8, which torch takes for a mask, and warns?"""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    indices = [facts.value(p) for p in parts]
+    possible = (None, "int", "uint8")
+    tensor = isinstance(facts.value(node.value), Tensor)
+    return tensor and any(isinstance(i, Tensor) and i.rank != 0 and i.dtype in possible for i in indices)
+
+
+@answers("effects")
 def is_layer(facts: FunctionFacts, function: ast.expr) -> bool:
     """Is what is called a layer of torch that only computes?"""
     value = facts.value(function)

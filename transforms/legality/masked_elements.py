@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import parameters, stored
+from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.memory import shares
-from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.questions import answers
 
@@ -212,36 +210,6 @@ def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr])
 
 #: elementwise functions, whatever the dtype; what is in new memory that is not written has no value to keep
 WORKS = (known.ELEMENTWISE | known.ARITHMETIC | known.TESTS | known.CASTS) - {"empty_like"}
-
-
-@answers("memory")
-def dense(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr) -> bool:
-    """Is a tensor known to be of memory in which every element has a place of its own: not expanded?"""
-    if not isinstance(tensor, ast.Name):
-        return False
-    here: ast.AST | None = statement
-    while isinstance(here, ast.stmt) and here is not facts.function:
-        block = facts.body_of(here)
-        earlier = block[: block.index(here)]
-        for index in range(len(earlier) - 1, -1, -1):
-            bound = earlier[index]
-            if tensor.id in stored([bound]):
-                plain = isinstance(bound, ast.Assign) and all(isinstance(t, ast.Name) for t in bound.targets)
-                return plain and isinstance(bound, ast.Assign) and _makes(facts, bound.value)
-        here = facts.parent(here)
-        if isinstance(here, (ast.For, ast.While)) and tensor.id in stored([here]):
-            return False
-    return False
-
-
-def _makes(facts: FunctionFacts, node: ast.expr) -> bool:
-    """Does an expression's last operation allocate what it gives?"""
-    if not is_tensor(facts, node) or not shares(facts, node).fresh:
-        return False
-    if isinstance(node, ast.Call):
-        last = (qualified(facts, node.func) or "").rpartition(".")[2]
-        return last in aliases.NEW and last != "empty_strided"
-    return isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare))
 
 
 class Nonzero(NamedTuple):

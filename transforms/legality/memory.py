@@ -87,12 +87,36 @@ def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> b
 
 
 @answers("memory")
-def changed_in_place(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> bool:
-    """Is the object that `name` is bound to changed in place in the function, by this name or one that is known
-    to share its memory? With `behind`: at that statement or later, or earlier in a loop around it.
+def changed_in_place(facts: FunctionFacts, *tensors: str | ast.expr, behind: ast.stmt | None = None) -> bool:
+    """Is the object that a name or an expression stands for changed in place in the function, by this name
+    or one that is known to share its memory? With `behind`: at that statement or later, or earlier in a loop around it.
     """
-    wanted = shares(facts, ast.Name(name, ast.Load()))
+    wanted = Shares()
+    for tensor in tensors:
+        wanted |= shares(facts, ast.Name(tensor, ast.Load()) if isinstance(tensor, str) else tensor)
     return any(_related(wanted, shares(facts, target)) for target in _changes(facts, behind))
+
+
+@answers("memory")
+def written_to(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is what is read changed in place: as it stands, or by the name that it is given?"""
+    inner: ast.AST = node
+    for above in facts.ancestors(node):
+        match above:
+            case (
+                ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) | ast.Attribute(value=value, ctx=ast.Store())
+            ) if value is inner:
+                return True
+            case ast.Call() if any(any(n is node for n in ast.walk(o)) for o in in_place_operands(facts, above)):
+                return True
+            case ast.AugAssign(target=target) if target is inner:
+                return True
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is inner:
+                return changed_in_place(facts, name)
+            case ast.stmt():
+                return False
+        inner = above
+    return False
 
 
 @answers("memory")

@@ -86,7 +86,7 @@ class _Judge:
                 return self._bound(name, node)
             case ast.Attribute(ctx=ast.Load()):
                 return self._attribute(node)
-            case ast.Subscript(value=base):
+            case ast.Subscript(value=base):  # also of a place that is stored to
                 found = tensor_in(facts.value(base))
                 return python.place(facts, node) if found is None else tensors.indexed(facts, node)
             case ast.BinOp(left=left, right=right):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
+from graphmend.transforms.legality.context import observed
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Rewrite:
             return refuse(self.name, _undeclared(error))
         if not isinstance(answer, Fix):
             return answer
+        if any(d.kind == "exception" for d in answer.differences) and observed(facts, facts.statement):
+            return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
         answer = replace(answer, edits=self._made(answer))
         return answer if self.any_value or finding.certainty == "certain" else _doubted(answer)
 

@@ -21,6 +21,10 @@ _PURE = frozenset(
 )
 
 
+#: classes that are not written with a capital
+_CLASSES = frozenset({"array.array", "datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta"})
+
+
 def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """The value of a call of a callable outside torch, NumPy and the builtins."""
     if name == "functools.partial" and args:
@@ -45,7 +49,7 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
         tensor = any_of(args)
         return result(tensor, node, "returns a Tensor") if tensor is not None else UNKNOWN
     last = name.rpartition(".")[2]
-    if last[:1].isupper():
+    if last[:1].isupper() or name in _CLASSES:
         return ExternalInstance(name, made_inside=w.session.stack.traced)
     if name.partition(".")[0] in _PURE and all(
         isinstance(a, (Static, ExternalName)) for a in (*args, *keywords.values())
@@ -60,4 +64,4 @@ def _partial(args: Arguments, keywords: Keywords) -> Value:
     def call(w: Walk, more: Arguments, late: Keywords, node: ast.AST) -> Value:
         return w.apply(function, (*first, *more), {**keywords, **late}, node)
 
-    return Intrinsic("functools.partial", call)
+    return Intrinsic("functools.partial", call, (*first, *keywords.values()))

@@ -19,6 +19,7 @@ from graphmend.analysis.lattice.values import (
     tensor_in,
 )
 from graphmend.analysis.tensors import operations
+from graphmend.analysis.tensors.layouts import with_layout
 from graphmend.analysis.tensors.return_types import PYTHON_RESULTS, signature
 from graphmend.analysis.torch_facts import Returns
 
@@ -50,6 +51,10 @@ def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keyw
 _SPLITS = frozenset("split split_with_sizes chunk tensor_split hsplit vsplit dsplit unsafe_split unsafe_chunk".split())
 
 
+#: elements of the operand and their places, with as many dimensions
+_RANKED = frozenset({"topk", "sort", "cummax", "cummin"})
+
+
 def _part(last: str, first: Tensor, node: ast.AST) -> Tensor:
     """One of the tensors that a function gives as a list."""
     if last == "nonzero":
@@ -76,10 +81,16 @@ def _returned(
             if last not in ("cat", "stack", "concat", "vstack", "hstack") or not args
             else (_spread(args[0]), *args[1:])
         )
-        return operations.operation(last, self_, inputs, keywords, node)
+        return with_layout(last, first, operations.operation(last, self_, inputs, keywords, node))
     if returns.kind == "tuple":
         if last in ("max", "min", "median", "mode") and first is not None:
             return operations.pair(first, args[0 if self_ is not None else 1 :], keywords, node)
+        if last in _RANKED and first is not None and len(returns.items) == 2:
+            values = operations.result(first, node, "returns Tensors", rank=first.rank, dtype=first.dtype)
+            places = operations.result(first, node, "returns Tensors", rank=first.rank, dtype="int64")
+            return Container(
+                "tuple", (values, places), fields=dict(zip(returns.fields, (values, places), strict=False))
+            )
         items = tuple(
             _returned(r, "", None, first, args, keywords, node)
             if r.kind != "T"

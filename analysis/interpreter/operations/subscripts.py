@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.operations.attributes import call_method
+from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import (
     INT,
@@ -91,7 +92,7 @@ def _one_of(value: Value, node: ast.AST) -> Value:
     place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
     shape = value.shape if value.rank == 0 else ("element", place)
     dtype = value.dtype if isinstance(value.dtype, str) else ("element dtype", place)
-    return Tensor(
+    return value.__class__(
         value.origin,
         value.rank,
         dtype,
@@ -104,6 +105,8 @@ def _one_of(value: Value, node: ast.AST) -> Value:
 
 def element_of(w: Walk, value: Value, node: ast.AST) -> Value:
     """What iteration over a value yields."""
+    if value.opaque:
+        used(w, node, "iterate", value)
     if isinstance(value, Tensor):
         return operations.unbound(value, node)
     if isinstance(value, Container):

@@ -15,9 +15,10 @@ from graphmend.analysis.interpreter.calls.dispatch import apply
 from graphmend.analysis.interpreter.calls.external import external
 from graphmend.analysis.interpreter.events import Define, Event, Raise, Situation
 from graphmend.analysis.interpreter.operations.conditions import condition
+from graphmend.analysis.interpreter.operations.objects import returned, used
 from graphmend.analysis.interpreter.operations.operators import binary
 from graphmend.analysis.interpreter.operations.subscripts import element_of
-from graphmend.analysis.interpreter.walk.assignment import assign, bind
+from graphmend.analysis.interpreter.walk.assignment import assign, bind, measure
 from graphmend.analysis.interpreter.walk.contexts import enter_context
 from graphmend.analysis.interpreter.walk.expressions import EVALUATE
 from graphmend.analysis.interpreter.walk.patterns import matched
@@ -65,8 +66,9 @@ class Walker:
         """How many graph breaks the walk has passed."""
         self.path_ends: set[str] = set()
         """The last names of all dotted paths that `env` may hold."""
-        self.lazy: dict[str, ast.expr | Value] = {}
-        """Locals that are evaluated on demand: their expression, or the value once that was asked for."""
+        self.lazy: dict[str, list[ast.expr] | Value] = {}
+        """Locals that are evaluated on demand: the expressions that are assigned to them, or their value once that was
+        asked for."""
         self._loops: list[tuple[list[Environment], list[Environment]]] = []
 
     @property
@@ -251,7 +253,10 @@ class Walker:
         return self.run(node.finalbody) and falls_through
 
     def _return(self, node: ast.Return) -> bool:
-        self.returns.append(self.eval(node.value) if node.value is not None else Const(None))
+        value = self.eval(node.value) if node.value is not None else Const(None)
+        if not self.depth and self.session.region.kind == "compiled":
+            returned(self, node, value)
+        self.returns.append(value)
         return False
 
     def _raise(self, node: ast.Raise) -> bool:
@@ -277,6 +282,8 @@ class Walker:
         value = self.eval(node.value)
         for target in node.targets:
             assign(self, target, value)
+            if isinstance(target, ast.Tuple):
+                measure(self, target, node.value)
 
     def _annotated(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -307,6 +314,8 @@ class Walker:
 
     def _delete(self, node: ast.Delete) -> None:
         for target in node.targets:
+            if isinstance(target, ast.Attribute) and ((owner := self.eval(target.value)).opaque or owner.dispatches):
+                used(self, target, "delete", owner)
             path = dotted(target)
             if path is not None:
                 self.env.pop(path, None)

@@ -8,6 +8,7 @@ from graphmend.analysis.interpreter.events import Call, Event, SetAttribute
 from graphmend.analysis.lattice.values import Const, Tensor, tensor_in
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.torch_facts.options import traced_with
 
 _CALLS = {
     "torch.Tensor.backward": "GB0123", "torch.autograd.grad": "GB9186", "torch.autograd.backward": "GB0007",
@@ -104,6 +105,8 @@ def example_inputs():
             return Break("GB0206", event.owner.origin, event.owner.likely, fill={"call": ".requires_grad = ..."})
         assert isinstance(event, Call)
         callee = event.callee
+        if traced_with(context.mode.options, callee):
+            return None
         if callee in _FACTORIES:
             asked = event.keywords.get("requires_grad")
             on = isinstance(asked, Const) and asked.value is True

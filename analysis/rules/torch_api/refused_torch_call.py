@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from graphmend.analysis.interpreter.events import Call, Event, SetAttribute
+from graphmend.analysis.interpreter.events import Call, Event, Load, SetAttribute
 from graphmend.analysis.lattice.external import ExternalName
-from graphmend.analysis.lattice.values import Container, Tensor, tensor_in
+from graphmend.analysis.lattice.values import Container, SparseTensor, Tensor, options, tensor_in
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
 
@@ -19,7 +19,12 @@ _DATA_DEPENDENT = {
 _OPTIMIZER = {"zero_grad": "GB0008", "step": "GB0025"}
 #: judged by rules of their own
 _ELSEWHERE = frozenset(
-    {"torch.compiler.disable.<locals>.call", "torch._dynamo.graph_break", "torch._dynamo.skip_frame"}
+    {
+        "torch.compiler.disable.<locals>.call",
+        "torch._dynamo.graph_break",
+        "torch._dynamo.skip_frame",
+        "torch._dynamo.comptime.comptime.graph_break",
+    }
 )
 
 
@@ -49,7 +54,7 @@ class RefusedTorchCall(Rule):
     name = "refused-torch-call"
     message = "TorchDynamo does not put {call} into a graph: the graph breaks here"
     advice = "Use an operation on Tensors instead, or call it outside of the compiled function."
-    events = (Call, SetAttribute)
+    events = (Call, Load, SetAttribute)
     valid: ClassVar = (
         """
 import torch
@@ -91,6 +96,12 @@ def example_inputs():
             if event.name != "data" or not isinstance(event.owner, Tensor):
                 return None
             return Break("GB0056", event.owner.origin, event.owner.likely, fill={"call": ".data = ..."})
+        if isinstance(event, Load):
+            sparse = next((o for o in options(event.value) if isinstance(o, SparseTensor)), None)
+            if sparse is None:
+                return None
+            fill = {"call": "a sparse Tensor"}
+            return Break("GB0015", sparse.origin, sparse is not event.value, fill=fill, effect="skips-frame")
         assert isinstance(event, Call)
         callee = event.callee
         call = "." + callee.rpartition(".")[2] + "()" if callee.startswith("torch.Tensor.") else callee + "()"

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, dtype_kind, join_all, tensor_in
-from graphmend.transforms.code.expression_text import folded, shortened
+from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.positions import replaceable
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 NAME = "select"
 _TITLE = "choose with graphmend.runtime.select: an if in plain Python, one graph while compiling"
 _RUNTIME = "graphmend.runtime"
-#: lines of more characters than this are folded
-_WIDTH = 119
 
 
 @asks("effects", "totality", "memory", "order", "dtypes", "numbers", "shapes", "gradients", "names", any_value=True)
@@ -309,7 +307,7 @@ class _Writer:
         texts = [self._function(side, name, results) for side, name in zip(sides, ("then", "otherwise"), strict=True)]
         head = "return" if not results else f"{', '.join(results)} ="
         line = f"{head} {self.function}({condition}, {texts[0]}, {texts[1]})"
-        return "\n".join([*self.lines, folded(line, _WIDTH - statement.col_offset)]) + "\n", self.kept
+        return "\n".join([*self.lines, line]) + "\n", self.kept
 
     def _function(self, side: Side, wanted: str, results: Sequence[str]) -> str:
         """A function of no arguments that runs a side."""
@@ -317,10 +315,7 @@ class _Writer:
         if side.simple:
             values = [code.argument(side.bound[n]) if n in side.bound else n for n in results]
             if not results:
-                (last,) = side.statements
-                assert isinstance(last, ast.Return)
-                assert last.value is not None
-                values = [code.argument(last.value)]
+                values = [code.argument(s.value) for s in side.statements if isinstance(s, ast.Return) and s.value][:1]
             text = values[0] if len(values) == 1 else f"({', '.join(values)})"
             if "\n" not in text:
                 return f"lambda: {text}"

@@ -170,9 +170,10 @@ def _check_gradients(
         name = read[0] if read else ast.unparse(layers[0].func)
         raise NotSelectableError(f"`{name}` may ask for gradients, which the loop operator does not give it")
     if any(kinds(facts, e) & {"float", "complex"} for e in evaluated):
-        predicates.differences.append(
-            Difference("exception", "the aot_eager and inductor backends raise where gradients flow through the loop")
-        )
+        predicates.differences += [
+            Difference("exception", "the aot_eager and inductor backends raise where gradients flow through the loop"),
+            Difference("gradients", "where no iteration runs, gradients are those of one (torch 2.13)"),
+        ]
 
 
 def _carried_apart(facts: FunctionFacts, loop: ast.While | ast.For, carried: list[str]) -> list[Difference]:
@@ -183,6 +184,9 @@ def _carried_apart(facts: FunctionFacts, loop: ast.While | ast.For, carried: lis
             if changed_in_place(facts, name, behind=loop):
                 raise NotSelectableError(f"`{name}` may be another tensor, and is changed in place")
             found.append(Difference("aliasing", f"`{name}` is a copy where no iteration changes it"))
+            if not recorded(facts, loop):
+                says = f"under no_grad `{name}` loses its gradient history where no iteration changes it"
+                found.append(Difference("gradients", says))
     return found
 
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class, Function, Instance, class_of
-from graphmend.transforms.code.expression_text import Code, folded
+from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.module_level import bound_once, is_made_once
@@ -51,8 +51,6 @@ OUTPUT = ("GM201", "GM202", "GM203", "GM204")
 ATTRIBUTED = (
     "whom `stacklevel` attributes the warning to, and so whether it is shown, depends on frames outside the graph"
 )
-#: lines of more characters than this are folded
-_WIDTH = 119
 _TITLE = "emit the output from inside the graph (graphmend.runtime), nothing lost"
 _OUTWARD = [
     "gc",
@@ -157,11 +155,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         if made is not None:
             name, hoisted = bound_once(facts, made, "logger")
             function = code.text(call.func, {made: name})
-        line = facts.source.lines.line(call.lineno - 1)
-        indent = line[: len(line) - len(line.lstrip())]
-        new = folded(f"{emit}({function}{separator}{rest}", _WIDTH - len(indent)).replace("\n", f"\n{indent}")
-        if "\n" in rest:  # it has lines of its own
-            new = f"{emit}({function}{separator}{rest}"
+        new = f"{emit}({function}{separator}{rest}"
         return [*imports.edits(), *hoisted, replace_expression(facts.source, call, new)]
 
     if attributed(facts, call):

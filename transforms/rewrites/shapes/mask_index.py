@@ -66,6 +66,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         for tensor in (use.value for use in indexed)
         if not _same_shape(facts, tensor, found.mask)
     ]
+    asked = facts.value(found.mask)
+    if not (isinstance(asked, Tensor) and asked.rank):
+        says = f"`{ast.unparse(found.mask)}` without dimensions has a place, which raises as an index, and no more"
+        differences.append(Difference("exception", says))
     return offer(NAME, "index with the mask itself", facts, lambda: [changed], differences)
 
 

@@ -29,13 +29,13 @@ from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import parameters, reads, writes
+from graphmend.transforms.code.liveness import locals_of, parameters, reads, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, method, qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
-from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.memory import changed_in_place, shares
 from graphmend.transforms.legality.same_shape import alike
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -163,6 +163,8 @@ def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
     likeness = alike(facts, tensor, value)
     if likeness.blocker:
         return refuse(NAME, likeness.blocker)
+    if other := _viewing(facts, tensor):
+        return refuse(NAME, f"`{other}` keeps the old data, which would be overwritten")
 
     def make() -> list[TextEdit]:
         code = Code(facts.source)
@@ -177,6 +179,14 @@ def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
         *likeness.differences,
     ]
     return offer(NAME, "copy into the data", facts, make, differences)
+
+
+@answers("memory")
+def _viewing(facts: FunctionFacts, tensor: ast.expr) -> str | None:
+    """A name of the function whose tensor shares the memory of another one, and is not that tensor itself."""
+    own = shares(facts, tensor).paths
+    names = sorted(locals_of(facts.function) & bindings(facts).keys())
+    return next((n for n in names if shares(facts, ast.Name(n, ast.Load())).views & own), None)
 
 
 def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
