@@ -87,8 +87,8 @@ def facts(python: str, names: Mapping[str, list[str]]) -> dict[str, Any]:
     refused = {}
     for name, verdicts in broken.items():
         kind = next(iter(verdicts.values()))
-        if name in newest and set(newest[name].values()) == {None}:
-            refused[name] = [ids.get(kind, "GB0000"), kind]
+        if name in newest and set(newest[name].values()) == {None} and kind in ids and "unsupported args" not in kind:
+            refused[name] = [ids[kind], kind]  # what is told of arguments may be true of these alone
     return {"version": swept["torch"].partition("+")[0], "measured": len(swept["verdicts"]), "refused": refused}
 
 

@@ -2,8 +2,8 @@
 
     python -m bench.versions.pythons VERSION [VERSION ...]
 
-Each version gets an environment of its own beside those of the versions of torch; a version that is not here is skipped,
-and named.
+Each version gets an environment of its own beside those of the versions of torch; a version that is not here is
+skipped, and named.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 
 from bench.versions.environments import ROOT, folder
+
+_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
 def interpreter(version: str) -> str | None:
@@ -30,7 +32,7 @@ def _is(python: str, version: str) -> bool:
     """Whether a program is that Python: pyenv's stand-ins are programs that only say what is missing."""
     try:
         done = subprocess.run(
-            [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+            [python, "-c", _VERSION],
             capture_output=True,
             text=True,
             timeout=30,
