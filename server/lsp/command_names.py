@@ -16,3 +16,7 @@ MEND_AND_VERIFY = "graphmend.mendAndVerify"
 
 #: For clients that take commands instead of code actions.
 MEND = "graphmend.mend"
+
+
+#: Opens a rule's page where the client shows documents.
+SHOW_RULE = "graphmend.showRule"
