@@ -36,6 +36,8 @@ class Capabilities:
     watch_files: bool = False
     refresh_lenses: bool = False
     told_of_checks: bool = False
+    show_document: bool = False
+    marks_llm_actions: bool = False
     explain_command: str | None = None
     """The client's or server's command that shows a rule's documentation, with its code as argument."""
     manages_trust: bool = False
@@ -72,6 +74,8 @@ class Capabilities:
             told_of_checks=_ours(client.experimental, "checked") is True,
             explain_command=_explain_command(client),
             manages_trust=_ours(client.experimental, "managesTrust") is True,
+            show_document=bool(_at(client, "window.show_document.support")),
+            marks_llm_actions=types.CodeActionTag.LlmGenerated in (_at(action, "tag_support.value_set") or ()),
         )
 
 

@@ -89,7 +89,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "main hook",
     ),
     "model": (
-        "meaning gates subject",
+        "key meaning gates subject",
         "endpoint question splice trial",
         "prompt gatekeeper",
         "ask",
