@@ -80,7 +80,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "dynamo/worker": (
         "versions",
         "errors loading recording",
-        "discover",
+        "discover project_classes",
         "inputs",
         "comparison",
         "runs",
