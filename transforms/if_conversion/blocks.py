@@ -342,7 +342,8 @@ class Block:
         if name != RETURN:
             meta = meta or a.meta
         items = None if tensor else a.items
-        chosen = SideValue(text, a.node, meta, items, a.number if a.number == b.number else None)
+        number = a.number if a.number == b.number else None
+        chosen = SideValue(text, a.node, meta, items, number, (*a.instead, *b.nodes))
         if name == RETURN:
             if len(text) > _LONG and "torch" in text and a.items is None:
                 chosen = self._named("result", chosen)

@@ -93,7 +93,8 @@ def _selected(facts: FunctionFacts, chosen: ast.Match, predicates: Predicates) -
     for test, choice in reversed(cases[:-1]):
         assert test is not None
         predicates.differences += aliasing(facts, name, choice, result, chosen)
-        result = SideValue(select(predicates, test, choice, result), choice.node, choice.meta)
+        instead = (*choice.instead, *result.nodes)
+        result = SideValue(select(predicates, test, choice, result), choice.node, choice.meta, instead=instead)
     if subject not in result.text:
         raise NotSelectableError("all cases give the same: nothing would ask for the subject, which may raise")
     return f"{head}{result.text}"

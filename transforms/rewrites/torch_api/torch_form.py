@@ -163,9 +163,19 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     if keywords:
         return "only a plain sort has another form"
     stacked = f"{imports.name('torch.stack')}({code.argument(call.args[0])})"
-    differences = [Difference("exception", "the tensors must have equal shapes; NaN sorts last")]
+    differences = [
+        Difference("exception", "the tensors must have equal shapes"),
+        Difference("nan", "NaN sorts last"),
+        Difference("aliasing", "what is taken out of the list is a copy"),
+        Difference("strides", "what is taken out of the list is dense memory"),
+        Difference("dtype", "if the dtypes of the tensors differ, the result has the promoted one"),
+        Difference("zero-gradients", "tensors that are not taken out get zeros for gradients instead of None"),
+    ]
+    lost = "under no_grad what is taken out loses its gradient history"
+    leaked = "gradients may become NaN where the derivative of a tensor that is not taken out is not finite"
+    differences.append(Difference("gradients", leaked if recorded(facts, facts.statement) else lost))
     if key is None:
-        return call, f"{stacked}.sort().values", differences
+        return call, f"{stacked}.sort(0, stable=True).values", differences
     if not isinstance(key, ast.Lambda) or len(key.args.args) != 1:
         return "the key is no lambda"
     body = key.body
