@@ -310,6 +310,7 @@ class Block:
         tensor = depends(self.facts, statement.test)
         self.evaluated += [] if tensor else [statement.test]
         if tensor:
+            self.predicates.always([statement.test])
             return self.predicates.of(statement.test, self.replace), True
         return self.predicates.code.operand(statement.test, self.replace), False
 
