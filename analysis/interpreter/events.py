@@ -167,6 +167,41 @@ class Operation(Event):
         self.value = value
 
 
+class Bodies(Event):
+    """A call of an operator that traces functions into the graph: `torch.cond` and its kind.
+
+    `operands` are what the functions are called with, and `results` what each of them returns.
+    """
+
+    __slots__ = ("functions", "operands", "operator", "results")
+
+    def __init__(
+        self,
+        node: ast.expr | ast.stmt,
+        statement: ast.stmt,
+        situation: Situation,
+        operator: str,
+        functions: tuple[Value, ...],
+        operands: tuple[Value, ...],
+        results: tuple[Value, ...],
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.operator = operator
+        self.functions = functions
+        self.operands = operands
+        self.results = results
+
+
+class OutsideChange(Event):
+    """A function that such an operator traces changes a container that is not its own."""
+
+    __slots__ = ("operator",)
+
+    def __init__(self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation, operator: str) -> None:
+        super().__init__(node, statement, situation)
+        self.operator = operator
+
+
 class With(Event):
     """A context manager is entered: `callee` is the function that returned it, or `value` the manager."""
 

@@ -90,9 +90,11 @@ def scalar_evidence(value: Value) -> tuple[Evidence | None, bool] | None:
 def argument_kind(event: Call) -> str | None:
     """The kind of a call's first argument by which `TorchFacts.refusal` decides: "tensor", "module", "container",
     "class", "str", "alone"; "input" where the receiver is a tensor from outside the graph."""
-    if event.receiver is not None and isinstance(event.receiver, Tensor) and event.receiver.graph_input:
-        return "input"
     first = event.arguments[0] if event.arguments else None
+    of_class = event.receiver is None and event.callee.startswith("torch.Tensor.")
+    receiver = first if of_class else event.receiver
+    if isinstance(receiver, Tensor) and receiver.graph_input:
+        return "input"
     if first is None:
         return None
     tensor = tensor_in(first)

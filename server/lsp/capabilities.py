@@ -34,6 +34,8 @@ class Capabilities:
     watch_files: bool = False
     refresh_lenses: bool = False
     told_of_checks: bool = False
+    show_document: bool = False
+    marks_llm_actions: bool = False
 
     @classmethod
     def of(cls, client: types.ClientCapabilities) -> Capabilities:
@@ -64,6 +66,8 @@ class Capabilities:
             watch_files=bool(_at(client, "workspace.did_change_watched_files.dynamic_registration")),
             refresh_lenses=bool(_at(client, "workspace.code_lens.refresh_support")),
             told_of_checks=_told_of_checks(client.experimental),
+            show_document=bool(_at(client, "window.show_document.support")),
+            marks_llm_actions=types.CodeActionTag.LlmGenerated in (_at(action, "tag_support.value_set") or ()),
         )
 
 

@@ -43,8 +43,9 @@ _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.M
 class ScalarUses:
     """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
 
-    def __init__(self, facts: FunctionFacts, dtype: Hashable = None) -> None:
-        self.facts = facts
+    def __init__(self, facts: FunctionFacts, dtype: Hashable = None, within: ast.expr | None = None) -> None:
+        """Nothing is asked of what becomes of `within`: whoever keeps a tensor for that sees to it."""
+        self.facts, self._within = facts, within
         self.differences: list[Difference] = []
         self.computes = False
         """Are numbers computed or compared, which a wider dtype does as Python does?"""
@@ -73,6 +74,8 @@ class ScalarUses:
         self._check_names()
 
     def _follow(self, node: ast.expr, dtype: Hashable) -> None:
+        if node is self._within:
+            return
         parent = self.facts.parent(node)
         match parent:
             case ast.BinOp(op=op) if isinstance(op, _ARITHMETIC):
@@ -93,6 +96,8 @@ class ScalarUses:
             case ast.Assert(test=test) if test is node:
                 pass
             case ast.FormattedValue(conversion=-1) if self._raised(parent):
+                pass
+            case ast.Slice() if self._bounds(parent, node, dtype):
                 pass
             case ast.Call() if node in parent.args or any(k.value is node for k in parent.keywords):
                 self._argument(parent, node, dtype)
@@ -200,6 +205,13 @@ class ScalarUses:
         if isinstance(above, (ast.GeneratorExp, ast.ListComp)) and above.elt is parent:
             return  # an element of `any` or `all`, or the list is judged by itself
         self._follow(parent, dtype)
+
+    def _bounds(self, part: ast.Slice, node: ast.expr, dtype: Hashable) -> bool:
+        """Is a number a bound of a tensor's slice, which takes a 0-d tensor of whole numbers as well?"""
+        above = next(a for a in self.facts.ancestors(part) if isinstance(a, ast.Subscript))
+        value = self.facts.value(above.value)
+        plain = isinstance(value, Tensor) and not value.ndarray
+        return plain and part.step is not node and dtype_kind(dtype) in ("int", None)
 
     # Arguments
 

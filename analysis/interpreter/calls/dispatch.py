@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.calls.containers import container_method
 from graphmend.analysis.interpreter.calls.external import external
+from graphmend.analysis.interpreter.events import Call, Operation
 from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.loads import MAY_BE_UNTAKEN, loaded
@@ -44,7 +45,7 @@ def call(w: Walk, node: ast.Call) -> Value:
     for argument in node.args:
         if isinstance(argument, ast.Starred):
             spread = w.eval(argument.value)
-            args.extend(spread.items if isinstance(spread, Container) and spread.items is not None else (UNKNOWN,))
+            args.extend(_spread(spread))
         else:
             args.append(_argument(w, callee, argument))
     keywords: dict[str, Value] = {}
@@ -55,6 +56,16 @@ def call(w: Walk, node: ast.Call) -> Value:
         elif isinstance(value, Container) and value.fields:
             keywords.update({k: v for k, v in value.fields.items() if isinstance(k, str)})
     return apply(w, callee, tuple(args), keywords, node)
+
+
+def _spread(value: Value) -> tuple[Value, ...]:
+    """The arguments that `*value` passes. Of a list of unknown length they stand for one that is a module or function;
+    how many numbers or tensors there are matters too much to be guessed."""
+    if isinstance(value, Container) and value.items is not None:
+        return value.items
+    element = value.element if isinstance(value, Container) else UNKNOWN
+    counts = any(isinstance(o, (Static, Tensor, Scalar, Container)) for o in options(element))
+    return (UNKNOWN if counts else element,)
 
 
 def _argument(w: Walk, callee: Value, node: ast.expr) -> Value:
@@ -93,6 +104,8 @@ def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast
         return callee.call(w, args, keywords, node)
     if isinstance(callee, Container) and callee.kind == "modules":
         return _sequential(w, callee, args, node)
+    if isinstance(callee, Static) and callee.type == "size" and isinstance(node, ast.expr):
+        w.emit(Operation, node, "call", callee)
     if isinstance(callee, Static) and all(isinstance(a, Static) for a in (*args, *keywords.values())):
         return STATIC
     return UNKNOWN
@@ -109,6 +122,9 @@ def _sequential(w: Walk, modules: Container, args: Arguments, node: ast.AST) -> 
 
 
 def _instance(w: Walk, callee: Instance, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    if isinstance(node, ast.expr) and "torch._ops.HigherOrderOperator" in outside_bases(w.session, callee.info):
+        w.emit(Call, node, "torch._ops.HigherOrderOperator.__call__", callee, args, keywords)
+        return UNKNOWN
     method = find_method(w.session, callee.info, "__call__")
     if method is not None:
         return w.session.enter(Function(method, bound=callee), args, keywords, w, node)
@@ -138,6 +154,8 @@ _DICTS = frozenset({"collections.OrderedDict", "builtins.dict"})
 
 def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     session, info = w.session, callee.info
+    if session.stack.traced and isinstance(node, ast.expr) and info.node.bases:
+        w.emit(Call, node, "class", callee, args, keywords)
     fields = record_fields(session, info)
     if fields is not None:
         given = dict(zip(fields, args, strict=False)) | {k: v for k, v in keywords.items() if k in fields}
@@ -180,6 +198,8 @@ def _method(w: Walk, callee: Method, args: Arguments, keywords: Keywords, node: 
     if isinstance(receiver, Scalar):
         return receiver.derived(None)
     if isinstance(receiver, Super):
+        if isinstance(node, ast.expr) and not (callee.name == "__init__" and w.info.name == "__init__"):
+            w.emit(Operation, node, f"super().{callee.name}", receiver)
         return _inherited(w, receiver, callee.name, args, keywords, node)
     return UNKNOWN
 
