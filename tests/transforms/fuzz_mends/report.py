@@ -55,9 +55,10 @@ def written(found: Summary, seed: int, page: Path) -> None:
     text = page.read_text("utf-8")
     before, _, rest = text.partition(_BEGIN)
     _, _, behind = rest.partition(_END)
+    judged = f"{found.statuses['judged']} had mends and were judged, {found.compiled} mended texts compiled as well"
     lines = [
-        f"{found.programs} programs (seed {seed}) in {found.seconds:.0f} s on {_machine()}: {found.statuses['judged']} had "
-        f"mends and were judged, {found.compiled} mended texts compiled as well; **{len(found.wrong)} wrong**. Mends that were judged:",
+        f"{found.programs} programs (seed {seed}) in {found.seconds:.0f} s on {os.cpu_count()} shared cores: "
+        f"{judged}; **{len(found.wrong)} wrong**. Mends that were judged:",
         "",
         "| rewrite | safe | unsafe | by itself |",
         "|---|---:|---:|---:|",
@@ -68,10 +69,6 @@ def written(found: Summary, seed: int, page: Path) -> None:
     never = [name for name in rewrites() if not found.made(_CALLED.get(name, name))]
     lines += ["", f"Not exercised: {', '.join(f'`{name}`' for name in never) or 'none'}."]
     page.write_text(f"{before}{_BEGIN}\n\n" + "\n".join(lines) + f"\n\n{_END}{behind}", "utf-8")
-
-
-def _machine() -> str:
-    return f"{os.cpu_count()} shared cores"
 
 
 def told(wrong: Wrong) -> str:
