@@ -58,7 +58,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     ),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
     "transforms": (
-        "fix questions",
+        "fix questions torch_versions",
         "code",
         "legality",
         "if_conversion",
@@ -80,7 +80,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "dynamo/worker": (
         "versions",
         "errors loading recording",
-        "discover",
+        "discover project_classes",
         "inputs",
         "comparison",
         "runs",

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from .. import project_classes
 from ..discover import Target
 from .shapes import render
 from .usage import Use
@@ -203,7 +204,10 @@ def _only_config(module: ModuleType, use: Use) -> tuple[str, Any] | None:
     found = [(n, v) for n, v in found if not issubclass(v, torch.nn.Module) and not use.keys]
     found = [(n, v) for n, v in found if set(use.attributes) <= _fields(v)]
     own = [(n, v) for n, v in found if v.__module__ == module.__name__]
-    return next(iter(own or found), None)
+    if own or found or use.keys or getattr(module, "__file__", None) is None:
+        return next(iter(own or found), None)
+    beside = project_classes.with_fields(str(module.__file__), set(use.attributes))
+    return next(((n, v) for n, v in beside if is_config(v) and not issubclass(v, torch.nn.Module)), None)
 
 
 def _fields(value: type) -> set[str]:
