@@ -25,6 +25,7 @@ from graphmend.analysis.lattice.values import (
     UNKNOWN,
     Const,
     Container,
+    SparseTensor,
     Tensor,
     Value,
     join,
@@ -68,6 +69,8 @@ def _name(w: Walk, node: ast.Name) -> Value:
     if w.closure is not None and name in w.closure:
         return w.closure[name]
     value = global_name(w.session, w.module, name)
+    if isinstance(value, SparseTensor):
+        loaded(w, node, value)
     if value.opaque:
         used(w, node, "load", value)
     if isinstance(value, Container) and value.kind == "set":
