@@ -11,7 +11,8 @@ from graphmend.transforms.rewrites.control_flow import (
     assert_async,
     check_all,
     cond,
-    match_where,
+    logical,
+    match_branch,
     range_guard,
     select,
     select_buffer,
@@ -29,7 +30,15 @@ from graphmend.transforms.rewrites.output import (
     skip_value,
     text_form,
 )
-from graphmend.transforms.rewrites.scalars import computed_index, counter_buffer, keep_tensor, segments
+from graphmend.transforms.rewrites.scalars import (
+    computed_index,
+    counter_buffer,
+    keep_tensor,
+    print_later,
+    retensored,
+    segments,
+    tensor_argument,
+)
 from graphmend.transforms.rewrites.shapes import (
     drop_guard,
     empty_guard,
@@ -39,6 +48,7 @@ from graphmend.transforms.rewrites.shapes import (
     masked,
     masked_reduce,
     masked_store,
+    tensor_slice,
 )
 from graphmend.transforms.rewrites.torch_api import (
     capture_switch,
@@ -61,7 +71,8 @@ _BRANCHES: tuple[Rewrite, ...] = (
     select.rewrite,
     where.rewrite,
     where_expression.rewrite,
-    match_where.rewrite,
+    logical.rewrite,
+    match_branch.rewrite,
     cond.rewrite,
     range_guard.rewrite,
 )
@@ -92,6 +103,9 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             computed_index.rewrite,
             torch_form.rewrite,
             *_TESTS,
+            print_later.rewrite,
+            retensored.rewrite,
+            tensor_argument.rewrite,
             keep_tensor.rewrite,
             emit.rewrite,
             guard.rewrite,
@@ -113,7 +127,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         ),
     ),
     ("GM402", (*_MASKED, *_SWITCHES)),
-    ("GM403", (computed_index.rewrite,)),
+    ("GM403", (computed_index.rewrite, tensor_slice.rewrite)),
     (
         "GM501",
         (

@@ -143,6 +143,8 @@ class Run:
         choices = self._choose(state, permitted)
         if not choices or self._checks > _MOST:
             return False
+        first = choices[0].facts.statement
+        of_one_statement = [choice for choice in choices if choice.facts.statement is first]
         while len(choices) > 1:
             after = self._apply(state, choices)
             good = [c for c in choices if after is not None and self._stays(state, after, c, choices, permitted)]
@@ -151,15 +153,17 @@ class Run:
                 return self._keep(after, choices)
             self._revert(state)
             choices = good if 0 < len(good) < len(choices) else choices[:1]
-        self._alone(state, choices[0], permitted)
+        self._alone(state, choices[0], of_one_statement if choices[0] in of_one_statement else choices[:1], permitted)
         return True
 
     def left(self, path: str, permitted: Permitted) -> list[tuple[Finding, str]]:
         """The findings of a file that no permitted mend answers, and why."""
         return [(place.finding, permitted.first(place)[1]) for place in self._to_mend(self.state, path)]
 
-    def _alone(self, state: _State, choice: _Choice, permitted: Permitted) -> None:
-        """One mend; where it only moves the break, with the mends of what it uncovers."""
+    def _alone(self, state: _State, choice: _Choice, together: list[_Choice], permitted: Permitted) -> None:
+        """One mend; where it only moves the break, with those of its statement and the mends of what they uncover."""
+        if len(together) > 1 and self._uncovered(state, together, permitted):
+            return
         own = {(finding.path, finding.key) for finding in choice.findings}
         known, made = state.keys() - own, [choice]
         after = self._apply(state, made)
@@ -179,6 +183,21 @@ class Run:
         self._revert(state)
         why = "would stand in the way of an unsafe mend" if waits else "does not remove the break"
         permitted.refuse(choice.findings, choice.fix, choice.facts, f"`{choice.fix.rewrite}` {why}")
+
+    def _uncovered(self, state: _State, together: list[_Choice], permitted: Permitted) -> bool:
+        """Makes mends of one statement along with those of what they uncover, if fewer breaks are left then."""
+        own = {(finding.path, finding.key) for choice in together for finding in choice.findings}
+        known, made, after = state.keys() - own, together, self._apply(state, together)
+        for _ in range(_STEPS):
+            more = [] if after is None else self._choose(after, permitted, known)
+            if after is None or not more:
+                break
+            after, made = self._apply(after, more), [*made, *more]
+            if after is not None and after.count <= state.count - len(together):
+                self._keep(after, made)
+                return True
+        self._revert(state)
+        return False
 
     def _keep(self, after: _State, choices: list[_Choice]) -> bool:
         self.state = after

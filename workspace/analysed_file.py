@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,23 +15,32 @@ from graphmend.analysis.syntax.source import Source
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.config import Configuration
 from graphmend.workspace.module_loader import ModuleLoader, package_root
+from graphmend.workspace.notebooks import reading
 
 
 class AnalysedFile:
-    """`compiled` names targets that count as compiled; `python` is the interpreter whose torch is meant, by path."""
+    """`compiled` names targets that count as compiled; `python` is the interpreter whose torch is meant; `texts`
+    stand in for files on disk.
+    """
 
     def __init__(
-        self, path: Path, configuration: Configuration, python: str | None = None, compiled: tuple[str, ...] = ()
+        self,
+        path: Path,
+        configuration: Configuration,
+        python: str | None = None,
+        compiled: tuple[str, ...] = (),
+        texts: Mapping[str, str] | None = None,
     ) -> None:
         self.path = path
         self.configuration = configuration
+        self._texts = dict(texts or {})
         self.interpreter = interpreter_for(python, package_root(path))
         self.settings = replace(configuration.settings(self.interpreter.torch_version), compiled=compiled)
 
     @cached_property
     def read(self) -> files.FileText:
         """The file as it was read the first time. Raises `FileProblem`."""
-        return files.read(self.path)
+        return reading.read(self.path)
 
     @cached_property
     def source(self) -> Source:
@@ -39,7 +49,7 @@ class AnalysedFile:
 
     @cached_property
     def project(self) -> Project:
-        return Project(ModuleLoader(package_root(self.path), (self.configuration.root,), self.interpreter))
+        return Project(ModuleLoader(package_root(self.path), (self.configuration.root,), self.interpreter, self._texts))
 
     def look(self, text: Source) -> Result:
         """The findings of a text that stands, or would stand, in the place of the file's."""

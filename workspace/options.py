@@ -12,12 +12,12 @@ from typing import Any
 
 #: the kinds of ways in which a mend may change a program (`transforms/fix.py` says what each means)
 DIFFERENCES = (
-    "rounding", "dtype", "shape", "strides", "aliasing", "type", "exception", "gradients", "zero-gradients",
+    "rounding", "nan", "dtype", "shape", "strides", "aliasing", "type", "exception", "gradients", "zero-gradients",
     "evaluation", "random", "output", "output-order", "state", "specialised", "private",
 )  # fmt: skip
 SEVERITIES = ("error", "warning", "information", "hint", "off")
 _SELECTOR = re.compile(r"GM\d{0,3}\Z")
-_VERSION = re.compile(r"\d+\.\d+(\.\d+)?([+a-z].*)?\Z")
+_VERSION = re.compile(r"\d+\.\d+(\.\d+)?([.+a-z].*)?\Z")
 
 
 class ConfigurationError(Exception):

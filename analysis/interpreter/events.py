@@ -80,7 +80,8 @@ class Call(Event):
         self.arguments = arguments
         self.keywords = keywords
         self.answer = answer
-        """What the predicate or key function among the arguments returns for an element."""
+        """What the predicate or key function among the arguments returns for an element; FALSE of `requires_grad_`,
+        where nothing that the graph returns has a history."""
 
     def argument(self, position: int, keyword: str = "") -> Value | None:
         """An argument by position or keyword; None where the call does not pass it."""
@@ -165,6 +166,41 @@ class Operation(Event):
         super().__init__(node, statement, situation)
         self.name = name
         self.value = value
+
+
+class Bodies(Event):
+    """A call of an operator that traces functions into the graph: `torch.cond` and its kind.
+
+    `operands` are what the functions are called with, and `results` what each of them returns.
+    """
+
+    __slots__ = ("functions", "operands", "operator", "results")
+
+    def __init__(
+        self,
+        node: ast.expr | ast.stmt,
+        statement: ast.stmt,
+        situation: Situation,
+        operator: str,
+        functions: tuple[Value, ...],
+        operands: tuple[Value, ...],
+        results: tuple[Value, ...],
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.operator = operator
+        self.functions = functions
+        self.operands = operands
+        self.results = results
+
+
+class OutsideChange(Event):
+    """A function that such an operator traces changes a container that is not its own."""
+
+    __slots__ = ("operator",)
+
+    def __init__(self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation, operator: str) -> None:
+        super().__init__(node, statement, situation)
+        self.operator = operator
 
 
 class With(Event):

@@ -25,7 +25,10 @@ OPAQUE = frozenset({
 })  # fmt: skip
 DISABLED = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo"})
 #: what a decorator must mention before it is worth a walk: operations of torch, output
-_TELLING = re.compile(r"\btorch\.(?!nn\.Module|compiler|jit|fx|onnx)\w+\(|\bprint\(|\.(?:item|tolist|any|all|max)\(")
+_TELLING = re.compile(
+    r"\btorch\.(?!nn\.Module|compiler|jit|fx|onnx)\w+\(|\bprint\(|\.(?:item|tolist|any|all|max|dumps|debug|info|warning)\("
+    r"|\btime\.\w+\("
+)
 #: where an expression stands that no function holds
 MODULE_SCOPE = ast.Lambda(ast.parse("lambda: 0", mode="eval").body.args, ast.Constant(0))  # type: ignore[attr-defined]
 

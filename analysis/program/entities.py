@@ -103,6 +103,7 @@ class Method(Value):
     """A method, by name, of a value whose class has no available source."""
 
     __slots__ = ("name", "receiver")
+    opaque = True
 
     def __init__(self, receiver: Value, name: str) -> None:
         self.receiver = receiver

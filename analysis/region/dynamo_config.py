@@ -15,11 +15,12 @@ _FLAGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
 #: options that decide whether some calls are traced (`torch_facts/options.py`), or with which breaks
 _OPTIONS = frozenset(OPTIONS)
 _CONFIG = "torch._dynamo.config."
+_REORDERED = _CONFIG + "reorderable_logging_functions.add"
 _PATCH = _CONFIG + "patch"
 _ERROR = "torch._dynamo.error_on_graph_break"
 _STANCE = frozenset({"torch.compiler.set_stance", "torch._dynamo.set_stance"})
 #: without one of these words, a text switches nothing
-FLAG_WORDS = (*_FLAGS, *OPTIONS, "set_stance")
+FLAG_WORDS = (*_FLAGS, *OPTIONS, "set_stance", "reorderable_logging_functions")
 
 
 def tracing_mode_of_program(module: ModuleInfo, scope: FunctionInfo | None) -> Mode | None:
@@ -36,6 +37,8 @@ def tracing_mode_of_program(module: ModuleInfo, scope: FunctionInfo | None) -> M
                     mode = _with_flag(mode, name.removeprefix(_CONFIG), statement.value)
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             call = statement.value
+            if module.qualified(call.func) == _REORDERED and call.args and isinstance(call.args[0], ast.Name):
+                mode = mode._replace(options=mode.options | {f"reorders {call.args[0].id}"})
             if module.qualified(call.func) in _STANCE and statement in _unconditional(module, scope):
                 eager = _argument(call, "stance") == "force_eager"
     return None if eager else mode

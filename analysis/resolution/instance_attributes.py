@@ -22,7 +22,7 @@ from graphmend.analysis.program.attribute_flags import switched
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class, Instance
 from graphmend.analysis.resolution.annotations import annotated
-from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.resolution.classes import find_method, mro
 from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
@@ -89,6 +89,9 @@ def _values_assigned(session: ProgramView, info: ClassInfo, cls: ClassInfo, name
     assigned = [(method, expression) for method, _, expression in cls.assigned[name][:4]]
     anew = [a for a in assigned if not _mentions(a[1], a[0].parameters[0].arg, name)]
     values = [_assigned(session, info, *a) for a in anew]
+    if not values and (method := find_method(session, info, name)) is not None:
+        info.attribute_cache[name] = session.decorated(method, bound=Instance(info))  # `self.f = wrap(self.f)`
+        return [_assigned(session, info, *a) for a in assigned]
     if values and len(anew) < len(assigned):
         info.attribute_cache[name] = join_all(values)
         values += [_assigned(session, info, *a) for a in assigned if a not in anew]

@@ -13,6 +13,7 @@ from graphmend.analysis.rules.output.output_print import Print
 from graphmend.analysis.rules.output.output_progress import ProgressBar
 from graphmend.analysis.rules.output.output_warnings import Warnings
 from graphmend.analysis.rules.python.changing_attribute import ChangingAttribute
+from graphmend.analysis.rules.python.class_feature import ClassFeature
 from graphmend.analysis.rules.python.disabled_call import DisabledCall
 from graphmend.analysis.rules.python.generator_root import GeneratorRoot
 from graphmend.analysis.rules.python.python_feature import PythonFeature
@@ -27,6 +28,8 @@ from graphmend.analysis.rules.shapes.dynamic_shape import DynamicShape
 from graphmend.analysis.rules.shapes.mask_read import MaskRead
 from graphmend.analysis.rules.shapes.tensor_size import TensorSize
 from graphmend.analysis.rules.torch_api.autograd_call import AutogradCall
+from graphmend.analysis.rules.torch_api.autograd_function import AutogradFunction
+from graphmend.analysis.rules.torch_api.operator_body import OperatorBody
 from graphmend.analysis.rules.torch_api.parameter_in_forward import ParameterInForward
 from graphmend.analysis.rules.torch_api.recurrent_module import RecurrentModule
 from graphmend.analysis.rules.torch_api.refused_arguments import RefusedArguments
@@ -54,6 +57,7 @@ RULES: tuple[Rule, ...] = (
     RefusedForm(),
     PythonFeature(),
     UntracedObject(),
+    ClassFeature(),
     DisabledCall(),
     ChangingAttribute(),
     UncaughtRaise(),
@@ -62,6 +66,8 @@ RULES: tuple[Rule, ...] = (
     AutogradCall(),
     ParameterInForward(),
     RecurrentModule(),
+    OperatorBody(),
+    AutogradFunction(),
     RefusedTorchCall(),
     RefusedContext(),
 )

@@ -89,14 +89,40 @@ def is_plain(value: Instance) -> bool:
     return not info.node.bases and not info.node.decorator_list and not _TAKES_PART & info.methods.keys()
 
 
-def _reads_tensor(value: Value) -> bool:
+def reads_tensor(value: Value) -> bool:
     """Whether a function reads a tensor of the function around it."""
     if not isinstance(value, Function) or not value.closure:
         return False
     body = value.info.node.body
     nodes = [body] if isinstance(body, ast.expr) else body
-    names = {n.id for part in nodes for n in walk(part) if isinstance(n, ast.Name)}
+    found = [n for part in nodes for n in walk(part) if isinstance(n, ast.Name)]
+    own = {p.arg for p in value.info.parameters} | {n.id for n in found if isinstance(n.ctx, ast.Store)}
+    names = {n.id for n in found} - own
     return any(tensor_in(value.closure[name]) is not None for name in names if name in value.closure)
+
+
+#: what strict mode, in which hooks are traced, refuses of a tensor (torch 2.13)
+_LAYOUT = frozenset({"layout", "is_neg", "is_conj", "is_pinned"})
+_STRIDES = frozenset({"stride", "storage_offset", "is_contiguous"})
+
+
+def _asks(value: Value, names: frozenset[str]) -> bool:
+    """Whether a function reads one of these attributes of its first argument."""
+    if not isinstance(value, Function) or not value.info.parameters:
+        return False
+    body = value.info.node.body
+    first = value.info.parameters[0].arg
+    return any(
+        isinstance(n, ast.Attribute) and n.attr in names and isinstance(n.value, ast.Name) and n.value.id == first
+        for part in ([body] if isinstance(body, ast.expr) else body)
+        for n in walk(part)
+    )
+
+
+def _is_empty(value: Value) -> bool:
+    """Whether a tensor has no elements along its first dimension."""
+    shape = value.shape if isinstance(value, Tensor) else None
+    return isinstance(shape, tuple) and bool(shape) and shape[0] == 0 and all(isinstance(n, int) for n in shape)
 
 
 _SPECIAL: dict[str, Callable[[Value], bool]] = {
@@ -113,7 +139,10 @@ _SPECIAL: dict[str, Callable[[Value], bool]] = {
         tensor_in(v) is not None for v in value.holds
     ),
     "global-function": lambda value: isinstance(value, Function) and not value.closure and value.bound is None,
-    "reads-tensor": _reads_tensor,
+    "reads-tensor": reads_tensor,
+    "reads-layout": lambda value: _asks(value, _LAYOUT),
+    "reads-strides": lambda value: _asks(value, _STRIDES),
+    "empty-tensor": _is_empty,
     "external-function": lambda value: isinstance(value, ExternalName) and value.name.startswith("torch."),
     "tensor-method": lambda value: isinstance(value, Method) and isinstance(value.receiver, Tensor),
     "the-class-Tensor": lambda value: isinstance(value, ExternalName) and value.name == "torch.Tensor",

@@ -90,9 +90,11 @@ def scalar_evidence(value: Value) -> tuple[Evidence | None, bool] | None:
 def argument_kind(event: Call) -> str | None:
     """The kind of a call's first argument by which `TorchFacts.refusal` decides: "tensor", "module", "container",
     "class", "str", "alone"; "input" where the receiver is a tensor from outside the graph."""
-    if event.receiver is not None and isinstance(event.receiver, Tensor) and event.receiver.graph_input:
-        return "input"
     first = event.arguments[0] if event.arguments else None
+    of_class = event.receiver is None and event.callee.startswith("torch.Tensor.")
+    receiver = first if of_class else event.receiver
+    if isinstance(receiver, Tensor) and receiver.graph_input:
+        return "input"
     if first is None:
         return None
     tensor = tensor_in(first)
@@ -120,11 +122,10 @@ def may_refuse(callee: str, torch: TorchFacts) -> bool:
 def refusal(event: Call, context: Context) -> str | None:
     """The id of the break that an external call makes; None where Dynamo traces it, or nothing is known."""
     mode = context.mode
+    if mode.options and (with_options := refused_with(mode.options, event.callee)) is not None:
+        return with_options
     if context.torch.is_captured(event.callee, mode.scalars, mode.shapes) or traced_with(mode.options, event.callee):
         return None
-    with_options = refused_with(mode.options, event.callee) if mode.options else None
-    if with_options is not None:
-        return with_options
     return context.torch.refusal(event.callee, argument_kind(event))
 
 

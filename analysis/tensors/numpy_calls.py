@@ -12,6 +12,7 @@ import ast
 
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import STATIC, Const, Container, Scalar, Static, Tensor, Value
 from graphmend.analysis.tensors import operations
 
@@ -44,6 +45,8 @@ def numpy_call(name: str, receiver: Value | None, args: Arguments, keywords: Key
     first = receiver if isinstance(receiver, Tensor) else operations.any_of((*args, *keywords.values()))
     if last in _SCALAR_TYPES:
         return _number(_SCALAR_TYPES[last], node) if first is None else operations.result(first, node)
+    if last == "array" and args and _holds_text(args[0]):
+        return ExternalInstance("an array of texts")
     if last[:1].isupper():
         return STATIC if first is None else operations.result(first, node)
     if last in ("tolist", "item"):
@@ -56,6 +59,11 @@ def numpy_call(name: str, receiver: Value | None, args: Arguments, keywords: Key
         return _of_numbers(last, args, keywords, node)
     value = operations.operation(last, receiver if isinstance(receiver, Tensor) else None, args, keywords, node)
     return Tensor(value.origin, value.rank, value.dtype, value.shape, likely=value.likely, ndarray=True)
+
+
+def _holds_text(value: Value) -> bool:
+    items = value.items if isinstance(value, Container) else None
+    return bool(items) and all(isinstance(i, Static) and i.type == "str" for i in items or ())
 
 
 def _of_numbers(name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:

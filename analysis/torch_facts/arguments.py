@@ -9,7 +9,7 @@ An entry says which argument is refused, as words about it:
   container that holds an X; `empty`, one without items; `not X Y`, any known kind but these; `no-device`, another text
   than `DEVICES`; `written`, text with a tensor's value in it; `given` and `missing`; `>1`, of a number.
   `partial-first`, `partial-of-tensor`, `global-function`, `reads-tensor`, `external-function`, `tensor-method` and
-  `the-class-Tensor` say what they are
+  `the-class-Tensor` say what they are, `reads-layout` and `reads-strides` what a function asks of its argument
 """
 
 from __future__ import annotations
@@ -70,16 +70,25 @@ _TABLE: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     ("GB0341", "2 additional_inputs", "partial-first", "takes a partial and the tensors", _ASSOCIATIVE),
     ("GB0315", "1 xs", "tensor dict number text none", _SEQUENCE, _ASSOCIATIVE),
     ("GB0301", "1 xs", "of-number of-text of-object", "scans over tensors", _ASSOCIATIVE),
+    ("GB0317", "1 xs", "of-empty-tensor", "scans over at least one element", _ASSOCIATIVE),
     ("GB0316", "2 additional_inputs", "dict tensor number text none", _SEQUENCE, _ASSOCIATIVE),
     ("GB0342", "0 combine_fn", "function", "takes a partial or a module there", _SCAN),
     ("GB0320", "2 xs", "tensor dict number text none", _SEQUENCE, _SCAN),
+    ("GB0324", "2 xs", "of-empty-tensor", "scans over at least one element", _SCAN),
     ("GB0322", "1 init", "empty", "needs a value to begin with", _SCAN),
     ("GB0321", "1 init", "tensor dict number text none", _SEQUENCE, _SCAN),
     ("GB0323", "3 additional_inputs", "dict tensor number text none", _SEQUENCE, _SCAN),
+    ("GB0326", "1 xs", "of-empty-tensor", "maps over at least one element", _MAP),
     ("GB0325", "keywords", "", _NO_NAMES, _MAP),
     ("GB0327", "keywords", "", _NO_NAMES, _DELEGATE),
     ("GB6017", "0", "number text none tensor list tuple dict", "takes a lowered module there", _DELEGATE),
     ("GB0330", "keywords", "", _NO_NAMES, _GRADIENTS),
+    ("GB0332", "1", "reads-tensor", "takes functions that read no other tensor", _GRADIENTS),
+    ("GB0334", "4", "reads-tensor", "takes functions that read no other tensor", _AUTOCAST),
+    ("GB0102", "0", "reads-layout", "hands the hook a gradient whose layout is not known yet",
+     "torch.Tensor.register_hook"),
+    ("GB7444", "0", "reads-strides", "hands the hook a gradient whose strides are not known yet",
+     "torch.Tensor.register_hook"),
     ("GB0331", "0", "tensor", "takes a constant there", _GRADIENTS),
     ("GB0351", "2", "object", "hands on tensors only", _GRADIENTS),
     ("GB0351", "3", "object", "hands on tensors only", _GRADIENTS),
@@ -118,6 +127,9 @@ _TABLE: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     ("GB0086", "context_fn", "partial-of-tensor", "takes a function of constants there",
      "torch.utils.checkpoint.checkpoint"),
     ("GB9277", "0", "external-function", "binds functions that are written in Python", "types.FunctionType.__get__"),
+    ("GB0247", "out", "empty-tensor of-empty-tensor", "writes into a tensor of the result's shape", "torch.out"),
+    ("GB0273", "keywords", "", _NO_NAMES, "builtins.ImportError builtins.ModuleNotFoundError builtins.AttributeError "
+     "builtins.NameError"),
     ("GB0155", "keywords", "key", _NO_NAMES, "itertools.groupby"),
     ("GB0268", "keywords", "repeat", _NO_NAMES, "itertools.product"),
     ("GB0258", "positional", ">2", "takes an iterable and a length", "collections.deque"),

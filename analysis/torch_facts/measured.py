@@ -210,6 +210,7 @@ MODULES: Final[Mapping[str, tuple[str, str]]] = {
     "time": ("GB0007", "C functions"),
     "unicodedata": ("GB0007", "C functions"),
     "zlib": ("GB0007", "C functions"),
+    "torch.jit.CompilationUnit": ("GB2977", "functions that are compiled as TorchScript from a text"),
     "torch.hub": ("GB0007", "a module that the trace rules skip"),
     "torch.utils.data": ("GB0007", "a module that the trace rules skip"),
 }

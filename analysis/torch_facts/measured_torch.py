@@ -23,7 +23,8 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "torch.mps.is_available torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pad_packed_sequence "
         "torch.optim.Optimizer.step torch.random.manual_seed torch.resize_as_ torch.save torch.set_num_threads "
         "torch.set_rng_state torch.sparse_coo_tensor torch.thread_safe_generator torch.typename "
-        "torch.utils.data.default_collate torch.utils.data.get_worker_info torch.utils.dlpack.to_dlpack",
+        "torch.cpu._is_avx2_supported torch.jit.isinstance torch.utils.data.default_collate "
+        "torch.utils.data.get_worker_info torch.utils.dlpack.to_dlpack",
     ),
     (
         "GB0007",
@@ -55,6 +56,14 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "an operator that Dynamo makes itself",
         "torch._higher_order_ops.invoke_subgraph.invoke_subgraph torch._higher_order_ops.invoke_subgraph",
     ),
+    (
+        "GB4695",
+        "a module that is compiled as TorchScript",
+        "torch.jit.ScriptModule.__call__ torch.jit.ScriptModule.forward",
+    ),
+    ("GB0083", "a module with a backward hook", "torch.nn.Module.with_backward_hook"),
+    ("GB4315", "an operator without `register_fake`", "torch.library.custom_op.without_fake"),
+    ("GB0306", "an operator that Dynamo does not know", "torch._ops.HigherOrderOperator.__call__"),
     ("GB0025", "asks for a graph break", "torch._dynamo.graph_break"),
     ("GB0030", "asks for a graph break", "torch._dynamo.comptime.comptime.graph_break"),
     ("GB0129", "changes a sparse tensor's size", "torch.Tensor.sparse_resize_"),
@@ -140,7 +149,7 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "torch.cuda.memory_allocated torch.cuda.memory_reserved torch.get_autocast_cpu_dtype torch.get_default_device "
         "torch.get_float32_matmul_precision torch.get_num_interop_threads torch.get_num_threads torch.initial_seed "
         "torch.is_anomaly_check_nan_enabled torch.is_anomaly_enabled torch.is_inference torch.is_same_size "
-        "torch.is_storage torch.result_type",
+        "torch.is_storage torch.result_type torch._C._is_tracing",
     ),
     (
         "GB0208",
@@ -176,7 +185,9 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "GB7650",
         "sets the state of a generator of random numbers",
-        "torch.Generator.manual_seed torch.default_generator.manual_seed",
+        "torch.Generator.get_state torch.Generator.initial_seed torch.Generator.manual_seed torch.Generator.seed "
+        "torch.Generator.set_state torch.default_generator.get_state torch.default_generator.initial_seed "
+        "torch.default_generator.manual_seed torch.default_generator.seed torch.default_generator.set_state",
     ),
     ("GB9186", "differentiates inside the region", "torch.autograd.grad"),
 )

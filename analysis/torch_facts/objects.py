@@ -35,6 +35,21 @@ UNTRACED: Final[Mapping[str, Mapping[str, str]]] = {
     "io.StringIO": {"iterate": "GB0811", "contains": "GB0811"},
     "types.SimpleNamespace": {"repr": "GB2852", "==": "GB1220", "!=": "GB1220", "set": "GB0156"},
     "collections.deque": {"*=": "GB0116"},
+    "torch.Tensor.data_ptr": {
+        "==": "GB5976",
+        "!=": "GB5976",
+        "+": "GB0088",
+        "-": "GB0088",
+        "<": "GB0088",
+        ">": "GB0088",
+        "%": "GB0088",
+    },
+    "types.TracebackType": {".tb_lasti": "GB9625"},
+    "torch.utils.hooks.RemovableHandle": {"global": "GB0100"},
+    "a quantized Tensor": {"load": "GB0064"},
+    "a strided nested Tensor": {"load": "GB0016"},
+    "an array of texts": {"load": "GB0185"},
+    "a mapping proxy with objects as keys": {"load": "GB0204"},
     "ctypes.Structure": {"set": "GB3697", "delete": "GB3241"},
     "ctypes.Union": {"set": "GB3697", "delete": "GB3241"},
     "torch.profiler.profile": {"return": "GB0212"},
@@ -48,3 +63,20 @@ ID: Final[Mapping[str, str]] = {
     "==": "GB9316", "!=": "GB9316", "<": "GB9316", "<=": "GB9316", ">": "GB9316", ">=": "GB9316",
     "str": "GB0059", "repr": "GB6053", "return": "GB4501",
 }  # fmt: skip
+
+#: a tensor's method that is used as an object
+METHOD: Final[Mapping[str, str]] = {
+    "hash": "GB0682", "==": "GB6215", "!=": "GB6215", "isinstance": "GB0175",
+}  # fmt: skip
+
+#: a function that is written in the traced one and reads a tensor of it
+LOCAL_FUNCTION: Final[Mapping[str, str]] = {"==": "GB4608", "!=": "GB4608", "repr": "GB1584"}
+
+#: an iterator of Python
+ITERATOR: Final[Mapping[str, str]] = {"repr": "GB6053", "str": "GB0059"}
+
+#: attributes of what is traced as a tensor; a tensor has a `grad_fn` where gradients are wanted
+UNTRACED_ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
+    "tensor": {"grad_fn": "GB0104"},
+    "ndarray": {"dtype": "GB0157", "flags": "GB0157", "base": "GB0157", "__version__": "GB0159"},
+}

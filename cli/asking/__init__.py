@@ -1,1 +1,1 @@
-"""What `graphmend ask` asks about, with which key, and how the answers are shown."""
+"""What `graphmend ask` asks about, and how the answers are shown."""

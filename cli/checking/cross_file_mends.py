@@ -16,14 +16,14 @@ from graphmend.analysis.check import Result, check
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
-from graphmend.cli.checking.file_checker import Checker, in_style, unified_diff
+from graphmend.cli.checking.file_checker import Checker, diff_of, in_style
 from graphmend.cli.checking.file_report import FileReport, ReportedFinding
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.selection import Wanted, shown
 from graphmend.cli.failures import internal_error
-from graphmend.cli.paths import relative
 from graphmend.workspace import files
 from graphmend.workspace.config import Configurations
+from graphmend.workspace.notebooks import reading
 
 
 def mend_across(plan: Plan, configurations: Configurations, reports: Sequence[FileReport]) -> list[FileReport]:
@@ -117,11 +117,11 @@ class CrossFileMender:
         for path in sorted(self.changed):
             report = self.reports[path]
             try:
-                text = files.read(path)
+                text = reading.read(path)
                 if self.plan.mode == "fix":
                     files.replace(path, text.encode(self.texts[path]), expected=text.data)
                 else:
-                    report.diff = unified_diff(text.text, self.texts[path], relative(path))
+                    report.diff = diff_of(text, self.texts[path], path)
             except files.FileProblem as problem:
                 report.problems.append(f"{path}: {problem}")
 

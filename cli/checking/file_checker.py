@@ -16,7 +16,7 @@ from graphmend.analysis.findings import suppressions
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
-from graphmend.analysis.torch_facts import load
+from graphmend.analysis.torch_facts import load, versions
 from graphmend.cli.checking.file_report import FileReport, Offer, ReportedFinding, from_store, to_store
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.selection import Wanted, severity_of
@@ -27,6 +27,7 @@ from graphmend.workspace.cache import Cache, digest
 from graphmend.workspace.config import Configuration
 from graphmend.workspace.interpreter import Interpreter
 from graphmend.workspace.module_loader import ModuleLoader, package_root, surroundings
+from graphmend.workspace.notebooks import reading
 
 
 class _Place(NamedTuple):
@@ -57,7 +58,7 @@ class Checker:
 
     def _check_file(self, path: Path) -> FileReport:
         try:
-            text = files.read(path)
+            text = reading.read(path)
         except files.TooLong as skipped:
             return FileReport(str(path), notes=(f"{path} {skipped}",))
         except files.FileProblem as problem:
@@ -89,9 +90,12 @@ class Checker:
         report = from_store(str(path), self._cache.load(*entry)) if entry is not None else None
         if report is None:
             report = self._analyse(Source(text.text, str(path)), path, configuration)
+            if report.text is not None and self.plan.mode == "diff":
+                report.diff = diff_of(text, report.text, str(path))
             if entry is not None and not report.problems:
                 self._cache.store(*entry, to_store(report))
-        report.notes = (*configuration.notes, *report.notes)
+        left_out = text.notes if isinstance(text, reading.NotebookText) else ()
+        report.notes = (*configuration.notes, *(f"{path}: {note}" for note in left_out), *report.notes)
         return report
 
     def _analyse(self, source: Source, path: Path, configuration: Configuration) -> FileReport:
@@ -158,15 +162,13 @@ class Checker:
             return source
         report.mended = mended.mends
         report.text = in_style(source.text, mended.source.text, source.path)
-        if self.plan.mode == "diff":
-            report.diff = unified_diff(source.text, report.text, relative(source.path))
         project.forget(source.path)
         return Source(report.text, source.path)
 
     def source(self, path: Path) -> Source:
         """A file's text as the checks read it. Raises `FileProblem`."""
         text = self.texts.get(str(path))
-        return Source(files.read(path).text if text is None else text, str(path))
+        return Source(reading.read(path).text if text is None else text, str(path))
 
     def replace(self, source: Source, importing: Iterable[str]) -> None:
         """Takes a text in place of the one on disk, which the files in `importing` read, too. From now on every check
@@ -225,7 +227,11 @@ def _on_version(source: Source, settings: Settings) -> tuple[str, ...]:
     """A remark where nothing is known of the torch that a file is checked against."""
     if "torch" not in source.text or (known := load(settings.torch_version)).exact:
         return ()
-    return (f"torch {settings.torch_version} is not known to this version; checked as torch {known.minor}",)
+    than = f"newer than known, checked as {known.minor}"
+    if known.minor == versions()[0]:
+        oldest = f"older than {known.minor}, the oldest that is known"
+        than = f"{oldest}: checked as {known.minor}; `verify` and `run` do nothing with it"
+    return (f"torch {settings.torch_version} is {than}",)
 
 
 def _project_folder(root: Path, configuration: Configuration) -> Path:
@@ -249,6 +255,18 @@ def in_style(before: str, after: str, path: str) -> str:
 
     style = code_style(Path(path))
     return finished(before, after, path, line_length=style.line_length, formatted=style.formatted)
+
+
+def diff_of(text: files.FileText, after: str, path: str) -> str:
+    """What mending changes in a file, or in each cell of a notebook. Raises `FileProblem`."""
+    name = relative(path)
+    if not isinstance(text, reading.NotebookText):
+        return unified_diff(text.text, after, name)
+    cells = text.changed(after)
+    return "".join(
+        unified_diff("\n".join(cell.lines) + "\n", "\n".join(lines) + "\n", f"{name}:cell {cell.number}")
+        for cell, lines in cells
+    )
 
 
 def unified_diff(before: str, after: str, path: str) -> str:

@@ -12,13 +12,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphmend.cli.asking import key, places, show
+from graphmend.cli.asking import places, show
 from graphmend.cli.asking.places import Break, Done, File
 from graphmend.cli.commands.verify import declared
 from graphmend.cli.failures import UsageError, complain
 from graphmend.dynamo.report import Report
 from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
+from graphmend.model import key
 from graphmend.model.ask import Answer, ask
 from graphmend.model.endpoint import Endpoint, Unanswered
 from graphmend.workspace.analysed_file import executable_for
@@ -81,8 +82,10 @@ def _endpoint(args: argparse.Namespace) -> Endpoint:
     url, _, name = args.model.partition("#")
     if not name:
         raise UsageError("--model needs the model's name behind a #: http://127.0.0.1:11434/v1#qwen2.5-coder:14b")
-    secret = key.read(args.key_file, args.key_variable or OPTIONS["model.key-variable"].default)
     try:
+        secret = key.from_variable(args.key_variable or OPTIONS["model.key-variable"].default)
+        if args.key_file is not None:
+            secret = key.from_file(args.key_file)
         return Endpoint(
             url,
             name,
@@ -90,7 +93,7 @@ def _endpoint(args: argparse.Namespace) -> Endpoint:
             seconds=args.timeout or OPTIONS["model.timeout-seconds"].default,
             most_tokens=OPTIONS["model.max-tokens"].default,
         )
-    except Unanswered as error:
+    except (Unanswered, key.KeyProblem) as error:
         raise UsageError(str(error)) from None
 
 

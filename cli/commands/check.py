@@ -16,6 +16,7 @@ from graphmend.cli.adoption import baseline
 from graphmend.cli.checking.callers import add_callers
 from graphmend.cli.checking.file_checker import Checker
 from graphmend.cli.checking.file_report import CheckRun, FileReport, ReportedFinding
+from graphmend.cli.checking.notebook_places import in_cells
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.process_pool import check_all
 from graphmend.cli.checking.selection import shown
@@ -25,6 +26,7 @@ from graphmend.cli.output import FOR_PEOPLE, FORMATS, WITH_EDITS, WITH_MENDS, wr
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.config import Configurations, absolute, merged, parse_override
 from graphmend.workspace.discovery import Discovery, discover
+from graphmend.workspace.notebooks import reading
 from graphmend.workspace.options import ConfigurationError
 from graphmend.workspace.rule_codes import unknown
 
@@ -57,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--verbose", "-v", action="store_true", help="show how each finding is known, and all its mends"
     )
+    output.add_argument("--watch", "-w", action="store_true", help="check again when files change, until interrupted")
     output.add_argument("--quiet", "-q", action="store_true", help="no summary and no log")
     adopting = parser.add_argument_group("adopting")
     adopting.add_argument("--baseline", metavar="FILE", type=Path, help="report only what this file does not know")
@@ -87,6 +90,8 @@ def _run(args: argparse.Namespace) -> int:
         if args.paths != ["-"]:
             raise UsageError("- is standard input, and stands alone")
         return _standard_input(args, plan, configurations)
+    if args.watch:
+        return _watch(args, plan, paths)
     found = discover(paths, configurations, force_exclude=args.force_exclude)
     _reject_unknown_codes(plan, configurations, found.files)
     if args.show_files or args.show_settings:
@@ -137,6 +142,28 @@ def _plan(args: argparse.Namespace) -> Plan:
         edits=args.output_format in WITH_EDITS,
         cache=not args.no_cache,
     )
+
+
+def _watch(args: argparse.Namespace, plan: Plan, paths: list[Path]) -> int:
+    from graphmend.cli.checking.watch import rounds
+
+    if plan.mode != "check" or args.output_file or args.output_format not in FOR_PEOPLE:
+        raise UsageError(
+            "--watch goes with what people read: neither with --fix, --diff, --output-file, nor other formats"
+        )
+
+    def find() -> list[Path]:
+        return discover(paths, plan.configurations(), force_exclude=args.force_exclude).files
+
+    try:
+        for turn in rounds(plan, find):
+            if sys.stdout.isatty():
+                sys.stdout.write("\x1b[2J\x1b[3J\x1b[H")
+            _conclude(args, plan, plan.configurations(), turn.reports, [])
+            print(f"Checked in {turn.seconds * 1000:.0f} ms; waiting for changes.", flush=True)
+    except KeyboardInterrupt:
+        pass
+    return 0
 
 
 def _shows_mends(args: argparse.Namespace) -> bool:
@@ -200,7 +227,7 @@ def _streamed(
 def _standard_input(args: argparse.Namespace, plan: Plan, configurations: Configurations) -> int:
     path = absolute(args.stdin_filename or Path("-"))
     try:
-        text = files.decode(sys.stdin.buffer.read())
+        text = reading.decoded(sys.stdin.buffer.read(), path)
     except files.FileProblem as problem:
         raise UsageError(f"standard input {problem}") from None
     if args.show_files or args.show_settings:
@@ -212,12 +239,14 @@ def _standard_input(args: argparse.Namespace, plan: Plan, configurations: Config
         return _show_diffs(args, [report], [])
     mended = text.text if report.text is None else report.text
     texts = {str(path): mended}
+    data = text.encode(mended) if args.fix else text.data
+    notebooks = {str(path): reading.decoded(data, path)}
     if not args.fix:
-        return _conclude(args, plan, configurations, [report], [], texts)
+        return _conclude(args, plan, configurations, [report], [], texts, None, notebooks)
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode(mended))
+    sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
-    return _conclude(args, plan, configurations, [report], [], texts, sys.stderr)
+    return _conclude(args, plan, configurations, [report], [], texts, sys.stderr, notebooks)
 
 
 def _conclude(
@@ -228,6 +257,7 @@ def _conclude(
     problems: list[str],
     texts: dict[str, str] | None = None,
     out: TextIO | None = None,
+    notebooks: dict[str, files.FileText] | None = None,
 ) -> int:
     """From the reports of all files to what is shown, and the exit status."""
     if plan.known:
@@ -244,9 +274,9 @@ def _conclude(
         problems += more
     narrowed = bool(plan.known) or plan.changed is not None
     checked = [report.path for report in reports if report.checked]
-    result = CheckRun(
-        items, problems, checked, sum(report.mended for report in reports), narrowed, texts or {}, args.verbose
-    )
+    items, cells = in_cells(items, notebooks or {})
+    mended = sum(report.mended for report in reports)
+    result = CheckRun(items, problems, checked, mended, narrowed, texts or {}, cells, args.verbose)
     for problem in problems:
         complain(problem)
     with _output(args, out) as stream:

@@ -22,9 +22,12 @@ from graphmend.dynamo.report import Break, Report
 from graphmend.dynamo.requests import Declared, Request
 from graphmend.dynamo.service import Service
 from graphmend.dynamo.verdict import judge
+from graphmend.workspace import files
 from graphmend.workspace.analysed_file import executable_for, interpreter_for
 from graphmend.workspace.config import Configuration, Configurations, absolute
+from graphmend.workspace.discovery import SUFFIXES
 from graphmend.workspace.module_loader import ModuleLoader
+from graphmend.workspace.notebooks import reading
 
 if TYPE_CHECKING:
     from graphmend.dynamo.watched_command import Watched
@@ -172,7 +175,20 @@ def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], confi
         roots=(str(configuration.root),) if configuration.file is not None else (),
         cwd=os.getcwd(),
         bench=args.bench,
+        texts=_notebook(path),
     )
+
+
+def _notebook(path: Path) -> dict[str, str]:
+    """A notebook's module by path, as far as it defines something: its cells train and print, too."""
+    if path.suffix != reading.SUFFIX:
+        return {}
+    try:
+        text = reading.read(path)
+    except files.FileProblem as problem:
+        raise UsageError(f"{path}: {problem}") from None
+    assert isinstance(text, reading.NotebookText)
+    return {str(path): text.definitions}
 
 
 def declared(configuration: Configuration) -> tuple[Declared, ...]:
@@ -194,10 +210,10 @@ def _from_root(target: str, root: Path) -> str:
 def _resolve(text: str, python: str | None) -> tuple[Path, str]:
     """(file, name) of a TARGET; the name may be empty."""
     place, colon, name = text.rpartition(":")
-    if not colon or name.endswith(".py") or os.sep in name:
+    if not colon or name.endswith(SUFFIXES) or os.sep in name:
         place, name = text, ""
     path = absolute(Path(place))
-    if place.endswith(".py") or path.exists():
+    if place.endswith(SUFFIXES) or path.exists():
         if path.is_dir():
             raise UsageError(f"{place} is a folder; name a file of it")
         if not path.is_file():

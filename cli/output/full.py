@@ -47,13 +47,13 @@ _CUT = "..."
 def write(run: CheckRun, out: TextIO) -> None:
     console = Console(file=out, soft_wrap=True, highlight=False, markup=False, emoji=False)
     width = max(console.width if console.is_terminal or "COLUMNS" in os.environ else WIDTH, NARROWEST)
-    lines: dict[str, LineIndex] = {}
+    lines: dict[tuple[str, int | None], LineIndex] = {}
     told: set[str] = set()
     for item in run.items:
-        path = item.finding.path
-        if path not in lines:
-            lines = {path: run.lines(path)}  # items come file by file
-        console.print(_Block(item, lines[path], width, run.verbose, told).text(), end="\n\n")
+        place = item.finding.path, item.cell
+        if place not in lines:
+            lines = {place: run.lines(item)}  # items come file by file
+        console.print(_Block(item, lines[place], width, run.verbose, told).text(), end="\n\n")
     for line in _counts(run, width):
         console.print(Text(line, "dim"))
 
@@ -88,7 +88,7 @@ class _Block:
         text = Text(self._head())
         text.stylize(colour, 0, len(finding.code))
         text.stylize("bold", len(finding.code), len(f"{finding.code} {finding.name}:"))
-        lead, place = f"{'':{self._margin}}--> ", self._place()
+        lead, place = f"{'':{self._margin}}--> ", self._item.place
         text.append(f"\n{lead}", "blue").append(place, "bold")
         around = _folded(lead + place + self._where(), self._width, "    ")
         if not self._verbose:  # the source, its carets and what to do come after it
@@ -108,10 +108,6 @@ class _Block:
         whole = f"{self._item.finding.code} {self._item.finding.name}: {self._item.finding.message}"
         short = whole.removesuffix(_ENDING)
         return whole if len(whole) <= self._width else _at_most(2, _folded(short, self._width, "    "), self._width)
-
-    def _place(self) -> str:
-        finding = self._item.finding
-        return f"{relative(finding.path)}:{finding.span.line}:{finding.span.column + 1}"
 
     def _where(self) -> str:
         finding = self._item.finding

@@ -110,7 +110,9 @@ def load(path: str, texts: dict[str, str], name: str | None = None, root: str | 
             return importlib.import_module(name)
     # The name belongs to another module (`types.py`), or is no name (`train-small.py`).
     private = "graphmend_checked_" + "".join(c if c.isalnum() else "_" for c in name)
-    spec = importlib.util.spec_from_file_location(private, path)
+    text = overlay.texts.get(real)
+    loader = None if text is None else TextLoader(private, path, text)  # a notebook's module has no file of its own
+    spec = importlib.util.spec_from_file_location(private, path, loader=loader)
     if spec is None or spec.loader is None:
         raise ImportError(f"not a Python file: {path}")
     overlay.with_text(spec)

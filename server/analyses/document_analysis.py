@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -232,16 +232,22 @@ class Analyses:
 
         return await self._thread.run(job)
 
-    async def mended(self, document: Document, *, unsafe: bool) -> str:
-        """The document's text with every mend of that kind applied."""
+    async def mended(self, document: Document, *, unsafe: bool, code: str | None = None) -> str:
+        """The document's text with every mend of that kind applied, of all findings or those with a code."""
         text, scope = document.text.text, self._scope(document)
 
         def job() -> str:
             from graphmend.transforms.mend import mend_all
 
             source, accept = Source(text, document.path), scope.accept
-            made = mend_all(source, scope.project, scope.settings, unsafe=unsafe, accept=accept).source.text
-            return _finished(text, made, document.path)
+
+            def wanted(_: Source, findings: Sequence[Finding]) -> list[Finding]:
+                return [finding for finding in findings if finding.code == code]
+
+            made = mend_all(
+                source, scope.project, scope.settings, unsafe=unsafe, accept=accept, wanted=wanted if code else None
+            )
+            return _finished(text, made.source.text, document.path)
 
         return await self._thread.run(job)
 

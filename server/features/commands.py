@@ -15,15 +15,25 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from graphmend.server.analyses.document_analysis import Unavailable
+from graphmend.server.diagnostics import convert_finding
+from graphmend.server.features.ask import Ask
 from graphmend.server.features.verify import Verify
-from graphmend.server.lsp.command_names import EXPLAIN, MEND, MEND_AND_VERIFY, MEND_FILE, VERIFY
+from graphmend.server.lsp.command_names import (
+    ASK,
+    EXPLAIN,
+    MEND,
+    MEND_AND_VERIFY,
+    MEND_FILE,
+    SHOW_RULE,
+    VERIFY,
+)
 from graphmend.server.mends import mend_edits
 from graphmend.server.session import Session
 
 log = logging.getLogger(__name__)
 
 
-def register(server: LanguageServer, session: Session, verify: Verify) -> None:
+def register(server: LanguageServer, session: Session, verify: Verify, ask: Ask) -> None:
     @server.command(VERIFY)
     async def run_check(*arguments: Any) -> dict[str, Any]:
         uri, position, times = _arguments(VERIFY, arguments, 1, 3)
@@ -41,6 +51,14 @@ def register(server: LanguageServer, session: Session, verify: Verify) -> None:
         (code,) = _arguments(EXPLAIN, arguments, 1, 1)
         return _explain(_string(EXPLAIN, code))
 
+    @server.command(SHOW_RULE)
+    async def show_rule(*arguments: Any) -> bool:
+        (code,) = _arguments(SHOW_RULE, arguments, 1, 1)
+        code = _string(SHOW_RULE, code)
+        _explain(code)  # raises where there is no such rule
+        page = types.ShowDocumentParams(convert_finding.url(code), external=True)
+        return bool((await server.window_show_document_async(page)).success)
+
     @server.command(MEND_AND_VERIFY)
     async def mend_and_verify(*arguments: Any) -> dict[str, Any]:
         (data,) = _arguments(MEND_AND_VERIFY, arguments, 1, 1)
@@ -49,6 +67,14 @@ def register(server: LanguageServer, session: Session, verify: Verify) -> None:
         if document is None:
             raise _wrong(MEND_AND_VERIFY, "takes what a code action gave, for an open document")
         return await verify.mend(document, data)
+
+    @server.command(ASK)
+    async def ask_a_model(*arguments: Any) -> dict[str, Any]:
+        (data,) = _arguments(ASK, arguments, 1, 1)
+        data = _plain(data)
+        if not isinstance(data, Mapping):
+            raise _wrong(ASK, "takes what a code action gave")
+        return await ask.command(str(data.get("uri")), str(data.get("key")))
 
     @server.command(MEND)
     async def mend(*arguments: Any) -> bool:

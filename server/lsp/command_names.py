@@ -14,5 +14,12 @@ EXPLAIN = "graphmend.explain"
 MEND_AND_VERIFY = "graphmend.mendAndVerify"
 
 
+ASK = "graphmend.ask"
+
+
 #: For clients that take commands instead of code actions.
 MEND = "graphmend.mend"
+
+
+#: Opens a rule's page where the client shows documents.
+SHOW_RULE = "graphmend.showRule"

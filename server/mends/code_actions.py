@@ -18,7 +18,7 @@ from graphmend.server.analyses.document_analysis import Unavailable
 from graphmend.server.diagnostics import convert_finding
 from graphmend.server.documents.open_documents import Document
 from graphmend.server.lsp import convert
-from graphmend.server.lsp.command_names import MEND, MEND_AND_VERIFY
+from graphmend.server.lsp.command_names import ASK, MEND, MEND_AND_VERIFY
 from graphmend.server.mends import example_inputs, mend_edits
 from graphmend.server.session import Session, ShownFinding
 
@@ -70,15 +70,41 @@ async def _quick_fixes(
     shown = await session.current(document)
     begin, end = convert.offsets_of(document.text, place, session.encoding)  # of the text of now: it may have changed
     actions: list[types.CodeAction | types.Command] = []
+    mendable: set[str] = set()
     for one in shown:
         if _touches(document, one.finding, begin, end):
             offers = await mend_edits.offers(session, document, one.finding)
+            if any(mend_edits.is_preferred(offer.fix) for offer in offers):
+                mendable.add(one.finding.code)
             for offer in offers:
                 actions += await _mend(session, document, one, offer)
             actions += _verified(session, document, one, offers)
-    for one in shown:
-        if _touches(document, one.finding, begin, end):
-            actions += _ignore(session, document, one)
+            actions += _asked(session, document, one, offers)
+    touched = [one for one in shown if _touches(document, one.finding, begin, end)]
+    for one in touched:
+        actions += _ignore(session, document, one)
+    if session.client.capabilities.action_literals:
+        for code in dict.fromkeys(one.finding.code for one in touched):
+            actions += await _of_rule(session, document, code, shown, code in mendable)
+    return actions
+
+
+async def _of_rule(
+    session: Session, document: Document, code: str, shown: Sequence[ShownFinding], mendable: bool
+) -> list[types.CodeAction]:
+    """What can be done about all findings of a rule, and what can be read about it; `mendable` where one is safely."""
+    actions, own = [], [one for one in shown if one.finding.code == code]
+    if document.host is document:
+        if mendable and len(own) > 1:
+            actions += await _fix_all(session, document, code)
+        edit = mend_edits.ignoring_in_file(session, document, code)
+        if edit is not None:
+            title = f"Ignore {code} in this file"
+            actions.append(types.CodeAction(title, kind=types.CodeActionKind.QuickFix, edit=edit))
+    if (command := session.client.capabilities.explain_command) is not None:
+        title = f"Explain {code}"
+        explain = types.Command(title, command, arguments=[code])
+        actions.append(types.CodeAction(title, kind=types.CodeActionKind.QuickFix, command=explain))
     return actions
 
 
@@ -148,6 +174,30 @@ def _verified(
     ]
 
 
+def _asked(
+    session: Session, document: Document, shown: ShownFinding, offers: Sequence[mend_edits.Offer]
+) -> list[types.CodeAction]:
+    """A question to the user's language model, where one is set and no mend may be applied. A command without an edit,
+    never preferred: nothing that mends on its own can take it.
+    """
+    can = session.client.capabilities
+    name = session.model(document)
+    if name is None or any(offer.fix.applicability != "display" for offer in offers):
+        return []
+    if not (can.action_literals and can.apply_edit) or document.host is not document:
+        return []
+    title = f"Ask {name} for a mend (runs your code)"
+    action = types.CodeAction(
+        title=title,
+        kind=types.CodeActionKind.QuickFix,
+        diagnostics=[convert_finding.of(session, document, shown)],
+        command=types.Command(title, ASK, arguments=[{"uri": document.uri, "key": shown.finding.key}]),
+    )
+    if can.marks_llm_actions:
+        action.tags = [types.CodeActionTag.LlmGenerated]
+    return [action]
+
+
 def _ignore(session: Session, document: Document, shown: ShownFinding) -> list[types.CodeAction | types.Command]:
     if not session.client.capabilities.action_literals:
         return []
@@ -164,12 +214,14 @@ def _ignore(session: Session, document: Document, shown: ShownFinding) -> list[t
     ]
 
 
-async def _fix_all(session: Session, document: Document) -> list[types.CodeAction]:
-    action = types.CodeAction(title="Mend all graph breaks that can be mended safely", kind=FIX_ALL)
+async def _fix_all(session: Session, document: Document, code: str | None = None) -> list[types.CodeAction]:
+    """The action that makes every safe mend of the document, or those of a rule's findings."""
+    title = f"Mend all {code or 'graph breaks'} that can be mended safely"
+    action = types.CodeAction(title=title, kind=FIX_ALL if code is None else types.CodeActionKind.QuickFix)
     if session.client.capabilities.action_resolve:
-        action.data = {"uri": document.uri, "all": True}
+        action.data = {"uri": document.uri, "all": True, "code": code}
         return [action]
-    action.edit = await mend_edits.edit_all(session, document)
+    action.edit = await mend_edits.edit_all(session, document, code)
     return [action] if action.edit is not None else []
 
 
@@ -179,7 +231,7 @@ async def _resolved(session: Session, data: Any) -> types.WorkspaceEdit:
     if document is None:
         raise JsonRpcException("the document is not open", types.LSPErrorCodes.ContentModified)
     if data.get("all"):
-        return await mend_edits.edit_all(session, document) or types.WorkspaceEdit(changes={})
+        return await mend_edits.edit_all(session, document, data.get("code")) or types.WorkspaceEdit(changes={})
     try:
         return await mend_edits.edit_of(session, document, data)
     except Unavailable as error:

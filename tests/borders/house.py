@@ -58,7 +58,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     ),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
     "transforms": (
-        "fix questions",
+        "fix questions torch_versions",
         "code",
         "legality",
         "if_conversion",
@@ -80,7 +80,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "dynamo/worker": (
         "versions",
         "errors loading recording",
-        "discover",
+        "discover project_classes",
         "inputs",
         "comparison",
         "runs",
@@ -89,7 +89,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "main hook",
     ),
     "model": (
-        "meaning gates subject",
+        "key meaning gates subject",
         "endpoint question splice trial",
         "prompt gatekeeper",
         "ask",
@@ -111,14 +111,14 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "failures option_values paths progress rule_catalogue",
         "adoption main",
         "checking verifying",
-        "asking output",
+        "asking output jupyter",
         "commands",
     ),
 }
 
 #: folders whose files may import each other, as long as no circle comes of it: one thing divided by subject
 FLAT = frozenset({
-    "workspace", "runtime", "runtime/specialised",
+    "workspace", "workspace/notebooks", "runtime", "runtime/specialised",
     "analysis/syntax", "analysis/torch_facts", "analysis/torch_facts/generator", "analysis/lattice", "analysis/program",
     "analysis/tensors", "analysis/resolution", "analysis/region", "analysis/interpreter/operations",
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
@@ -128,7 +128,7 @@ FLAT = frozenset({
     "dynamo/worker/recording", "dynamo/worker/inputs", "dynamo/worker/comparison", "dynamo/worker/runs",
     "dynamo/worker/process", "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses",
     "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/asking",
-    "cli/checking", "cli/verifying", "cli/output", "cli/output/verify", "cli/commands",
+    "cli/checking", "cli/verifying", "cli/jupyter", "cli/output", "cli/output/verify", "cli/commands",
 })  # fmt: skip
 
 #: folders of which each file stands for itself, by family: none knows a file of another family

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -31,6 +32,9 @@ def examples() -> Iterator[str]:
         for body in bodies(path.read_text("utf-8")).values():
             yield IMPORTS + function(body, "x, n" if path.stem == "indices" else "x", "[(torch.rand(4, 4),)]")
     yield from EXAMPLES
+    for path in sorted(Path(__file__).parent.glob("programs.txt")):
+        for program in re.split(r"^# --- \w+\n", path.read_text("utf-8"), flags=re.MULTILINE)[1:]:
+            yield f"import torch\nimport torch.nn as nn\n\n\n{program}"
 
 
 @lru_cache(maxsize=1)

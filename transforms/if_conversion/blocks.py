@@ -18,7 +18,7 @@ from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.qualified_names import number_type
 from graphmend.transforms.if_conversion import double_where
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
-from graphmend.transforms.if_conversion.stores import Change, change_of, store_of, written_whole
+from graphmend.transforms.if_conversion.stores import Change, change_of, read_by, store_of, written_whole
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator
@@ -238,7 +238,11 @@ class Block:
             raise NotSelectableError(f"`{target}` is used before it is changed")
         if change.how != "store":
             for later in rest:
-                if any(isinstance(n, ast.Name) and self._may_be_tensor(n) for n in ast.walk(later)):
+                if any(
+                    isinstance(n, ast.Name) and self._may_be_tensor(n)
+                    for part in read_by(later)
+                    for n in ast.walk(part)
+                ):
                     raise NotSelectableError(f"what is computed after `{target}` is changed may read the same memory")
         self.changes[target] = change
 
@@ -310,6 +314,7 @@ class Block:
         tensor = depends(self.facts, statement.test)
         self.evaluated += [] if tensor else [statement.test]
         if tensor:
+            self.predicates.always([statement.test])
             return self.predicates.of(statement.test, self.replace), True
         return self.predicates.code.operand(statement.test, self.replace), False
 
@@ -342,7 +347,8 @@ class Block:
         if name != RETURN:
             meta = meta or a.meta
         items = None if tensor else a.items
-        chosen = SideValue(text, a.node, meta, items, a.number if a.number == b.number else None)
+        number = a.number if a.number == b.number else None
+        chosen = SideValue(text, a.node, meta, items, number, (*a.instead, *b.nodes))
         if name == RETURN:
             if len(text) > _LONG and "torch" in text and a.items is None:
                 chosen = self._named("result", chosen)

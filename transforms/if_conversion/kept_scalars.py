@@ -68,7 +68,7 @@ def kept(facts: FunctionFacts, node: ast.expr, detach: bool = False) -> Kept | N
         if found is None:
             return None
         try:
-            text, differences = _compared(facts, inner, found)
+            text, differences = _compared(facts, inner, found, node)
         except NeedsPythonNumberError:
             return None
         result.replace[inner] = text
@@ -79,16 +79,16 @@ def kept(facts: FunctionFacts, node: ast.expr, detach: bool = False) -> Kept | N
     return result
 
 
-def _compared(facts: FunctionFacts, node: ast.expr, found: Taken) -> tuple[str, list[Difference]]:
+def _compared(facts: FunctionFacts, node: ast.expr, found: Taken, whole: ast.expr) -> tuple[str, list[Difference]]:
     """The text of a number inside a test, as wide as Python's where that counts, and what differs."""
-    uses = ScalarUses(facts, found.dtype)
+    uses = ScalarUses(facts, found.dtype, whole)
     uses.follow(node)
     wide = found.widened() if uses.computes else None
     if uses.computes and wide is None and _is_compared_with_a_literal(facts, node):
         wide = Taken(f"{found.text}.double()", "float64", found.fresh)
     if wide is None:
         return found.text, uses.differences
-    wider_uses = ScalarUses(facts, wide.dtype)
+    wider_uses = ScalarUses(facts, wide.dtype, whole)
     wider_uses.follow(node)
     return wide.text, wider_uses.differences
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor
 from graphmend.transforms.code.expression_text import is_atom, shortened
+from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
@@ -68,31 +69,55 @@ class Change:
 
 @answers("order")
 def change_of(block: Converting, call: ast.Call) -> Change:
-    """`t.method_(...)`, written as the value that `t` has afterwards."""
-    assert isinstance(call.func, ast.Attribute)
-    receiver, attr = call.func.value, call.func.attr
-    plain = attr[:-1]
+    """`t.method_(...)`, or several in a chain, written as the value that `t` has afterwards."""
+    calls = _chain(call)
+    receiver = _method(calls[0]).value
     root = _root(receiver)
-    if not attr.endswith("_") or attr.endswith("__") or not is_tensor(block.facts, receiver) or root is None:
+    in_place = all(_method(c).attr.endswith("_") and not _method(c).attr.endswith("__") for c in calls)
+    if not in_place or not is_tensor(block.facts, receiver) or root is None:
         raise NotSelectableError(f"`{shortened(call)}` may have side effects")
-    code, imports = block.predicates.code, block.predicates.imports
-    target = code.text(receiver, block.replace)
+    target = block.predicates.code.text(receiver, block.replace)
+    block.evaluated.append(receiver)
+    text = target
+    differences: tuple[Difference, ...] = ()
+    for one in calls:
+        if text != target and any(root in reads(part) for part in (*one.args, *one.keywords)):
+            raise NotSelectableError(f"`{shortened(one)}` reads what it changes")
+        text = _changed(block, one, target, text)
+        differences += written_whole(block.facts, block.whole, receiver, _method(one).attr[:-1], one.args)
+    return Change(target, root, SideValue(text, call, None), "copy", differences=tuple(dict.fromkeys(differences)))
+
+
+def _changed(block: Converting, call: ast.Call, target: str, now: str) -> str:
+    """The value of a tensor after one method in place; `now` is its value before, and `target` the tensor."""
+    imports, plain = block.predicates.imports, _method(call).attr[:-1]
     arguments = [block.text(a) for a in call.args]
     arguments += [f"{k.arg}={block.text(k.value)}" for k in call.keywords if k.arg]
-    block.evaluated += [receiver, *call.args, *(k.value for k in call.keywords)]
+    block.evaluated += [*call.args, *(k.value for k in call.keywords)]
     if plain == "copy" and len(call.args) == 1 and not call.keywords:
-        text = arguments[0]
-    elif plain == "zero" and not call.args:
-        text = f"{imports.name('torch.zeros_like')}({target})"
-    elif plain == "fill" and len(call.args) == 1 and isinstance(constant(call.args[0]), (int, float)):
-        text = f"{imports.name('torch.full_like')}({target}, {arguments[0]})"
-    elif plain in known.ELEMENTWISE | known.ARITHMETIC | {"masked_fill", "lerp", "addcmul", "addcdiv"}:
+        return arguments[0]
+    if plain == "zero" and not call.args:
+        return f"{imports.name('torch.zeros_like')}({target})"
+    if plain == "fill" and len(call.args) == 1 and isinstance(constant(call.args[0]), (int, float)):
+        return f"{imports.name('torch.full_like')}({target}, {arguments[0]})"
+    if plain in known.ELEMENTWISE | known.ARITHMETIC | {"masked_fill", "lerp", "addcmul", "addcdiv"}:
         safe = not call.keywords and linear_method(block.facts, plain, call.args)
-        text = f"{intact(block.facts, block.whole, target, linear=safe)}.{plain}({', '.join(arguments)})"
-    else:
-        raise NotSelectableError(f"`{shortened(call)}` has no form that leaves its tensor alone")
-    differences = written_whole(block.facts, block.whole, receiver, plain, call.args)
-    return Change(target, root, SideValue(text, call, None), "copy", differences=differences)
+        before = _operand(now) if now != target else intact(block.facts, block.whole, target, linear=safe)
+        return f"{before}.{plain}({', '.join(arguments)})"
+    raise NotSelectableError(f"`{shortened(call)}` has no form that leaves its tensor alone")
+
+
+def _chain(call: ast.Call) -> list[ast.Call]:
+    """The calls of `t.one_(...).other_(...)`, in their order."""
+    calls = [call]
+    while isinstance(inner := _method(calls[0]).value, ast.Call) and isinstance(inner.func, ast.Attribute):
+        calls.insert(0, inner)
+    return calls
+
+
+def _method(call: ast.Call) -> ast.Attribute:
+    assert isinstance(call.func, ast.Attribute)
+    return call.func
 
 
 @answers("order")
@@ -130,6 +155,16 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     return Change(text, root, stored, "element", before=SideValue(text, target, None), differences=differences)
 
 
+def read_by(statement: ast.stmt) -> list[ast.AST]:
+    """The parts of a statement whose memory it reads: a tensor that gets a new value whole is written to only."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="copy_" | "fill_" | "zero_", value=place)) as call) if (
+            isinstance(place, (ast.Name, ast.Attribute))
+        ):
+            return [*call.args, *call.keywords]
+    return [statement]
+
+
 def _one_element(block: Converting, target: ast.Subscript, indices: Sequence[ast.expr]) -> bool:
     """Is a place one element of a tensor, which never overlaps itself?"""
     owner = block.facts.value(target.value)
@@ -159,6 +194,7 @@ def written_whole(
             found.append(
                 Difference("exception", f"where the result is of a higher kind than `{place}`, it is cast, and raised")
             )
+            found.append(Difference("rounding", f"where the dtypes differ, `{place}` may go through the other one"))
     elif operation == "copy" and into != "complex" and (None in kinds or into is None):
         found.append(Difference("rounding", f"where the dtypes differ, `{place}` may go through the other one"))
     inference = ShapeInference(facts)

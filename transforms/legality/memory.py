@@ -98,6 +98,28 @@ def changed_in_place(facts: FunctionFacts, *tensors: str | ast.expr, behind: ast
 
 
 @answers("memory")
+def written_to(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is what is read changed in place: as it stands, or by the name that it is given?"""
+    inner: ast.AST = node
+    for above in facts.ancestors(node):
+        match above:
+            case (
+                ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) | ast.Attribute(value=value, ctx=ast.Store())
+            ) if value is inner:
+                return True
+            case ast.Call() if any(any(n is node for n in ast.walk(o)) for o in in_place_operands(facts, above)):
+                return True
+            case ast.AugAssign(target=target) if target is inner:
+                return True
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is inner:
+                return changed_in_place(facts, name)
+            case ast.stmt():
+                return False
+        inner = above
+    return False
+
+
+@answers("memory")
 def escapes(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> bool:
     """May the object that `name` is bound to be seen under another name, or be changed in place, somewhere in
     the function?

@@ -31,6 +31,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     holds,
     unlike,
 )
+from graphmend.transforms.legality.numbers.forms import compares, handed_on
 from graphmend.transforms.legality.operations import numeric
 from graphmend.transforms.questions import answers
 
@@ -43,8 +44,9 @@ _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.M
 class ScalarUses:
     """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
 
-    def __init__(self, facts: FunctionFacts, dtype: Hashable = None) -> None:
-        self.facts = facts
+    def __init__(self, facts: FunctionFacts, dtype: Hashable = None, within: ast.expr | None = None) -> None:
+        """Nothing is asked of what becomes of `within`: whoever keeps a tensor for that sees to it."""
+        self.facts, self._within = facts, within
         self.differences: list[Difference] = []
         self.computes = False
         """Are numbers computed or compared, which a wider dtype does as Python does?"""
@@ -73,6 +75,8 @@ class ScalarUses:
         self._check_names()
 
     def _follow(self, node: ast.expr, dtype: Hashable) -> None:
+        if node is self._within:
+            return
         parent = self.facts.parent(node)
         match parent:
             case ast.BinOp(op=op) if isinstance(op, _ARITHMETIC):
@@ -88,11 +92,15 @@ class ScalarUses:
                 self._test(parent, "bool")
             case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if test is node:
                 pass  # a branch on a tensor, which has mends of its own
+            case ast.Match(cases=cases) if all(compares(case.pattern) for case in cases):
+                pass
             case ast.IfExp():
                 self._follow(parent, dtype)
             case ast.Assert(test=test) if test is node:
                 pass
             case ast.FormattedValue(conversion=-1) if self._raised(parent):
+                pass
+            case ast.Slice() if self._bounds(parent, node, dtype):
                 pass
             case ast.Call() if node in parent.args or any(k.value is node for k in parent.keywords):
                 self._argument(parent, node, dtype)
@@ -200,6 +208,13 @@ class ScalarUses:
         if isinstance(above, (ast.GeneratorExp, ast.ListComp)) and above.elt is parent:
             return  # an element of `any` or `all`, or the list is judged by itself
         self._follow(parent, dtype)
+
+    def _bounds(self, part: ast.Slice, node: ast.expr, dtype: Hashable) -> bool:
+        """Is a number a bound of a tensor's slice, which takes a 0-d tensor of whole numbers as well?"""
+        above = next(a for a in self.facts.ancestors(part) if isinstance(a, ast.Subscript))
+        value = self.facts.value(above.value)
+        plain = isinstance(value, Tensor) and not value.ndarray
+        return plain and part.step is not node and dtype_kind(dtype) in ("int", None)
 
     # Arguments
 
@@ -355,7 +370,7 @@ class ScalarUses:
     def _hand(self, node: ast.expr, targets: list[ast.expr]) -> None:
         """A tensor that is given a name has one more: what is added to one of them is added to all."""
         others = {t.id if isinstance(t, ast.Name) else "" for t in targets}
-        names = _objects(node)
+        names = handed_on(node)
         if names or len(targets) > 1:
             self._handed.append(frozenset(names | others))
 
@@ -367,21 +382,3 @@ class ScalarUses:
     def _raised(self, node: ast.AST) -> bool:
         """Does a text only serve as the message of an exception?"""
         return any(isinstance(a, (ast.Raise, ast.Assert)) for a in self.facts.ancestors(node))
-
-
-def _objects(node: ast.expr) -> set[str]:
-    """Names whose very number an expression hands on."""
-    match node:
-        case ast.Name(id=name):
-            return {name}
-        case ast.IfExp(body=body, orelse=orelse):
-            return _objects(body) | _objects(orelse)
-        case ast.BoolOp(values=values):
-            return {n for v in values for n in _objects(v)}
-        case ast.NamedExpr(target=target, value=value):
-            return {target.id} | _objects(value)
-        case ast.Call(func=ast.Name(id="max" | "min" | "abs"), args=args):
-            return {n for a in args for n in _objects(a)}
-        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _objects(operand)
-    return set()

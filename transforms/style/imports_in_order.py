@@ -57,7 +57,9 @@ def _with_names(before: Source, after: Source) -> str:
         edits += [TextEdit(after.span(known), f"from {_RUNTIME} import {', '.join(every)}")]
         return Source(_without(after, added, edits), after.path).text
     named = Source(_without(after, added, edits), after.path)
-    return _inserted(named, f"from {_RUNTIME} import {', '.join(sorted(names))}", after.text)
+    new = f"from {_RUNTIME} import {', '.join(sorted(names))}"
+    in_place = apply(after.text, [*edits, TextEdit(after.span(added), new)], after)
+    return _inserted(named, new, in_place)
 
 
 def _added(before: ast.Module, after: ast.Module) -> ast.Import | None:

@@ -21,9 +21,13 @@ export interface Checked {
   readonly torch?: string;
   readonly device?: string;
   readonly seconds?: number;
+  readonly breaks?: readonly object[];
 }
 
 export type ServerState = "starting" | "running" | "stopped";
+
+/** The name of the language model's key in the secret store. */
+export const MODEL_KEY = "graphmend.model.key";
 
 export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined;
@@ -62,6 +66,13 @@ export class Server implements vscode.Disposable {
     });
   }
 
+  /** Hands the key of the language model over, from the secret store; the server keeps it in memory alone. */
+  async tellModelKey(): Promise<void> {
+    if (!this.client?.isRunning()) return;
+    const key = (await this.context.secrets.get(MODEL_KEY)) ?? "";
+    await this.client.sendNotification("graphmend/didChangeModelKey", { key });
+  }
+
   /** How GraphMend's command is started: the same one that serves. */
   async command(): Promise<Launch> {
     await this.queue;
@@ -92,13 +103,17 @@ export class Server implements vscode.Disposable {
     const client = this.newClient(launch);
     this.client = client;
     client.registerFeature(new AsksForChecks());
-    client.onNotification("graphmend/checked", (checked: Checked) => this.checks.fire(checked));
+    client.onNotification("graphmend/checked", (checked: Checked) => {
+      this.checks.fire(checked);
+      if (checked.status === "refused" && !vscode.workspace.isTrusted) void offerTrust(checked.message);
+    });
     client.onDidChangeState(({ newState }) => {
       const state = newState === State.Running ? "running" : newState === State.Starting ? "starting" : "stopped";
       this.states.fire(state);
     });
     try {
       await client.start();
+      await this.tellModelKey();
     } catch (error) {
       await new Promise(resolve => setTimeout(resolve, 500)); // what it wrote before it died arrives after its death
       throw error;
@@ -181,6 +196,13 @@ export class Server implements vscode.Disposable {
   }
 }
 
+/** Why nothing is run, with the button that changes it. */
+async function offerTrust(reason: string): Promise<void> {
+  const manage = "Manage Workspace Trust";
+  const choice = await vscode.window.showWarningMessage(`GraphMend: ${reason}.`, manage);
+  if (choice === manage) await vscode.commands.executeCommand("workbench.trust.manage");
+}
+
 /** The client writes its own troubles into the output; the one message about them is `failed`'s. */
 class QuietClient extends LanguageClient {
   override error(message: string, data?: unknown): void {
@@ -188,10 +210,10 @@ class QuietClient extends LanguageClient {
   }
 }
 
-/** Declares that this client wants to be told of checks. */
+/** Declares what this client wants to be told, and what it does itself: rules are shown and trust is managed here. */
 class AsksForChecks implements StaticFeature {
   fillClientCapabilities(capabilities: ClientCapabilities): void {
-    capabilities.experimental = { ...(capabilities.experimental as object | undefined), graphmend: { checked: true } };
+    capabilities.experimental = { ...(capabilities.experimental as object | undefined), graphmend: { checked: true, explainCommand: "graphmend.explainRule", managesTrust: true } };
   }
   initialize(): void {}
   getState(): FeatureState {

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.interpreter.events import Operation
 from graphmend.analysis.interpreter.operations import dictionaries, special_methods
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.dictionaries import widened
@@ -32,7 +33,7 @@ from graphmend.analysis.lattice.values import (
     join_all,
     tensor_in,
 )
-from graphmend.analysis.program.entities import Class, Instance, Super
+from graphmend.analysis.program.entities import Class, Function, Instance, Super
 from graphmend.analysis.resolution.instance_attributes import member_names
 from graphmend.analysis.tensors.operations import result
 
@@ -53,6 +54,8 @@ def builtin(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.A
             return answer
     if args and args[0].opaque:
         used(w, node, name, args[0])
+    if args and name in ("repr", "str") and isinstance(node, ast.expr) and isinstance(args[0], (Container, Function)):
+        w.emit(Operation, node, name, args[0])
     if name in _OBJECTS:
         return ExternalInstance(f"builtins.{name}", made_inside=w.session.stack.traced)
     handler = _BUILTINS.get(name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.calls.containers import container_method
 from graphmend.analysis.interpreter.calls.external import external
+from graphmend.analysis.interpreter.events import Call, Operation
 from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.loads import MAY_BE_UNTAKEN, loaded
@@ -44,7 +45,7 @@ def call(w: Walk, node: ast.Call) -> Value:
     for argument in node.args:
         if isinstance(argument, ast.Starred):
             spread = w.eval(argument.value)
-            args.extend(spread.items if isinstance(spread, Container) and spread.items is not None else (UNKNOWN,))
+            args.extend(_spread(spread))
         else:
             args.append(_argument(w, callee, argument))
     keywords: dict[str, Value] = {}
@@ -54,7 +55,19 @@ def call(w: Walk, node: ast.Call) -> Value:
             keywords[keyword.arg] = value
         elif isinstance(value, Container) and value.fields:
             keywords.update({k: v for k, v in value.fields.items() if isinstance(k, str)})
+    if isinstance(node.func, ast.Name) and isinstance(callee, (Instance, ExternalInstance)):
+        _hooked(w, node, node.func.id)
     return apply(w, callee, tuple(args), keywords, node)
+
+
+def _spread(value: Value) -> tuple[Value, ...]:
+    """The arguments that `*value` passes. Of a list of unknown length they stand for one that is a module or function;
+    how many numbers or tensors there are matters too much to be guessed."""
+    if isinstance(value, Container) and value.items is not None:
+        return value.items
+    element = value.element if isinstance(value, Container) else UNKNOWN
+    counts = any(isinstance(o, (Static, Tensor, Scalar, Container)) for o in options(element))
+    return (UNKNOWN if counts else element,)
 
 
 def _argument(w: Walk, callee: Value, node: ast.expr) -> Value:
@@ -64,6 +77,23 @@ def _argument(w: Walk, callee: Value, node: ast.expr) -> Value:
         if known is not None:
             return known
     return w.eval(node)
+
+
+#: what registers a hook that is run behind the backward of a module
+_HOOKS = frozenset({"register_full_backward_hook", "register_full_backward_pre_hook", "register_backward_hook"})
+
+
+def _hooked(w: Walk, node: ast.Call, name: str) -> None:
+    """Tells the rules of a call of a module that the file's top level gives a backward hook."""
+    source = w.module.source
+    if "backward_" not in source.text or source.tree is None or name in w.env:
+        return
+    for statement in source.tree.body:
+        said = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
+        if not (isinstance(said, ast.Call) and isinstance(said.func, ast.Attribute) and said.func.attr in _HOOKS):
+            continue
+        if isinstance(said.func.value, ast.Name) and said.func.value.id == name:
+            w.emit(Call, node, "torch.nn.Module.with_backward_hook", None, (), {})
 
 
 def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -93,6 +123,8 @@ def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast
         return callee.call(w, args, keywords, node)
     if isinstance(callee, Container) and callee.kind == "modules":
         return _sequential(w, callee, args, node)
+    if isinstance(callee, Static) and callee.type == "size" and isinstance(node, ast.expr):
+        w.emit(Operation, node, "call", callee)
     if isinstance(callee, Static) and all(isinstance(a, Static) for a in (*args, *keywords.values())):
         return STATIC
     return UNKNOWN
@@ -109,6 +141,9 @@ def _sequential(w: Walk, modules: Container, args: Arguments, node: ast.AST) -> 
 
 
 def _instance(w: Walk, callee: Instance, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    if isinstance(node, ast.expr) and "torch._ops.HigherOrderOperator" in outside_bases(w.session, callee.info):
+        w.emit(Call, node, "torch._ops.HigherOrderOperator.__call__", callee, args, keywords)
+        return UNKNOWN
     method = find_method(w.session, callee.info, "__call__")
     if method is not None:
         return w.session.enter(Function(method, bound=callee), args, keywords, w, node)
@@ -138,6 +173,8 @@ _DICTS = frozenset({"collections.OrderedDict", "builtins.dict"})
 
 def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     session, info = w.session, callee.info
+    if session.stack.traced and isinstance(node, ast.expr) and info.node.bases:
+        w.emit(Call, node, "class", callee, args, keywords)
     fields = record_fields(session, info)
     if fields is not None:
         given = dict(zip(fields, args, strict=False)) | {k: v for k, v in keywords.items() if k in fields}
@@ -159,7 +196,17 @@ def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node
         session.enter(Function(init, bound=instance), args, keywords, w, node)
         given = bind(session, Function(init, bound=instance), args, keywords)
         return Instance(info, True, {name: v for name, v in given.items() if tensor_in(v) is not None})
-    return Instance(info, made_inside=session.stack.traced)
+    return Instance(info, session.stack.traced, _numpy_numbers(w, info, args, keywords))
+
+
+def _numpy_numbers(w: Walk, info: ClassInfo, args: Arguments, keywords: Keywords) -> dict[str, Value] | None:
+    """The arguments of `__init__` that are NumPy numbers, by parameter: what keeps one keeps a Tensor, as Dynamo takes
+    it. None without any."""
+    if not any(isinstance(a, Tensor) and a.ndarray for a in (*args, *keywords.values())):
+        return None
+    init = find_method(w.session, info, "__init__")
+    bound = bind(w.session, Function(init, bound=UNKNOWN), args, keywords) if init is not None else {}
+    return {name: v for name, v in bound.items() if isinstance(v, Tensor) and v.ndarray} or None
 
 
 def _is_none(info: ClassInfo, name: str) -> bool:
@@ -180,6 +227,8 @@ def _method(w: Walk, callee: Method, args: Arguments, keywords: Keywords, node: 
     if isinstance(receiver, Scalar):
         return receiver.derived(None)
     if isinstance(receiver, Super):
+        if isinstance(node, ast.expr) and not (callee.name == "__init__" and w.info.name == "__init__"):
+            w.emit(Operation, node, f"super().{callee.name}", receiver)
         return _inherited(w, receiver, callee.name, args, keywords, node)
     return UNKNOWN
 

@@ -18,7 +18,10 @@ from graphmend.analysis.lattice.values import (
     join_all,
     tensor_in,
 )
+from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.resolution.classes import is_module_class
 from graphmend.analysis.tensors import operations
+from graphmend.analysis.tensors.equations import einsum_rank
 from graphmend.analysis.tensors.layouts import with_layout
 from graphmend.analysis.tensors.return_types import PYTHON_RESULTS, signature
 from graphmend.analysis.torch_facts import Returns
@@ -27,10 +30,38 @@ if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
 
 
+#: functions whose results are objects of a kind of their own
+_MAKES = {
+    "torch.Tensor.data_ptr": "torch.Tensor.data_ptr",
+    "torch.autograd.graph.get_gradient_edge": "torch.autograd.graph.GradientEdge",
+    "torch.Tensor.register_hook": "torch.utils.hooks.RemovableHandle",
+    "torch.jit.freeze": "torch.jit.ScriptModule",
+}
+
+
+def _is_module(w: Walk, value: Value) -> bool:
+    if isinstance(value, ExternalInstance):
+        return value.cls.startswith("torch.nn.")
+    return isinstance(value, Instance) and is_module_class(w.session, value.info)
+
+
+def _refused(name: str, keywords: Keywords) -> str | None:
+    """What kind of tensor a call makes that no graph takes as an input."""
+    if name == "torch.quantize_per_tensor":
+        return "a quantized Tensor"
+    return "a strided nested Tensor" if name == "torch.nested.nested_tensor" and "layout" not in keywords else None
+
+
 def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     last = name.rpartition(".")[2]
     returns, data_dependent = signature(w.session.torch, name, args, keywords)
     self_ = receiver if isinstance(receiver, Tensor) else None
+    if name == "torch.jit.script" and args and _is_module(w, args[0]):
+        return ExternalInstance("torch.jit.ScriptModule", made_inside=w.session.stack.traced)
+    if name in _MAKES:
+        return ExternalInstance(_MAKES[name], made_inside=w.session.stack.traced)
+    if not w.session.stack.traced and (refused := _refused(name, keywords)) is not None:
+        return ExternalInstance(refused)
     if returns is None:
         return _torch_object(w, name, args, keywords, node)
     first = self_ or operations.any_of((*args, *keywords.values()))
@@ -81,6 +112,8 @@ def _returned(
             if last not in ("cat", "stack", "concat", "vstack", "hstack") or not args
             else (_spread(args[0]), *args[1:])
         )
+        if last == "einsum" and args and (rank := einsum_rank(args[0])) is not None:
+            return operations.result(first, node, "returns a Tensor", rank=rank)
         return with_layout(last, first, operations.operation(last, self_, inputs, keywords, node))
     if returns.kind == "tuple":
         if last in ("max", "min", "median", "mode") and first is not None:

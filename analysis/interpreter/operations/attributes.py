@@ -4,12 +4,18 @@ tensors; and calls of methods by name."""
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.interpreter.events import Operation
+from graphmend.analysis.interpreter.operations import autograd_functions
+from graphmend.analysis.interpreter.operations.loads import loaded
+from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
 from graphmend.analysis.lattice.values import (
+    FALSE,
     INT,
     NONE,
     STATIC,
@@ -32,8 +38,10 @@ from graphmend.analysis.resolution.classes import find_method, is_module_class, 
 from graphmend.analysis.resolution.instance_attributes import instance_attribute
 from graphmend.analysis.resolution.names import resolve
 from graphmend.analysis.resolution.tensor_usage import is_tensor_only
+from graphmend.analysis.syntax.nodes import names_in
 from graphmend.analysis.tensors.operations import result
 from graphmend.analysis.tensors.return_types import PYTHON_RESULTS
+from graphmend.analysis.torch_facts.objects import UNTRACED_ATTRIBUTES
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Host, Walk
@@ -59,9 +67,11 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
             return value.fields[name]
         return _record_member(w, value, name, node) if isinstance(value, Record) else Method(value, name)
     if isinstance(value, ExternalInstance):
+        if name == "tb_lasti":
+            used(w, node, f".{name}", value)
         return _object_member(value, name, node)
     if isinstance(value, Class):
-        return _class_member(w, value, name)
+        return _class_member(w, value, name, node)
     if isinstance(value, Super):
         found = find_method(w.session, value.info, name, after=value.after)
         return (
@@ -71,15 +81,35 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
         )
     if isinstance(value, Scalar):
         return Method(value, name)
+    if isinstance(value, Function) and name == "__get__":
+        return Intrinsic("__get__", partial(_descended, value), (value,))
+    if value is UNKNOWN and name == "flatten_parameters":
+        layer = ExternalInstance("torch.nn.RNNBase")  # no other module has that
+        if isinstance(node, ast.Attribute):
+            loaded(w, node.value, layer)
+        return Method(layer, name)
     if value is UNKNOWN and is_tensor_only(w.session, name):
         origin = Evidence(f"is used as a Tensor: .{name}", node.value if isinstance(node, ast.Attribute) else node)
         return _tensor_attribute(w, Tensor(origin, likely=True), name, node)
     return UNKNOWN
 
 
+#: what a tensor that is traced never is: those that are end the graph when they enter it (torch 2.13)
+_NEVER = frozenset({"is_sparse", "is_sparse_csr", "is_quantized"})
+
+
+def _descended(function: Function, w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """`function.__get__(instance)`."""
+    return Function(function.info, bound=args[0], closure=function.closure) if args else UNKNOWN
+
+
 def _tensor_attribute(w: Walk, value: Tensor, name: str, node: ast.AST) -> Value:
     if name == "shape":
         return Container("tuple", (INT,) * value.rank) if value.rank is not None else Static("size")
+    if name in _NEVER:
+        return FALSE
+    if isinstance(node, ast.expr) and name in UNTRACED_ATTRIBUTES["ndarray" if value.ndarray else "tensor"]:
+        w.emit(Operation, node, f".{name}", value)
     known = w.session.torch.attribute(name)
     if known is None:
         return Method(value, name)
@@ -130,6 +160,8 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
         return Class(info)
     if name == "config":
         return STATIC
+    if "__getattr__" in info.names and isinstance(node, ast.expr):
+        w.emit(Operation, node, "__getattr__", value)
     if is_module_class(session, info):
         return _object_member(ExternalInstance("torch.nn.Module"), name, node)
     return UNKNOWN
@@ -143,19 +175,27 @@ def _bound(session: Host, method: FunctionInfo, receiver: Value, info: ClassInfo
 
 
 def _given(session: Host, value: Instance, name: str) -> Value | None:
-    """The value of an attribute that only `__init__` sets, to one of its arguments."""
+    """The value of an attribute that only `__init__` sets, to one of its arguments or to what it passes one on to."""
     assert value.init_tensors is not None
     session.note_attribute_read(value.info, name)
     assigned = [a for cls in mro(value.info, session) for a in cls.assigned.get(name, ())]
     if len(assigned) != 1:
         return None
     ((method, _, expression),) = assigned
-    is_argument = method.name == "__init__" and isinstance(expression, ast.Name)
-    return value.init_tensors.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
+    if method.name != "__init__":
+        return None
+    if isinstance(expression, ast.Name):
+        return value.init_tensors.get(expression.id)
+    passed_on = isinstance(expression, ast.Call) and not value.init_tensors.keys().isdisjoint(names_in(expression))
+    return session.reading.evaluate_for(method, value, expression) if passed_on else None
 
 
-def _class_member(w: Walk, value: Class, name: str) -> Value:
+def _class_member(w: Walk, value: Class, name: str, node: ast.AST) -> Value:
+    if value.info.node.keywords and isinstance(node, ast.expr):
+        w.emit(Operation, node, "metaclass", value)
     method = find_method(w.session, value.info, name)
+    if method is not None and autograd_functions.is_plain_method(w, value, method):
+        return autograd_functions.method_of(value, method)
     if method is not None:
         return Function(method, bound=value if method.is_classmethod else None)
     found = instance_attribute(w.session, value.info, name)
@@ -163,15 +203,7 @@ def _class_member(w: Walk, value: Class, name: str) -> Value:
         return found
     for base in outside_bases(w.session, value.info):
         if base.startswith("torch.autograd.") and name == "apply":
-            forward = find_method(w.session, value.info, "forward")
-            takes_context = find_method(w.session, value.info, "setup_context") is None
-            return (
-                Function(
-                    forward, bound=ExternalInstance("torch.autograd.function.FunctionCtx") if takes_context else None
-                )
-                if forward
-                else UNKNOWN
-            )
+            return autograd_functions.apply_of(value)
         if base.startswith("enum."):
             return STATIC
     return UNKNOWN
@@ -197,6 +229,10 @@ _MODULE_METHODS = frozenset(
 def _object_member(value: ExternalInstance, name: str, node: ast.AST) -> Value:
     """An attribute of an instance of a class without available source."""
     cls = value.cls
+    if name == "__traceback__":
+        return ExternalInstance("types.TracebackType")
+    if cls == autograd_functions.CONTEXT and (shared := autograd_functions.context_member(name, node)) is not None:
+        return shared
     if cls in ("torch.finfo", "torch.iinfo"):
         return STR if name == "dtype" else INT if name == "bits" or cls == "torch.iinfo" else Static("float")
     if cls.startswith("torch.nn."):

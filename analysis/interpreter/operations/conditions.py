@@ -177,6 +177,8 @@ def _isinstance(w: Walk, test: ast.Call) -> Outcome | None:
     ):
         return None
     value = w.eval(test.args[0])
+    if value.opaque:
+        used(w, test, "isinstance", value)
     if callee.name == "torch.is_tensor":
         classes: list[Value] = [ExternalName("torch.Tensor")]
     else:

@@ -35,4 +35,6 @@ def used(w: Walk, node: ast.AST, operation: str | ast.operator | ast.cmpop | ast
 
 def returned(w: Walk, node: ast.Return, value: Value) -> None:
     """Tells the rules of the opaque values that leave the traced function."""
+    if w.session.mode.options:
+        w.emit(Operation, node, "leaf return", value)
     used(w, node, "return", *((value.items or ()) if isinstance(value, Container) else (value,)))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis.interpreter.events import Branch, Call, Contains
+from graphmend.analysis.interpreter.events import Branch, Call, Contains, Operation
 from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.objects import used
@@ -24,6 +24,7 @@ from graphmend.analysis.lattice.values import (
     Const,
     Container,
     Scalar,
+    SparseTensor,
     Static,
     Tensor,
     Value,
@@ -33,7 +34,9 @@ from graphmend.analysis.lattice.values import (
     tensor_in,
     without_none,
 )
+from graphmend.analysis.program.entities import Function
 from graphmend.analysis.tensors import operations
+from graphmend.analysis.tensors.layouts import product_layout
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
@@ -52,6 +55,10 @@ def boolop(w: Walk, node: ast.BoolOp) -> Value:
                 value = w.env.get(operand.id, STATIC) if simple and isinstance(operand, ast.Name) else BOOL
                 if _answers(operand):
                     value = FALSE if conjunction else TRUE  # the answer at which evaluation ends here
+                elif isinstance(operand, ast.Call):
+                    w.silent += 1
+                    value = w.eval(operand)
+                    w.silent -= 1
                 result.append(without_none(value) if not conjunction else value)
             if truth is not None and truth is not conjunction:
                 break
@@ -124,7 +131,10 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
         used(w, node, op, left, right)
     text = isinstance(left, Static) and left.type == "str"
     if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not text:
-        return operations.binary(node, op, without_none(left), without_none(right))
+        value = operations.binary(node, op, without_none(left), without_none(right))
+        if isinstance(left, SparseTensor) and isinstance(op, ast.MatMult):
+            return product_layout(left, right, value)
+        return value
     if isinstance(left, Const) and isinstance(right, Const):
         return _fold(op, left.value, right.value)
     if isinstance(left, Static) and isinstance(right, Static) and not text:
@@ -235,6 +245,8 @@ def compared(w: Walk, node: ast.expr, op: ast.cmpop, left: Value, right: Value) 
         return BOOL
     if left.opaque or right.opaque:
         used(w, node, op, left, right)
+    if isinstance(left, Function) and isinstance(right, Function) and left is not right:
+        w.emit(Operation, node, "==", left)
     if left.dispatches or right.dispatches:
         answer = special_methods.compared(w, node, op, left, right)
         if answer is not None:

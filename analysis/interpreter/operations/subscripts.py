@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.operations.attributes import call_method
 from graphmend.analysis.interpreter.operations.objects import used
-from graphmend.analysis.lattice.external import ExternalName
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import (
     INT,
     NONE,
@@ -62,7 +63,17 @@ def item(w: Walk, value: Value, index: Value, node: ast.AST) -> Value:
         return call_method(w, value, "__getitem__", (index,), {}, node)
     if isinstance(value, ExternalName) and value.name in ("os.environ",):
         return STR
+    if isinstance(value, ExternalName) and value.name.endswith(".default_generators"):
+        return ExternalInstance("torch.Generator")
+    if value is UNKNOWN and _selects_dimensions(index):
+        return Tensor(Evidence("is indexed as only a Tensor can be", node), likely=True)
     return UNKNOWN
+
+
+def _selects_dimensions(index: Value) -> bool:
+    """Whether no list and no dict takes an index: `[:, 0]`, `[rows, columns]` of tensors."""
+    parts = index.items if isinstance(index, Container) and index.kind == "tuple" else None
+    return any(isinstance(p, Tensor) or (isinstance(p, Container) and p.kind == "slice") for p in parts or ())
 
 
 def _element(value: Container, index: Value, node: ast.AST) -> Value:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def assign(w: Walk, target: ast.expr, value: Value, augmented: bool = False) -> None:
     """Bind a target: a name, a pattern, an attribute or an element."""
     if isinstance(target, ast.Name):
+        if value.opaque and _is_global(w, target.id):
+            used(w, target, "global", value)
         bind(w, target.id, value)
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(w, target, value)
@@ -39,6 +41,12 @@ def assign(w: Walk, target: ast.expr, value: Value, augmented: bool = False) -> 
         if owner.opaque:
             used(w, target, "store", owner)
         _store_item(w, target, owner, value)
+
+
+def _is_global(w: Walk, name: str) -> bool:
+    """Whether the function declares a name as global."""
+    body = w.info.node.body
+    return isinstance(body, list) and any(isinstance(s, ast.Global) and name in s.names for s in body)
 
 
 def bind(w: Walk, name: str, value: Value) -> None:

@@ -11,7 +11,8 @@ from graphmend.analysis.interpreter.events import With
 from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import UNKNOWN, Container, Static, Tensor, Value
-from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.program.entities import Function, Instance
+from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
@@ -25,6 +26,15 @@ RESUMABLE = GRADIENT_MODES | {
 }  # fmt: skip
 
 
+def _made_by(w: Walk, node: ast.expr) -> str | None:
+    """The name of the decorator by which a function of the program makes a context, with what it lacks."""
+    callee = w.eval(node.func) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+    if not isinstance(callee, Function) or not callee.info.decorated_with("contextlib.contextmanager"):
+        return None
+    yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk(callee.info.node))
+    return "contextlib.contextmanager" if yields else "contextlib.contextmanager without yield"
+
+
 def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool | None]:
     """(what `as` binds, whether Dynamo can break inside and resume, whether gradients are off inside for certain; None
     where the context has no say in that)."""
@@ -32,7 +42,7 @@ def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool | None]:
     name = value.cls if isinstance(value, ExternalInstance) else value.name if isinstance(value, ExternalName) else None
     if isinstance(value, Static) and value.type == "device":
         name = "torch.device"
-    w.emit(With, node, name, value)
+    w.emit(With, node, name or _made_by(w, node), value)
     bound: Value = UNKNOWN
     if isinstance(value, Container) and value.kind == "generator":
         bound = value.element

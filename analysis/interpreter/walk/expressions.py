@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.calls.dispatch import call
-from graphmend.analysis.interpreter.events import Subscript
+from graphmend.analysis.interpreter.events import Operation, Subscript
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.dictionaries import spread
@@ -16,7 +16,7 @@ from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.operators import binop, boolop, compare, unary
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of, item
 from graphmend.analysis.interpreter.walk.assignment import assign, bind
-from graphmend.analysis.lattice.external import PartialString, WrittenText
+from graphmend.analysis.lattice.external import ExternalName, PartialString, WrittenText
 from graphmend.analysis.lattice.values import (
     FALSE,
     NONE,
@@ -25,11 +25,13 @@ from graphmend.analysis.lattice.values import (
     UNKNOWN,
     Const,
     Container,
+    SparseTensor,
     Tensor,
     Value,
     join,
     join_all,
     present,
+    tensor_in,
 )
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.resolution.names import global_name
@@ -66,7 +68,14 @@ def _name(w: Walk, node: ast.Name) -> Value:
         return value
     if w.closure is not None and name in w.closure:
         return w.closure[name]
-    return global_name(w.session, w.module, name)
+    value = global_name(w.session, w.module, name)
+    if isinstance(value, SparseTensor):
+        loaded(w, node, value)
+    if value.opaque:
+        used(w, node, "load", value)
+    if isinstance(value, Container) and value.kind == "set":
+        w.emit(Operation, node, "load", value)
+    return value
 
 
 def _attribute(w: Walk, node: ast.Attribute) -> Value:
@@ -100,6 +109,8 @@ def _tuple(w: Walk, node: ast.Tuple | ast.List | ast.Set) -> Value:
             items.append(w.eval(element))
     if kind == "set":
         used(w, node, "hash", *items)
+        if w.session.mode.options:
+            w.emit(Operation, node, "set display", Container(kind, tuple(items)))
     if spread:
         return Container(kind, of=join_all([*items, *spread]))
     return Container(kind, tuple(items))
@@ -153,6 +164,8 @@ def _subscript(w: Walk, node: ast.Subscript) -> Value:
     w.emit(Subscript, node, value, index, False)
     if value.opaque:
         used(w, node, "subscript", value)
+    if isinstance(value, ExternalName) and value.name.startswith("typing.") and tensor_in(index) is not None:
+        w.emit(Operation, node, "subscript by a tensor", value)
     element = item(w, value, index, node)
     if element.__class__ in MAY_BE_UNTAKEN:
         loaded(w, node, element)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.calls.dispatch import apply
 from graphmend.analysis.interpreter.calls.external import external
-from graphmend.analysis.interpreter.events import Define, Event, Raise, Situation
+from graphmend.analysis.interpreter.events import Define, Event, Operation, Raise, Situation
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.objects import returned, used
 from graphmend.analysis.interpreter.operations.operators import binary
@@ -236,6 +236,8 @@ class Walker:
         # Dynamo traces a handler only when the exception is raised while tracing, which an explicit `raise` is the sign
         # of.
         for handler in node.handlers:
+            if raised and handler.type is not None:
+                self.emit(Operation, handler.type, "except", self.eval(handler.type))
             returned = len(self.returns)
             with self.restoring():
                 self.situation.blocks.append("except")
@@ -276,6 +278,10 @@ class Walker:
         self.env = before
         truth, yes, _ = condition(self, node.test, "assert", message)
         self.env.update(yes)
+        if truth is False and node.msg is not None and message is not None:
+            self.emit(Operation, node, "assert", message)
+        if truth is False and not self.depth and self.always and not self.situation.blocks:
+            self.emit(Raise, node)
         return truth is not False
 
     def _assign(self, node: ast.Assign) -> None:
@@ -300,7 +306,7 @@ class Walker:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         info = self.session.inner_function(node, self.info)
         for decorator in node.decorator_list:
-            self.eval(decorator)
+            self.emit(Operation, decorator, "decorate", self.eval(decorator))
         closure = self.env if self.closure is None else {**self.closure, **self.env}
         self.env[node.name] = closure[node.name] = Function(info, closure=closure)
 

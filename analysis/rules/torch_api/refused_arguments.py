@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event
-from graphmend.analysis.rules.arguments import refused_argument
+from graphmend.analysis.lattice.external import ExternalName
+from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.rules.arguments import is_plain, refused_argument
 from graphmend.analysis.rules.rule import Break, Context, Rule
+from graphmend.analysis.syntax.traversal import walk
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.torch_facts.arguments import DEMANDS
 
@@ -67,12 +71,60 @@ def example_inputs():
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
+        if callee in ("torch.operation", _NONSTRICT):
+            return True
         return callee in DEMANDS and callee.startswith(("torch.", "numpy."))
 
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Call)
+        if event.callee == "torch.operation":
+            return _object(event, context)
+        if event.callee == _NONSTRICT:
+            return _handed_on(event)
         demand = refused_argument(event)
         if demand is None:
             return None
         call = event.callee.removeprefix("builtins.") + "()"
         return Break(demand.gb_id, fill={"call": call, "reason": demand.reason})
+
+
+def _object(event: Call, context: Context) -> Break | None:
+    """An operation on tensors that is given an object of the program's own."""
+    assert isinstance(event.receiver, ExternalName)
+    name = event.receiver.name
+    returns = context.torch.returns(name)
+    if name.startswith(("torch.nn.", "torch.utils.")) or returns is None or not returns.is_tensor:
+        return None
+    for value in event.arguments:
+        if not isinstance(value, Instance) or value.info.node.bases or value.info.node.decorator_list:
+            continue
+        override = value.info.methods.get("__torch_function__")
+        fill = {"call": f"{name}()", "reason": "takes tensors and numbers"}
+        if override is None and is_plain(value):
+            return Break("GB0055", fill=fill)
+        if override is not None and _declines(override.node):
+            return Break("GB0000", fill=fill)
+    return None
+
+
+def _declines(node: ast.AST) -> bool:
+    """Whether all that a function returns is `NotImplemented`."""
+    returned = [n.value for n in walk(node) if isinstance(n, ast.Return)]
+    return bool(returned) and all(isinstance(v, ast.Name) and v.id == "NotImplemented" for v in returned)
+
+
+_NONSTRICT = "torch._dynamo.nonstrict_trace.call"
+
+
+def _handed_on(event: Call) -> Break | None:
+    """A function that is traced with less care gets tensors, constants, and what pytree knows of."""
+    for value in event.arguments:
+        if not isinstance(value, Instance) or value.info.node.bases or value.info.node.decorator_list:
+            continue
+        text, name = value.info.module.source.text, value.info.name
+        fill = {"call": "a function under nonstrict_trace", "reason": "takes tensors and what pytree knows of"}
+        if "register_" not in text:
+            return Break("GB0236", fill=fill)
+        if f"register_constant({name})" in text and value.made_inside:
+            return Break("GB0238", fill=fill)
+    return None

@@ -35,6 +35,7 @@ from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
 from graphmend.transforms.legality.context import observed
+from graphmend.transforms.legality.operations.checks import CONDITIONS
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -80,10 +81,6 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(NAME, title, facts, make, differences)
 
 
-#: calls that raise where their first argument does not hold
-_CHECKS = ("torch._assert", "torch._check", "torch._check_value")
-
-
 def guard(facts: FunctionFacts) -> ast.If | ast.Assert | ast.Expr | None:
     """The statement that raises where its test says so."""
     for node in (facts.node, *facts.ancestors(facts.node)):
@@ -108,7 +105,7 @@ def _effect_of_message(facts: FunctionFacts, statement: ast.If | ast.Assert | as
         made = [*(statement.body if _raised(statement.body) else statement.orelse)]
     else:
         call = _check(facts, statement)
-        made = [*call.args[1:], *call.keywords] if call is not None else []
+        made = [*call.args[_place(facts, call) + 1 :], *call.keywords] if call is not None else []
     for node in (n for part in made for n in ast.walk(part)):
         if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
             return ast.unparse(node)
@@ -135,8 +132,15 @@ _CONSUMING = tuple(
 
 def _check(facts: FunctionFacts, statement: ast.Expr) -> ast.Call | None:
     """`torch._assert(test, message)`."""
-    call = called(facts, statement.value, *_CHECKS)
-    return call if call is not None and call.args and not isinstance(call.args[0], ast.Starred) else None
+    call = called(facts, statement.value, *CONDITIONS)
+    if call is None or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    return call if len(call.args) > _place(facts, call) else None
+
+
+def _place(facts: FunctionFacts, call: ast.Call) -> int:
+    """Where a check has its condition."""
+    return CONDITIONS[qualified(facts, call.func) or ""]
 
 
 def _raised(block: list[ast.stmt]) -> ast.Raise | None:
@@ -229,8 +233,9 @@ def _held(facts: FunctionFacts, statement: ast.Assert | ast.Expr, predicates: Pr
 def _asked(facts: FunctionFacts, statement: ast.Expr) -> tuple[ast.expr, ast.expr | None]:
     call = _check(facts, statement)
     assert call is not None
-    said = [*call.args[1:], *(k.value for k in call.keywords)]
-    return call.args[0], said[0].body if said and isinstance(said[0], ast.Lambda) else said[0] if said else None
+    at = _place(facts, call)
+    said = [*call.args[at + 1 :], *(k.value for k in call.keywords)]
+    return call.args[at], said[0].body if said and isinstance(said[0], ast.Lambda) else said[0] if said else None
 
 
 def _bracketed(test: str) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NAME = "where_expression"
 
 
-@asks("effects", "totality", "memory", "numbers", "shapes", "gradients", "names")
+@asks("effects", "totality", "memory", "dtypes", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.IfExp)), None)
     if chosen is None or facts.node not in (*ast.walk(chosen.test), chosen):

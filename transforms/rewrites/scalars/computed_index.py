@@ -32,11 +32,11 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import conversion, taken
-from graphmend.transforms.legality.effects import effects, in_place_operands
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.masked_elements import same_dtype
-from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
@@ -86,7 +86,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "other indices stand beside the computed one")
     if isinstance(subscript.ctx, ast.Store):
         return _stored(facts, subscript, computed, index)
-    if _written(facts, subscript):
+    if written_to(facts, subscript):
         return refuse(NAME, f"`{ast.unparse(subscript)}` is written to, which a copy does not pass on")
     dim = indices.index(computed)
     whole = Code(facts.source).text(subscript, {computed: index.text})
@@ -129,28 +129,6 @@ def _stored(facts: FunctionFacts, subscript: ast.Subscript, computed: ast.expr, 
     if not repeatable(facts, subscript.value):
         return refuse(NAME, f"`{ast.unparse(subscript.value)}` would be evaluated more than once")
     return offer(NAME, "store through an index tensor", facts, lambda: edits, differences)
-
-
-@answers("memory")
-def _written(facts: FunctionFacts, node: ast.expr) -> bool:
-    """Is what is read changed in place: as it stands, or by the name that it is given?"""
-    inner: ast.AST = node
-    for above in facts.ancestors(node):
-        match above:
-            case (
-                ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) | ast.Attribute(value=value, ctx=ast.Store())
-            ) if value is inner:
-                return True
-            case ast.Call() if any(_within(node, o) for o in in_place_operands(facts, above)):
-                return True
-            case ast.AugAssign(target=target) if target is inner:
-                return True
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is inner:
-                return changed_in_place(facts, name)
-            case ast.stmt():
-                return False
-        inner = above
-    return False
 
 
 @answers("memory")
@@ -284,7 +262,7 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix |
     differences = [d for d in index.differences if d.kind != "shape"]
     table: tuple[str, type] | None = None
     if isinstance(value, Container) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor):
-        if _written(facts, node):
+        if written_to(facts, node):
             return refuse(NAME, f"`{ast.unparse(node)}` is written to, which a copy does not pass on")
         differences += [*_stacked(facts, value, text), _LATE]
         function, argument = "torch.stack", text
@@ -331,7 +309,13 @@ def _stacked(facts: FunctionFacts, value: Container, text: str) -> list[Differen
         found.append(
             Difference("zero-gradients", "tensors that are not chosen get zeros for gradients instead of None")
         )
+        found.append(_leaked("a tensor"))
     return found
+
+
+def _leaked(of: str) -> Difference:
+    says = f"gradients may become NaN where the derivative of {of} that is not chosen is not finite"
+    return Difference("gradients", says)
 
 
 def _modules(value: Value) -> bool:
@@ -363,6 +347,7 @@ def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: _I
         Difference("random", "modules not chosen draw their random numbers"),
         Difference("aliasing", "a module's result that is its input, or part of it, is a copy"),
         Difference("zero-gradients", "parameters of the modules not chosen get zeros for gradients instead of None"),
+        _leaked("a module"),
         _LATE,
     ]
     return offer(NAME, "call all modules and select a result", facts, make, differences)
