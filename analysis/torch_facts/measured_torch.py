@@ -185,7 +185,9 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "GB7650",
         "sets the state of a generator of random numbers",
-        "torch.Generator.manual_seed torch.default_generator.manual_seed",
+        "torch.Generator.get_state torch.Generator.initial_seed torch.Generator.manual_seed torch.Generator.seed "
+        "torch.Generator.set_state torch.default_generator.get_state torch.default_generator.initial_seed "
+        "torch.default_generator.manual_seed torch.default_generator.seed torch.default_generator.set_state",
     ),
     ("GB9186", "differentiates inside the region", "torch.autograd.grad"),
 )

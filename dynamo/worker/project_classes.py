@@ -20,7 +20,7 @@ LONGEST = 300_000
 """Characters."""
 
 _CONFIG = re.compile(
-    r"^class +(\w*(?:Config|Args|Arguments|Params|Options|Cfg)\w*)\b|^@(?:\w+\.)*dataclass", re.MULTILINE
+    r"^class +(\w*(?:Config|Args|Arguments|Params|Options|Settings|Cfg)\w*)\b|^@(?:\w+\.)*dataclass", re.MULTILINE
 )
 _SKIPPED = frozenset({"node_modules", "site-packages", "venv", "build", "dist", "tests", "test"})
 _QUIET = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

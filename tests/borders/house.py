@@ -58,7 +58,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     ),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
     "transforms": (
-        "fix questions",
+        "fix questions torch_versions",
         "code",
         "legality",
         "if_conversion",

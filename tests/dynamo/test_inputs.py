@@ -361,6 +361,11 @@ def test_a_configuration_that_stands_in_another_file(checks: Checks, write: Call
     (target,) = checks(path, names=("Net",), device="cpu").targets
     assert target.status == "checked", target.problem
     assert target.inputs.startswith("Net(NetConfig(vocab_size=128, n_layer=2, n_head=2, n_embd=32))(")
+    (path.parent / "settings.py").write_text(SETTINGS.replace("NetConfig", "NetOptions"))
+    (target,) = checks(path, names=("Net",), device="cpu").targets
+    assert target.inputs.startswith("Net(NetOptions(")
+    (path.parent / "settings.py").write_text(SETTINGS)
+    (target,) = checks(path, names=("Net",), device="cpu").targets
     made = target.inputs
     write(CONFIGURED.replace("class Net(", f"# graphmend: example {made}\nclass Net("))
     (target,) = checks(path, names=("Net",), device="cpu").targets

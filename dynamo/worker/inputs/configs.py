@@ -42,6 +42,7 @@ _SIZES: tuple[tuple[str, int], ...] = (
     (r"hidden|d_model|dim|embed|width|features|n_embd|size", 32),
 )
 _SHALLOW = re.compile(rf"vocab|{_DEPTH}|^(image|img)_size$")
+_CONFIG_ENDINGS = ("Config", "Args", "Arguments", "Params", "Cfg", "Options", "Settings")
 _CONFIG_NAME = re.compile(r"^(config|cfg|args|hparams|params|conf|opt|options)$")
 
 
@@ -167,7 +168,7 @@ def is_config(value: Any) -> bool:
     """Whether a class holds settings: a dataclass, or named as one."""
     if not isinstance(value, type):
         return False
-    return dataclasses.is_dataclass(value) or value.__name__.endswith(("Config", "Args", "Params", "Cfg"))
+    return dataclasses.is_dataclass(value) or value.__name__.endswith(_CONFIG_ENDINGS)
 
 
 def _config_class(parameter: inspect.Parameter, use: Use, target: Target, module: ModuleType) -> tuple[str, Any] | None:
