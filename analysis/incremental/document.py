@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from graphmend.analysis.driver.near import may_drive
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.findings.report import shifted
 from graphmend.analysis.findings.suppressions import Suppression, suppressions
@@ -40,7 +41,8 @@ from graphmend.analysis.interprocedural.session import AnalysisSession
 from graphmend.analysis.program.attribute_flags import Flags, sets_flags
 from graphmend.analysis.program.definitions import ClassInfo
 from graphmend.analysis.program.project import Project
-from graphmend.analysis.region.roots import Region, roots
+from graphmend.analysis.region.region import Region
+from graphmend.analysis.region.roots import roots
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.edits import Edit, difference
 from graphmend.analysis.syntax.function_source import BEFORE_INDENT
@@ -117,7 +119,7 @@ class IncrementalAnalysis:
         self.close()
         self._text = source.text
         self._comments = suppressions(source)
-        if "torch" not in source.text:
+        if not may_drive(self.project, source):
             return Update((), (), self._comments)
         if source.tree is None:
             problem = source.problem
@@ -129,7 +131,7 @@ class IncrementalAnalysis:
         self._session = session = AnalysisSession(module, self.project, self.settings)
         self._sections = Sections(module, source)
         self._consequences = Invalidation(session, module, self._sections, self._standing)
-        self._consequences.start(roots(session, module))
+        self._consequences.start(roots(session, module, session.drive()))
         self.project.release_trees()
         return self._update()
 
@@ -323,6 +325,8 @@ class IncrementalAnalysis:
         assert old is not None
         before = section.fingerprint if isinstance(section.fingerprint, Fingerprint) else fingerprint(info.node)
         now = fingerprint(node)
+        if session.driven is not None and session.driven.follows(info, text):
+            return False
         if before.head != now.head or has_global_effect(old, [info.node]) or has_global_effect(text, [node]):
             return False
         if info.is_passthrough is not None or (info.name == "example_inputs" and info.owner is None):
@@ -370,6 +374,8 @@ class IncrementalAnalysis:
             return False
         change = Change(attributes=self._consequences.attributes_named(flagged))
         removed, added = differing(section.outside, outside)
+        if (removed or added) and session.driven is not None:
+            return False
         if (removed or added) and not self._states(section, outside, removed + added, change):
             return False
         section.text = text

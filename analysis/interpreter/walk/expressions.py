@@ -61,7 +61,8 @@ def _name(w: Walk, node: ast.Name) -> Value:
         return value
     if w.closure is not None and name in w.closure:
         return w.closure[name]
-    return global_name(w.session, w.module, name)
+    value = global_name(w.session, w.module, name)
+    return value if value is not UNKNOWN else w.session.driven_variable(w.module, name)
 
 
 def _attribute(w: Walk, node: ast.Attribute) -> Value:
