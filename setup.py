@@ -9,7 +9,7 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-ROOMS = ("analysis", "cli", "dynamo", "importer", "runtime", "server", "transforms", "workspace")
+ROOMS = ("analysis", "assistant", "cli", "dynamo", "importer", "model", "runtime", "server", "transforms", "workspace")
 
 missing = [room for room in ROOMS if not Path("src", "graphmend", room, "__init__.py").is_file()]
 packages = find_packages("src")

@@ -21,6 +21,8 @@ COMMANDS = {
     "check": "find the places where torch.compile will break its graph, and mend them",
     "verify": "let TorchDynamo show the breaks that really happen",
     "run": "run a program, mending modules while they are imported",
+    "ask": "ask a language model for mends that no rule makes, and let the gates judge its answers",
+    "mcp": "the tools for assistants that edit code (Model Context Protocol)",
     "rule": "explain a rule",
     "server": "the language server",
 }

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-#: the headings of a rule's docstring, in order
-HEADINGS = ("What it does", "Why it breaks", "Example", "Use instead", "Mends", "References")
-
-#: sections that hold Python
-CODE = frozenset({"Example", "Use instead"})
+from graphmend.analysis.rules.documentation import sections
 
 FAMILIES = {
     "GM0": "GraphMend's own comments",
@@ -64,15 +59,3 @@ def _documented(rule: Any) -> Documented:
         versions=getattr(rule, "versions", ""),
         sections=sections(inspect.getdoc(rule) or ""),
     )
-
-
-def sections(docstring: str) -> dict[str, str]:
-    """The text under each heading of a docstring. A heading ends with a colon and is not indented."""
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in docstring.splitlines():
-        if line and not line[0].isspace() and line.rstrip().endswith(":"):
-            lines = found.setdefault(line.rstrip().removesuffix(":"), [])
-        else:
-            lines.append(line)
-    return {heading: textwrap.dedent("\n".join(text)).strip("\n") for heading, text in found.items()}

@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+from coverage_page import coverage_page
 from floors import with_floors
 from rule_pages import rule_pages
 
@@ -25,6 +26,7 @@ def pages() -> dict[Path, str]:
     architecture = DOCS / "architecture.md"
     return {
         architecture: with_floors(architecture.read_text("utf-8")),
+        DOCS / "coverage.md": coverage_page(),
         DOCS / "configuration.md": reference(),
         DOCS / "configuration.schema.json": json.dumps(json_schema(), indent=2) + "\n",
         **{DOCS / "rules" / name: text for name, text in rule_pages().items()},

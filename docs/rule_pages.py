@@ -7,9 +7,10 @@ from itertools import groupby
 
 from graphmend.analysis.check import check
 from graphmend.analysis.rules import RULES
+from graphmend.analysis.rules.documentation import CODE
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
-from graphmend.cli.rule_catalogue import CODE, FAMILIES, Documented, rules
+from graphmend.cli.rule_catalogue import FAMILIES, Documented, rules
 from graphmend.transforms.catalogue import CATALOGUE
 
 #: the page of a kind of break, by its id
@@ -69,9 +70,7 @@ def _section(heading: str, text: str, code: str) -> list[str]:
 
 
 def _rewrites(code: str) -> list[str]:
-    names = [
-        rewrite.__module__.rpartition(".")[2] for known, rewrites in CATALOGUE if known == code for rewrite in rewrites
-    ]
+    names = [rewrite.name for known, rewrites in CATALOGUE if known == code for rewrite in rewrites]
     links = [f"[{name}](../rewrites/{name}.md)" for name in dict.fromkeys(names)]
     return ["", f"Tried in this order: {', '.join(links)}."] if links else []
 

@@ -1,5 +1,5 @@
-"""Findings and a report, merged: each finding is confirmed, not seen or not reached; breaks that only Dynamo saw
-become GM9.
+"""Findings and a report, merged: each finding is confirmed, not seen, run eagerly or not reached; breaks that only
+Dynamo saw become GM9.
 
 A break belongs to a finding when it lies in the statement that the finding begins in; a compound statement counts by
 its header. GM901 is a break, GM902 a frame that runs eagerly as a whole, GM903 a break that raises under
@@ -19,7 +19,7 @@ from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
 from graphmend.dynamo.report import Break, Report
 
-State = Literal["confirmed", "not seen", "not reached"]
+State = Literal["confirmed", "not seen", "runs eagerly", "not reached"]
 
 _CODES: dict[str, tuple[str, str, Effect]] = {
     "break": ("GM901", "dynamo-break", "splits"),
@@ -31,11 +31,19 @@ _CODES: dict[str, tuple[str, str, Effect]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check says about one finding, and why in one sentence. `breaks` are those that confirm it."""
+    """What a check says about one finding, and why in one sentence. `breaks` are those that confirm it; of a statement
+    that runs eagerly, the one that took its frame out of the graph, where that is known."""
 
     state: State
     reason: str
     breaks: tuple[Break, ...] = ()
+
+    @property
+    def brief(self) -> str:
+        """The state in a few words; of a statement that runs eagerly, the line that it is due to."""
+        if self.state == "runs eagerly" and self.breaks:
+            return f"runs eagerly because of line {self.breaks[0].span.line}"
+        return self.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +115,8 @@ def merge(source: Source, findings: Sequence[Finding], report: Report) -> Merged
         lines = statements.lines(finding.span.line)
         matching = [n for n, b in enumerate(breaks) if b.span.line in lines]
         taken.update(matching)
-        verdicts.append(_verdict(lines, [breaks[n] for n in matching], traced, executed))
+        own = [breaks[n] for n in matching]
+        verdicts.append(_verdict(lines, own, traced, executed) or _eager(statements, finding.span.line, breaks))
     rest = _one_each(b for n, b in enumerate(breaks) if n not in taken and b.in_project)
     return Merged(tuple(verdicts), tuple(_finding(b, source, statements) for b in rest))
 
@@ -116,18 +125,29 @@ def same_file(one: str, other: str) -> bool:
     return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
-def _verdict(lines: range, breaks: list[Break], traced: frozenset[int], executed: frozenset[int]) -> Verdict:
+def _verdict(lines: range, breaks: list[Break], traced: frozenset[int], executed: frozenset[int]) -> Verdict | None:
+    """The verdict on a statement; None for one that ran, but not as a part of what was traced."""
     if breaks:
-        first = breaks[0]
-        name = f"{first.gb_id} {first.gb_type}" if first.gb_id else first.gb_type
-        return Verdict("confirmed", f"TorchDynamo breaks here: {name}", tuple(breaks))
+        return Verdict("confirmed", f"TorchDynamo breaks here: {_name(breaks[0])}", tuple(breaks))
     if not traced.isdisjoint(lines):
         return Verdict("not seen", "TorchDynamo traced this statement on the inputs tried and did not break")
-    if not executed.isdisjoint(lines):
-        return Verdict(
-            "not reached", "the statement ran, but outside of what TorchDynamo traced: a frame around it runs eagerly"
-        )
-    return Verdict("not reached", "no input that was tried leads to this statement")
+    if executed.isdisjoint(lines):
+        return Verdict("not reached", "no input that was tried leads to this statement")
+    return None
+
+
+def _eager(statements: Statements, line: int, breaks: Iterable[Break]) -> Verdict:
+    """The verdict on a statement that ran eagerly: the break that gave up its frame, where there is one, did it."""
+    function = statements.function(line)
+    for item in breaks:
+        if item.skipped_frame and statements.function(item.span.line) == function:
+            reason = f"line {item.span.line} takes its whole frame out of the graph ({_name(item)})"
+            return Verdict("runs eagerly", reason, (item,))
+    return Verdict("runs eagerly", "it is outside of what TorchDynamo traced: a frame around it runs eagerly")
+
+
+def _name(item: Break) -> str:
+    return f"{item.gb_id} {item.gb_type}" if item.gb_id else item.gb_type
 
 
 def _one_each(breaks: Iterable[Break]) -> list[Break]:

@@ -29,7 +29,8 @@ class Request:
     `texts` holds unsaved buffers by absolute path; they win over the files. `names` are classes, functions or
     `Class.method`; empty means every target that is found. `roots` are the folders whose files are the user's
     (workspace folders); the file's own package is always one. `mended` are texts for a second run beside the first;
-    `named` are the differences that their mends name.
+    `named` are the differences that their mends name. `confined` says that the mended texts are not the user's own:
+    they run where they can neither write nor reach anything.
     """
 
     path: str
@@ -45,6 +46,7 @@ class Request:
     import_root: str | None = None
     mended: Mapping[str, str] | None = None
     named: tuple[str, ...] = ()
+    confined: bool = False
     bench: bool = False
     memory: int | None = None
 

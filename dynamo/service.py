@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
 import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from graphmend.dynamo import torch_logs
 from graphmend.dynamo.report import Report, report
 from graphmend.dynamo.report_cache import Store
-from graphmend.dynamo.requests import Request, package_root
+from graphmend.dynamo.requests import Request
 from graphmend.dynamo.worker_process import FORK, Handshake, Unavailable, WorkerDied, WorkerProcess, torch_stamp
 
 Progress = Callable[[str], None]
@@ -51,7 +49,8 @@ class Service:
                 return before
             tell("checking the mended text")
             mended = dataclasses.replace(request, texts={**request.texts, **request.mended}, mended=None)
-            after = await self._checked(mended, tell, compare=folder)
+            walls = {"confined": folder} if request.confined else {}
+            after = await self._checked(mended, tell, compare=folder, **walls)
             return dataclasses.replace(before, after=dataclasses.replace(after, named=request.named))
 
     def recall(self, request: Request) -> Report | None:
@@ -137,17 +136,7 @@ class Service:
 def _report(request: Request, answer: Mapping[str, Any]) -> Report:
     """An answer of the worker, or one that was stored."""
     result = answer.get("result") or {"problem": answer.get("problem") or "the check was cancelled"}
-    found = report(request.path, result, answer.get("output", ""), answer.get("python", ""))
-    texts = [target.get("log") for target in result.get("targets", ())]
-    if not any(texts):
-        return found
-    # This torch has nothing to hook breaks in; its public log tells of them.
-    root = torch_logs.below(os.path.commonpath([package_root(request.path), *request.roots]))
-    targets = [
-        dataclasses.replace(target, breaks=torch_logs.parse(text, root)) if text else target
-        for target, text in zip(found.targets, texts, strict=True)
-    ]
-    return dataclasses.replace(found, targets=tuple(targets))
+    return report(request.path, result, answer.get("output", ""), answer.get("python", ""))
 
 
 def check(request: Request, on_progress: Progress | None = None) -> Report:

@@ -41,7 +41,8 @@ def run(
         return Watched(tuple(command), None, f"the command {command[0]} does not exist or cannot be run")
     with tempfile.TemporaryDirectory(prefix="graphmend-watch-") as folder:
         status, problem = _run([program, *command[1:]], _environment(folder, cwd), timeout, quiet, cwd)
-        return replace(_collect(Path(folder)), command=tuple(command), status=status, problem=problem)
+        seen = _collect(Path(folder))
+        return replace(seen, command=tuple(command), status=status, problem=problem or seen.problem)
 
 
 def _environment(folder: str, cwd: str | None) -> Mapping[str, str]:
@@ -76,6 +77,7 @@ def _collect(folder: Path) -> Watched:
     breaks: dict[tuple[Any, ...], Break] = {}
     recompiles: list[Recompile] = []
     graphs = 0
+    blind: str | None = None
     files = sorted(folder.glob("*.jsonl"))
     for file in files:
         for kind, item in _lines(file):
@@ -88,7 +90,9 @@ def _collect(folder: Path) -> Watched:
                 recompiles.append(Recompile(item["file"], item["line"], item["function"], item["reason"]))
             elif kind == "graph":
                 graphs += 1
-    return Watched((), None, None, len(files), graphs, tuple(breaks.values()), tuple(recompiles))
+            elif kind == "blind":
+                blind = item
+    return Watched((), None, blind, len(files), graphs, tuple(breaks.values()), tuple(recompiles))
 
 
 def _lines(file: Path) -> Iterator[tuple[str, Any]]:

@@ -121,7 +121,7 @@ class WorkerProcess:
         try:
             return cls(process, await cls._hello(interpreter, process, errors), errors, not fork)
         except BaseException:
-            await _bury(process, errors)
+            await _end_and_drain(process, errors)
             raise
 
     @staticmethod
@@ -231,7 +231,7 @@ class WorkerProcess:
             self._process.stdin.close()  # the parent ends its checks, then itself
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._process.wait(), 1.0)
-        await _bury(self._process, self._reader, self._errors)
+        await _end_and_drain(self._process, self._reader, self._errors)
 
 
 def _line(message: dict[str, Any]) -> bytes:
@@ -248,7 +248,7 @@ def _end(process: asyncio.subprocess.Process) -> None:
             process.kill()
 
 
-async def _bury(process: asyncio.subprocess.Process, *readers: asyncio.Task[Any]) -> None:
+async def _end_and_drain(process: asyncio.subprocess.Process, *readers: asyncio.Task[Any]) -> None:
     """Ends a process and reads its pipes to the end: asyncio keeps an unread one open beyond the loop's life."""
     _end(process)
     if process.stdin is not None:

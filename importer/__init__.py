@@ -8,17 +8,27 @@ from pathlib import Path
 
 from graphmend.importer.hook import Importer, Report, Targets
 from graphmend.importer.mender import Mender
+from graphmend.workspace.options import ConfigurationError, read
 
 __all__ = ["Importer", "Report", "install"]
 
 
-def install(packages: Sequence[str], unsafe: bool = False, *, folders: Iterable[Path] = ()) -> Importer:
+def install(
+    packages: Sequence[str], unsafe: bool = False, *, folders: Iterable[Path] = (), accept: Iterable[str] = ()
+) -> Importer:
     """From now on, mends the modules of `packages` (and those below `folders`) while they are imported.
+
+    A mend that differs only in the kinds of ways that `accept` names (such as "rounding") counts as safe; a kind that
+    does not exist is a ValueError.
 
     Modules that are imported already stay as they are. The result's `report` says what was mended.
     """
     folders = tuple(folders)
-    importer = Importer(Targets(packages, folders), Mender(unsafe, folders))
+    try:
+        accepted = read("accept", tuple(accept), "install")
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+    importer = Importer(Targets(packages, folders), Mender(unsafe, folders, accepted))
     importer.install()
     if unsafe:
         importer.after("torch._dynamo.convert_frame", lambda: _install_switches(importer))

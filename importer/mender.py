@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import marshal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Mender:
     """Mends texts for the interpreter that runs, and keeps the results in the user's cache."""
 
-    def __init__(self, unsafe: bool, folders: Sequence[Path] = ()) -> None:
-        self._unsafe = unsafe
+    def __init__(self, unsafe: bool, folders: Sequence[Path] = (), accept: Collection[str] = ()) -> None:
+        self._unsafe, self._accept = unsafe, tuple(sorted(accept))
         self._own = tuple(folders)
         self._overlay: dict[str, str] = {}
         """Texts that run in place of the files', by path; the analysis reads them."""
@@ -48,7 +48,13 @@ class Mender:
             return Outcome()  # importing it says so
         around = _Others(texts, self._project, self._overlay)
         mended = mend_all(
-            source, self._project, self._settings, unsafe=self._unsafe, prefer_runtime=True, others=around
+            source,
+            self._project,
+            self._settings,
+            unsafe=self._unsafe,
+            prefer_runtime=True,
+            others=around,
+            accept=self._accept,
         )
         self._read[path] = {other: _digest(text) for other, text in around.read.items()}
         if mended.source is not source:
@@ -59,7 +65,8 @@ class Mender:
         mends: dict[str, list[Note]] = {}
         for finding, fix, seen in mended.applied:
             what = {"rewrite": fix.rewrite, "title": fix.title, "applicability": fix.applicability}
-            mends.setdefault(finding.path, []).append(notes.note(finding, seen) | what | {"reason": fix.reason})
+            says = {"reason": fix.reason, "differences": list(dict.fromkeys(each.kind for each in fix.differences))}
+            mends.setdefault(finding.path, []).append(notes.note(finding, seen) | what | says)
         own = mends.pop(path, [])
         elsewhere = {other: Elsewhere(self._overlay[other], made) for other, made in mends.items()}
         return Outcome(mended.source.text if mended.source is not source else None, own, left, elsewhere)
@@ -109,7 +116,7 @@ class Mender:
     def _name(self, path: str) -> str:
         shared = [part for item in sorted(self._shared.items()) for part in item]
         tag = f"{sys.implementation.cache_tag} {sys.flags.optimize}"
-        return _digest("import", path, str(self._unsafe), tag, *shared)
+        return _digest("import", path, str(self._unsafe), ",".join(self._accept), tag, *shared)
 
     def _stamp(self, text: str, path: str) -> str | None:
         """Covers the text, the files around it, the versions of torch, Python and GraphMend. None: do not keep."""

@@ -11,6 +11,7 @@ from graphmend.server.diagnostics.publish import Publisher
 from graphmend.server.diagnostics.rendering import Renderer
 from graphmend.server.diagnostics.workspace_diagnostics import Workspace
 from graphmend.server.features import code_lens, commands, configuration, hover, notebook_sync, sync, trust
+from graphmend.server.features.ask import Ask
 from graphmend.server.features.verify import Verify
 from graphmend.server.lsp import convert
 from graphmend.server.lsp.capabilities import Capabilities
@@ -45,11 +46,17 @@ def create(check: Check | None = None) -> tuple[Server, Session]:
         configuration.initial(session, params.initialization_options)
         _register(server, session, workspace, renderer)
 
+    @server.feature(types.INITIALIZED)
+    def initialized(_: types.InitializedParams) -> None:
+        if not session.client.capabilities.pull_diagnostics:  # too late to be announced: whoever asks is answered
+            pull.register(server, session, renderer)
+        session.spawn(configuration.initialized(session, workspace))
+
     sync.register(server, session, publisher, workspace)
     configuration.register(server, session, workspace)
     notebook_sync.register(server, session, publisher)
     trust.register(server, session)
-    commands.register(server, session, verify)
+    commands.register(server, session, verify, Ask(server, session))
     return server, session
 
 

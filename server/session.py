@@ -90,6 +90,15 @@ class Session:
                 shown.append(ShownFinding(here, *checked.says(host, finding)))
         return shown
 
+    def model(self, document: Document) -> str | None:
+        """The language model that may be asked about a document; None where none is set, or it may not."""
+        configuration = self.configuration(document)
+        if not (configuration["model.endpoint"] and configuration["model.name"] and configuration["model-allowed"]):
+            return None
+        if self.verification.refusal(document, trusted=self.trusted) is not None:
+            return None
+        return str(configuration["model.name"])
+
     def place(self, path: str, span: Span) -> tuple[str, LineIndex, Span] | None:
         """A place in any file as the client knows it: (uri, lines, span); None where the file cannot be read."""
         document = self.documents.by_path(path)

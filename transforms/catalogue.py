@@ -4,15 +4,14 @@ registered elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.rewrites.answers import Rewrite as Rewrite
 from graphmend.transforms.rewrites.control_flow import (
     assert_async,
     check_all,
     cond,
-    match_where,
+    match_branch,
     range_guard,
     select,
     select_buffer,
@@ -30,7 +29,14 @@ from graphmend.transforms.rewrites.output import (
     skip_value,
     text_form,
 )
-from graphmend.transforms.rewrites.scalars import computed_index, counter_buffer, keep_tensor, segments
+from graphmend.transforms.rewrites.scalars import (
+    computed_index,
+    counter_buffer,
+    keep_tensor,
+    retensored,
+    segments,
+    tensor_argument,
+)
 from graphmend.transforms.rewrites.shapes import (
     drop_guard,
     empty_guard,
@@ -40,6 +46,7 @@ from graphmend.transforms.rewrites.shapes import (
     masked,
     masked_reduce,
     masked_store,
+    tensor_slice,
 )
 from graphmend.transforms.rewrites.torch_api import (
     capture_switch,
@@ -51,11 +58,7 @@ from graphmend.transforms.rewrites.torch_api import (
 )
 
 if TYPE_CHECKING:
-    from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-
-#: None means that the rewrite has nothing to say about code of this form
-Rewrite = Callable[["Finding", "FunctionFacts"], Fix | Refusal | None]
 
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (
@@ -66,7 +69,7 @@ _BRANCHES: tuple[Rewrite, ...] = (
     select.rewrite,
     where.rewrite,
     where_expression.rewrite,
-    match_where.rewrite,
+    match_branch.rewrite,
     cond.rewrite,
     range_guard.rewrite,
 )
@@ -97,6 +100,8 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             computed_index.rewrite,
             torch_form.rewrite,
             *_TESTS,
+            retensored.rewrite,
+            tensor_argument.rewrite,
             keep_tensor.rewrite,
             emit.rewrite,
             guard.rewrite,
@@ -118,7 +123,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         ),
     ),
     ("GM402", (*_MASKED, *_SWITCHES)),
-    ("GM403", (computed_index.rewrite,)),
+    ("GM403", (computed_index.rewrite, tensor_slice.rewrite)),
     (
         "GM501",
         (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from graphmend.analysis.syntax.span import Span
 
 Applicability = Literal["safe", "unsafe", "display"]
+
+#: the applicabilities, the one that promises most first
+RANK: dict[Applicability, int] = {"safe": 0, "unsafe": 1, "display": 2}
 
 #: in which way a mended program may differ from the original; `DIFFERENCES` says what each means
 DifferenceKind = Literal[
@@ -96,3 +99,30 @@ class Refusal:
 
 class Unmendable(Exception):
     """An edit that was offered cannot be made after all; the message says why."""
+
+
+class Ranked(Protocol):
+    """What is safe, unsafe or only shown, and why."""
+
+    @property
+    def applicability(self) -> Applicability: ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+_R = TypeVar("_R", bound=Ranked)
+
+
+def offered_by_both(one: Iterable[_R], other: Iterable[_R], name: Callable[[_R], Hashable]) -> list[tuple[_R, _R]]:
+    """The mends of one place that two checks of it offer, each as both word it: first the one that promises less."""
+    there = {name(mend): mend for mend in other}
+    pairs = ((mend, there[name(mend)]) for mend in one if name(mend) in there)
+    return [(a, b) if RANK[a.applicability] >= RANK[b.applicability] else (b, a) for a, b in pairs]
+
+
+def joined_reason(weaker: Ranked, stronger: Ranked) -> str:
+    """Why a mend is no safer than `weaker`, which `stronger` may add to."""
+    if weaker.applicability != stronger.applicability or weaker.applicability == "safe":
+        return weaker.reason
+    return "; ".join(dict.fromkeys((*weaker.reason.split("; "), *stronger.reason.split("; "))))

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from graphmend.analysis.check import Result, check
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms.fix import Fix
 from graphmend.transforms.offers import Applied as Applied
+from graphmend.transforms.offers import distinct
 from graphmend.transforms.offers import mend as mend
-from graphmend.transforms.rounds import OtherFiles as OtherFiles
-from graphmend.transforms.rounds import Permitted, Run, Wanted
+from graphmend.transforms.rounds import Run, Wanted
 
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.settings import Settings
+
+
+class OtherFiles(Protocol):
+    """Other files that may be mended along with one: a break in a helper may only be seen from its caller."""
+
+    def source(self, path: str) -> Source | None:
+        """The text as it is now, which is also the one that the project reads; None where it is to stay."""
+
+    def replace(self, source: Source) -> None:
+        """Takes a mended text. From now on the project reads it."""
 
 
 @dataclass
@@ -39,11 +49,7 @@ class Mended:
     @property
     def mends(self) -> int:
         """How many mends were made: one may answer several findings."""
-        made: list[tuple[Fix, str]] = []
-        for one in self.applied:
-            if (one.fix, one.text) not in made:
-                made.append((one.fix, one.text))
-        return len(made)
+        return len(distinct(self.applied))
 
 
 def mend_all(
@@ -55,6 +61,7 @@ def mend_all(
     prefer_runtime: bool = False,
     others: OtherFiles | None = None,
     wanted: Wanted | None = None,
+    accept: Collection[str] = frozenset(),
 ) -> Mended:
     """`source` with every permitted mend applied that removes a break: a fixed point, reached in a few rounds.
 
@@ -62,22 +69,51 @@ def mend_all(
     are permitted at once or one after the other. A mend that silences output is permitted only with `unsafe`;
     with `prefer_runtime` it is not permitted at all, as there the runtime keeps every line. What a program prints is
     never silenced here. What is found in `others` is mended there. `wanted` says which findings of the file are to be
-    mended, by default all.
+    mended, by default all. A mend whose differences are all of kinds in `accept` counts as safe.
     """
     result = Mended(source)
     if source.tree is None:
         return result
 
-    def look(text: Source, changed: bool) -> Result:
-        if changed and project is not None:  # what was read of the text's module holds on to the others as they were
-            project.forget(text.path)
-        return check(text, project, settings)
-
-    run = Run(source, look, others, wanted)
-    for allowed in (False, True) if unsafe else (False,):
-        permitted = Permitted(allowed, prefer_runtime)
-        while run.step(permitted):
-            pass
-    result.source, result.applied = run.state.own, run.applied
-    result.left, result.looked_at = run.left(permitted), run.state.own.text
+    run = Run(_OneFile(source, project, settings, others, accept), wanted)
+    permitted = run.to_the_end(unsafe, prefer_runtime)
+    result.source, result.applied = run.state.sources[source.path], run.applied
+    result.left, result.looked_at = run.left(source.path, permitted), result.source.text
     return result
+
+
+class _OneFile:
+    """A text that is checked alone, and others that may be mended along with it."""
+
+    def __init__(
+        self,
+        source: Source,
+        project: Project | None,
+        settings: Settings | None,
+        others: OtherFiles | None,
+        accept: Collection[str],
+    ) -> None:
+        self.checked, self._accept = (source.path,), accept
+        self._own, self._project, self._settings, self._others = source, project, settings, others
+        self._is_stale = False
+
+    def check(self, path: str) -> Result:
+        if self._is_stale and self._project is not None:  # the module that was read holds on to the others as they were
+            self._project.forget(path)
+        self._is_stale = False
+        return check(self._own, self._project, self._settings)
+
+    def accepted(self, path: str) -> Collection[str]:
+        return self._accept
+
+    def source(self, path: str) -> Source | None:
+        if path == self._own.path:
+            return self._own
+        return self._others.source(path) if self._others is not None else None
+
+    def replace(self, source: Source) -> None:
+        if source.path == self._own.path:
+            self._own = source
+        elif self._others is not None:
+            self._others.replace(source)
+            self._is_stale = True

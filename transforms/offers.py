@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.transforms.catalogue import rewrites_for
-from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.fix import RANK, Fix, Refusal, joined_reason, offered_by_both
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
-
-#: rewrites that are right for every kind of value
-_INDIFFERENT = ("emit", "select", "range_guard")
 
 
 class Applied(NamedTuple):
@@ -25,8 +23,14 @@ class Applied(NamedTuple):
     """The text in which the finding stands: that of its round."""
 
 
-def mend(finding: Finding, facts: FunctionFacts | None) -> list[Fix | Refusal]:
+def distinct(applied: Iterable[Applied]) -> list[Applied]:
+    """One for each mend that was made: it may answer several findings."""
+    return list({(one.finding.path, one.fix, one.text): one for one in applied}.values())
+
+
+def mend(finding: Finding, facts: FunctionFacts | None, accept: Collection[str] = frozenset()) -> list[Fix | Refusal]:
     """Every mend of a finding, best first, then every refusal. `facts` are those of its function, if it is in one.
+    `accept` are the kinds of differences with which a mend counts as safe.
 
     A mend that keeps all output comes before one that silences it, and where both keep it the safe one first:
     that is the order of the catalogue, made stable by what each rewrite can prove here.
@@ -34,17 +38,37 @@ def mend(finding: Finding, facts: FunctionFacts | None) -> list[Fix | Refusal]:
     if facts is None:
         return [Refusal("", "it stands in no function's body, which a mend would rewrite")]
     answers = [rewrite(finding, facts) for rewrite in rewrites_for(finding)]
-    fixes = [_as_certain_as(finding, a) for a in answers if isinstance(a, Fix)]
+    fixes = [_accepted(a, accept) for a in answers if isinstance(a, Fix)]
     refusals = [a for a in answers if isinstance(a, Refusal)]
     keeping = [f for f in fixes if not f.silences]
-    rank = {"safe": 0, "unsafe": 1, "display": 2}
-    keeping.sort(key=lambda f: rank[f.applicability])
-    silencing = sorted((f for f in fixes if f.silences), key=lambda f: rank[f.applicability])
+    keeping.sort(key=lambda f: RANK[f.applicability])
+    silencing = sorted((f for f in fixes if f.silences), key=lambda f: RANK[f.applicability])
     return [*keeping, *silencing, *refusals]
 
 
-def _as_certain_as(finding: Finding, fix: Fix) -> Fix:
-    """A mend of something that is only likely a tensor is not safe, unless it keeps the statement as it is."""
-    if finding.certainty == "certain" or fix.applicability != "safe" or fix.rewrite in _INDIFFERENT:
+def _accepted(fix: Fix, accept: Collection[str]) -> Fix:
+    """A mend as a user sees it who accepts some kinds of differences. What silences output is never safe."""
+    known = {difference.kind for difference in fix.differences}
+    if fix.applicability != "unsafe" or fix.silences or not known or not known.issubset(accept):
         return fix
-    return replace(fix, applicability="unsafe", reason="what it works on is likely, but not certainly, a tensor")
+    return replace(fix, applicability="safe")
+
+
+def mend_for_all(
+    seen: Iterable[tuple[Finding, FunctionFacts | None]], accept: Collection[str] = frozenset()
+) -> list[Fix | Refusal]:
+    """The mends of one place that several checks reach, each with the values of its own callers: those that every
+    check offers, as the one that promises least words them, then every refusal.
+    """
+    first, *others = (mend(finding, facts, accept) for finding, facts in seen)
+    fixes = [answer for answer in first if isinstance(answer, Fix)]
+    for answers in others:
+        there = (answer for answer in answers if isinstance(answer, Fix))
+        fixes = [_joined(*pair) for pair in offered_by_both(fixes, there, lambda fix: (fix.rewrite, fix.title))]
+    refusals = (answer for answers in (first, *others) for answer in answers if isinstance(answer, Refusal))
+    return [*fixes, *dict.fromkeys(refusals)]
+
+
+def _joined(weaker: Fix, stronger: Fix) -> Fix:
+    differences = tuple(dict.fromkeys((*weaker.differences, *stronger.differences)))
+    return replace(weaker, reason=joined_reason(weaker, stronger), differences=differences)

@@ -5,15 +5,18 @@ should. A mend stays only where the analysis of the mended text no longer finds 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from graphmend.analysis.check import Result
 from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.code.text_edits import apply, regions
-from graphmend.transforms.fix import Fix, Refusal, TextEdit, Unmendable
-from graphmend.transforms.offers import Applied, mend
+from graphmend.transforms.fix import Fix, TextEdit, Unmendable
+from graphmend.transforms.offers import Applied
+from graphmend.transforms.permitted import Permitted, Place
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -21,57 +24,31 @@ if TYPE_CHECKING:
 
 #: steps of a chain: one mend may uncover the next (a kept tensor is then branched on)
 _STEPS = 3
-#: checks of one text; more are not known to be needed, and a rewrite that never ends would be a bug
+#: checks of one file; more are not known to be needed, and a rewrite that never ends would be a bug
 _MOST = 500
 
-Wanted = Callable[[Result], Iterable["Finding"]]
+#: which of the findings in a text are to be mended
+Wanted = Callable[[Source, Sequence["Finding"]], Iterable["Finding"]]
 
 
-class OtherFiles(Protocol):
-    """Other files that may be mended along with one: a break in a helper may only be seen from its caller."""
+class Files(Protocol):
+    """Files that are mended together: a break in one may only be seen from another that calls it."""
+
+    @property
+    def checked(self) -> Sequence[str]:
+        """The paths of those that are checked."""
+
+    def check(self, path: str) -> Result:
+        """What the check of a file finds in the texts as they are now."""
 
     def source(self, path: str) -> Source | None:
-        """The text as it is now, which is also the one that the project reads; None where it is to stay."""
+        """A text as it is now; None where it is to stay."""
 
     def replace(self, source: Source) -> None:
-        """Takes a mended text. From now on the project reads it."""
+        """Takes a mended text. From now on every check reads it."""
 
-
-class Permitted:
-    """Which mends may be applied, and which were applied and taken back."""
-
-    def __init__(self, unsafe: bool, prefer_runtime: bool) -> None:
-        self.unsafe, self._prefer_runtime = unsafe, prefer_runtime
-        self._refused: dict[tuple[str, str, str, str], str] = {}
-
-    def first(self, finding: Finding, facts: FunctionFacts | None) -> tuple[Fix | None, str]:
-        """The first mend that may be applied, or why there is none: the last one that may not be, else a refusal,
-        else that one is only shown.
-        """
-        withheld: str | None = None
-        shown = False
-        for answer in mend(finding, facts):
-            if isinstance(answer, Refusal):
-                return None, withheld or answer.reason
-            if answer.applicability == "display":
-                shown = True
-            elif answer.applicability == "unsafe" and not self.unsafe:
-                withheld = f"unsafe: {answer.reason}"
-            elif answer.silences and (self._prefer_runtime or finding.code == "GM201"):
-                withheld = "would lose output"
-            elif facts is not None and (reason := self._refused.get(self._mark(finding, answer, facts))):
-                withheld = reason
-            else:
-                return answer, ""
-        return None, withheld or ("only shown" if shown else "no rewrite is known for this break")
-
-    def refuse(self, choice: _Choice, reason: str) -> None:
-        for one in choice.answers:
-            self._refused[self._mark(one.finding, one.fix, choice.facts)] = reason
-
-    @staticmethod
-    def _mark(finding: Finding, fix: Fix, facts: FunctionFacts) -> tuple[str, str, str, str]:
-        return finding.path, finding.key, fix.rewrite, ast.dump(facts.statement)
+    def accepted(self, path: str) -> Collection[str]:
+        """The kinds of differences that the user accepts in a file."""
 
 
 @dataclass
@@ -87,50 +64,76 @@ class _Choice:
         return self.answers[0].finding
 
     @property
-    def narrows(self) -> bool:
-        return self.answers[0].fix.narrows
-
-
-@dataclass
-class _State:
-    """The texts at one time, and what is found in them."""
-
-    own: Source
-    others: dict[str, Source]
-    found: Result
+    def findings(self) -> list[Finding]:
+        return [answer.finding for answer in self.answers]
 
     @property
+    def fix(self) -> Fix:
+        return self.answers[0].fix
+
+    @property
+    def narrows(self) -> bool:
+        return self.fix.narrows
+
+
+class _State:
+    """The texts at one time, and what the checks find in them."""
+
+    def __init__(
+        self, sources: dict[str, Source], results: dict[str, Result], accepted: Callable[[str], Collection[str]]
+    ) -> None:
+        self.sources, self.results, self._accepted = sources, results, accepted
+
+    @cached_property
+    def _places(self) -> dict[str, list[Place]]:
+        """By path, in order of the text. Keys of findings do not tell them apart: each check numbers those that are
+        alike, and reaches others of them.
+        """
+        found: dict[str, dict[tuple[object, str], Place]] = {}
+        for result in self.results.values():
+            for finding in chain(result.findings, *result.elsewhere.values()):
+                known, place = found.setdefault(finding.path, {}), (finding.span, finding.code)
+                if place in known:
+                    known[place].add(finding, result)
+                else:
+                    known[place] = Place(finding, result, self._accepted(finding.path))
+        return {path: sorted(places.values(), key=_position) for path, places in found.items()}
+
+    @cached_property
     def count(self) -> int:
-        return len(self.found.findings) + sum(map(len, self.found.elsewhere.values()))
+        return sum(map(len, self._places.values()))
 
-    def findings(self, path: str) -> tuple[Finding, ...]:
-        return self.found.findings if path == self.own.path else self.found.elsewhere.get(path, ())
+    def places(self, path: str) -> list[Place]:
+        return self._places.get(path, [])
 
-    def every(self) -> set[tuple[str, str]]:
-        """The findings by path and key."""
-        paths = (self.own.path, *self.found.elsewhere)
-        return {(path, finding.key) for path in paths for finding in self.findings(path)}
+    def findings(self, path: str) -> list[Finding]:
+        return [place.finding for place in self.places(path)]
 
-    def source(self, path: str) -> Source:
-        return self.own if path == self.own.path else self.others[path]
+    def keys(self) -> set[tuple[str, str]]:
+        """All findings by path and key."""
+        return {(path, place.finding.key) for path, places in self._places.items() for place in places}
 
 
 class Run:
-    """A text, and others with it, on the way to the fixed point."""
+    """Files on the way to the fixed point."""
 
-    def __init__(
-        self,
-        source: Source,
-        look: Callable[[Source, bool], Result],
-        others: OtherFiles | None,
-        wanted: Wanted | None,
-    ) -> None:
-        self._look, self._others, self._wanted = look, others, wanted
+    def __init__(self, files: Files, wanted: Wanted | None = None) -> None:
+        self._files, self._wanted = files, wanted
         self.applied: list[Applied] = []
-        self._sources: dict[str, Source | None] = {}
-        """Other files as they are now."""
-        self._checks, self._stale = 0, False
-        self.state = self._state(source)
+        self._reached: dict[str, set[str]] = {path: {path} for path in files.checked}
+        """The files in which the check of a file has found something, and the file itself."""
+        self._texts: dict[str, Source | None] = {}
+        """The texts as they are now; None for those that are to stay."""
+        self._checks = 0
+        self.state = self._state({}, {}, files.checked)
+
+    def to_the_end(self, unsafe: bool, prefer_runtime: bool = False) -> Permitted:
+        """Makes every permitted mend that removes a break, the safe ones first; says what was permitted in the end."""
+        for allowed in (False, True) if unsafe else (False,):
+            permitted = Permitted(allowed, prefer_runtime)
+            while self.step(permitted):
+                pass
+        return permitted
 
     def step(self, permitted: Permitted) -> bool:
         """Makes mends that can be made together, and keeps those that remove their breaks; whether there were any to
@@ -140,6 +143,8 @@ class Run:
         choices = self._choose(state, permitted)
         if not choices or self._checks > _MOST:
             return False
+        first = choices[0].facts.statement
+        of_one_statement = [choice for choice in choices if choice.facts.statement is first]
         while len(choices) > 1:
             after = self._apply(state, choices)
             good = [c for c in choices if after is not None and self._stays(state, after, c, choices, permitted)]
@@ -148,18 +153,19 @@ class Run:
                 return self._keep(after, choices)
             self._revert(state)
             choices = good if 0 < len(good) < len(choices) else choices[:1]
-        self._alone(state, choices[0], permitted)
+        self._alone(state, choices[0], of_one_statement if choices[0] in of_one_statement else choices[:1], permitted)
         return True
 
-    def left(self, permitted: Permitted) -> list[tuple[Finding, str]]:
-        """The findings of the file that no permitted mend answers, and why."""
-        found = self.state.found
-        return [(finding, permitted.first(finding, found.facts(finding))[1]) for finding in self._own(self.state)]
+    def left(self, path: str, permitted: Permitted) -> list[tuple[Finding, str]]:
+        """The findings of a file that no permitted mend answers, and why."""
+        return [(place.finding, permitted.first(place)[1]) for place in self._to_mend(self.state, path)]
 
-    def _alone(self, state: _State, choice: _Choice, permitted: Permitted) -> None:
-        """One mend; where it only moves the break, with the mends of what it uncovers."""
-        own = {(choice.finding.path, answer.finding.key) for answer in choice.answers}
-        known, made = state.every() - own, [choice]
+    def _alone(self, state: _State, choice: _Choice, together: list[_Choice], permitted: Permitted) -> None:
+        """One mend; where it only moves the break, with those of its statement and the mends of what they uncover."""
+        if len(together) > 1 and self._uncovered(state, together, permitted):
+            return
+        own = {(finding.path, finding.key) for finding in choice.findings}
+        known, made = state.keys() - own, [choice]
         after = self._apply(state, made)
         less = after is not None and after.count < state.count + choice.narrows
         if after is not None and less and self._stays(state, after, choice, made, permitted):
@@ -175,11 +181,23 @@ class Run:
                 self._keep(after, made)
                 return
         self._revert(state)
-        name = choice.answers[0].fix.rewrite
-        reason = (
-            f"`{name}` would stand in the way of an unsafe mend" if waits else f"`{name}` does not remove the break"
-        )
-        permitted.refuse(choice, reason)
+        why = "would stand in the way of an unsafe mend" if waits else "does not remove the break"
+        permitted.refuse(choice.findings, choice.fix, choice.facts, f"`{choice.fix.rewrite}` {why}")
+
+    def _uncovered(self, state: _State, together: list[_Choice], permitted: Permitted) -> bool:
+        """Makes mends of one statement along with those of what they uncover, if fewer breaks are left then."""
+        own = {(finding.path, finding.key) for choice in together for finding in choice.findings}
+        known, made, after = state.keys() - own, together, self._apply(state, together)
+        for _ in range(_STEPS):
+            more = [] if after is None else self._choose(after, permitted, known)
+            if after is None or not more:
+                break
+            after, made = self._apply(after, more), [*made, *more]
+            if after is not None and after.count <= state.count - len(together):
+                self._keep(after, made)
+                return True
+        self._revert(state)
+        return False
 
     def _keep(self, after: _State, choices: list[_Choice]) -> bool:
         self.state = after
@@ -188,32 +206,36 @@ class Run:
 
     # What may be mended
 
-    def _own(self, state: _State) -> list[Finding]:
-        findings = state.found.findings
-        return [*(findings if self._wanted is None else self._wanted(state.found))]
+    def _to_mend(self, state: _State, path: str) -> list[Place]:
+        places = state.places(path)
+        if self._wanted is None or not places:
+            return places
+        wanted = {id(finding) for finding in self._wanted(state.sources[path], state.findings(path))}
+        return [place for place in places if id(place.finding) in wanted]
 
     def _choose(self, state: _State, permitted: Permitted, known: set[tuple[str, str]] | None = None) -> list[_Choice]:
         """Mends that do not touch one another; only those of findings that are not `known`, where that is given."""
         chosen: list[_Choice] = []
-        for path in (state.own.path, *sorted(state.others)):
-            findings = self._own(state) if path == state.own.path else state.findings(path)
+        for path, source in state.sources.items():
             edits: list[TextEdit] = []
-            for finding in findings:
+            to_mend = self._to_mend(state, path)
+            for place in state.places(path) if to_mend else ():
+                place.recall()
+            for place in to_mend:
+                finding = place.finding
                 if known is not None and (path, finding.key) in known:
                     continue
-                facts = state.found.facts(finding)
-                fix, _ = permitted.first(finding, facts)
+                fix, facts = permitted.first(place)[0], place.facts
                 if fix is None or facts is None:
                     continue
-                choice = _Choice([Applied(finding, fix, state.source(path).text)], facts, ())
                 try:
-                    choice.edits = fix.edits()
+                    choice = _Choice([Applied(finding, fix, source.text)], facts, fix.edits())
                 except Unmendable as error:
-                    permitted.refuse(choice, str(error))
+                    permitted.refuse([finding], fix, facts, str(error))
                     continue
                 here = (c for c in chosen if c.finding.path == path and c.edits == choice.edits)
                 if (same := next(here, None)) is not None:  # one for several findings; some of them may live on in it
-                    same.answers.append(choice.answers[0]._replace(fix=same.answers[0].fix))
+                    same.answers.append(choice.answers[0]._replace(fix=same.fix))
                 elif all(_apart(e, other) for e in choice.edits for other in edits):
                     edits += [e for e in choice.edits if e not in edits]
                     chosen.append(choice)
@@ -223,37 +245,37 @@ class Run:
 
     def _apply(self, state: _State, choices: list[_Choice]) -> _State | None:
         """The state after some mends; None where a text would not parse."""
-        own, changed = state.own, {}
+        changed: dict[str, Source] = {}
         for path in dict.fromkeys(choice.finding.path for choice in choices):
-            before = state.source(path)
+            before = state.sources[path]
             after = Source(apply(before.text, _all_edits(choices, path), before), path)
             if after.tree is None:
                 return None
-            if path == state.own.path:
-                own = after
-            else:
-                changed[path] = after
+            changed[path] = after
         self._replace(changed)
-        return self._state(own)
+        stale = [path for path in self._files.checked if not self._reached[path].isdisjoint(changed)]
+        return self._state({**state.sources, **changed}, state.results, stale)
 
     def _revert(self, state: _State) -> None:
-        self._replace({path: s for path, s in state.others.items() if self._sources.get(path) is not s})
+        self._replace({path: s for path, s in state.sources.items() if self._texts.get(path) is not s})
 
     def _replace(self, sources: dict[str, Source]) -> None:
         for path, source in sources.items():
-            assert self._others is not None
-            self._sources[path] = source
-            self._others.replace(source)
-            self._stale = True
+            self._texts[path] = source
+            self._files.replace(source)
 
-    def _state(self, own: Source) -> _State:
+    def _state(self, sources: dict[str, Source], results: dict[str, Result], stale: Iterable[str]) -> _State:
+        """The state of texts, where the results of the `stale` files are not known yet."""
         self._checks += 1
-        found, self._stale = self._look(own, self._stale), False
-        for path in found.elsewhere if self._others is not None else ():
-            if path not in self._sources:
-                self._sources[path] = self._others.source(path) if self._others is not None else None
-        here = {path: source for path in found.elsewhere if (source := self._sources.get(path)) is not None}
-        return _State(own, here, found)
+        results = {**results, **{path: self._files.check(path) for path in stale}}
+        for path in stale:
+            self._reached[path].update(results[path].elsewhere)
+        for path in chain(self._files.checked, *(sorted(result.elsewhere) for result in results.values())):
+            if path not in self._texts:
+                self._texts[path] = self._files.source(path)
+            if path not in sources and (source := self._texts[path]) is not None:
+                sources[path] = source
+        return _State(sources, results, self._files.accepted)
 
     def _stays(
         self, state: _State, after: _State, choice: _Choice, choices: list[_Choice], permitted: Permitted
@@ -262,12 +284,9 @@ class Run:
         if choice.narrows:
             return self._lets_others(state, after, choice, choices, permitted)
         path, code = choice.finding.path, choice.finding.code
-        old, new = regions(state.source(path), choice.facts, choice.edits, _all_edits(choices, path))
-        text = after.source(path) if path == after.own.path or path in after.others else None
-        if text is None:
-            return path not in after.found.elsewhere and self._lets_others(state, after, choice, choices, permitted)
-        before = [f.code for f in state.findings(path) if _inside(f, state.source(path), old)]
-        behind = [f.code for f in after.findings(path) if _inside(f, text, new)]
+        old, new = regions(state.sources[path], choice.facts, choice.edits, _all_edits(choices, path))
+        before = [f.code for f in state.findings(path) if _inside(f, state.sources[path], old)]
+        behind = [f.code for f in after.findings(path) if _inside(f, after.sources[path], new)]
         gone = behind.count(code) < before.count(code) and len(behind) < len(before)
         return gone and self._lets_others(state, after, choice, choices, permitted)
 
@@ -278,24 +297,19 @@ class Run:
         if permitted.unsafe:
             return True
         path, inner = choice.finding.path, choice.facts.statement
-        answered = {answer.finding.key for c in choices for answer in c.answers}
-        for finding in state.findings(path):
-            facts = state.found.facts(finding) if finding.key not in answered else None
-            if facts is None or not _around(facts.statement, inner) or permitted.first(finding, facts)[0] is not None:
+        answered = {finding.key for c in choices for finding in c.findings}
+        for place in state.places(path):
+            if place.finding.key in answered or place.facts is None or not _around(place.facts.statement, inner):
                 continue
-            fix = _first_fix(finding, facts)
-            now = next((f for f in after.findings(path) if f.key == finding.key), None)
-            if fix is None or now is None:
-                continue
-            again = _first_fix(now, after.found.facts(now))
-            if again is None or again.rewrite != fix.rewrite:
+            fix = place.best if permitted.first(place)[0] is None else None
+            now = next((other for other in after.places(path) if other.finding.key == place.finding.key), None)
+            if fix is not None and now is not None and (now.best is None or now.best.rewrite != fix.rewrite):
                 return False
         return True
 
 
-def _first_fix(finding: Finding, facts: FunctionFacts | None) -> Fix | None:
-    answers = (a for a in mend(finding, facts) if isinstance(a, Fix))
-    return next((fix for fix in answers if fix.applicability != "display"), None)
+def _position(place: Place) -> tuple[int, ...]:
+    return place.finding.span[:2]
 
 
 def _around(outer: ast.stmt, inner: ast.stmt) -> bool:

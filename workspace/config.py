@@ -211,7 +211,8 @@ def read_file(file: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], 
 
 
 def parse_override(text: str) -> dict[str, Any]:
-    """`KEY=VALUE` of a command line: VALUE is TOML, JSON, or else a plain string."""
+    """`KEY=VALUE` of a command line as a table: VALUE is TOML, JSON, or else a plain string; a dot in KEY leads into a
+    table (`severity.GM101=error`)."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigurationError(f"--config: `{text}` is neither a file nor KEY=VALUE")
@@ -220,9 +221,22 @@ def parse_override(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError:
         pass
     try:
-        return {key.strip(): json.loads(value)}
+        plain = json.loads(value)
     except json.JSONDecodeError:
-        return {key.strip(): value.strip()}
+        plain = value.strip()
+    try:
+        return dict(tomllib.loads(f"{key} = {json.dumps(plain)}"))
+    except tomllib.TOMLDecodeError:
+        return {key.strip(): plain}
+
+
+def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Two tables as one; of a value that both have, `other`'s counts."""
+    result = dict(one)
+    for key, value in other.items():
+        old = result.get(key)
+        result[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
 
 
 def _is_trusted(name: str) -> bool:

@@ -15,6 +15,9 @@ from pathspec import GitIgnoreSpec
 from graphmend.workspace.config import Configuration, Configurations, absolute
 from graphmend.workspace.files import reason
 
+#: Python files and notebooks
+SUFFIXES = (".py", ".ipynb")
+
 
 @dataclass
 class Discovery:
@@ -41,7 +44,9 @@ class _Patterns:
 
 
 def discover(paths: Iterable[Path], configurations: Configurations, *, force_exclude: bool = False) -> Discovery:
-    """The Python files under `paths`. One that is named itself is taken even where it is excluded, unless forced."""
+    """The Python files and notebooks under `paths`. One that is named itself is taken even where it is excluded,
+    unless forced.
+    """
     found = Discovery()
     seen: set[str] = set()
     for path in map(absolute, paths):
@@ -89,7 +94,7 @@ class _Walk:
         for entry in entries:
             path = folder / entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
-            if not is_folder and not (entry.name.endswith(".py") and _is_file(entry)):
+            if not is_folder and not (entry.name.endswith(SUFFIXES) and _is_file(entry)):
                 continue
             if exclude.verdict(path, is_folder) or _ignored(path, is_folder, ignores):
                 continue

@@ -21,8 +21,10 @@ _IMPORT = re.compile(
 _NAME = re.compile(rb"[\w.]+")
 
 
-def importers(checked: Sequence[Path]) -> list[Path]:
-    """The files beside `checked`, in the packages that these belong to, that import one of them and mention torch."""
+def importers(checked: Sequence[Path], mentioning: bytes = b"torch") -> list[Path]:
+    """The files beside `checked`, in the packages that these belong to, that import one of them and mention torch, or
+    another word.
+    """
     wanted = {_stem(path) for path in checked}
     known = {str(path) for path in checked}
     found: list[Path] = []
@@ -30,7 +32,9 @@ def importers(checked: Sequence[Path]) -> list[Path]:
     for folder in dict.fromkeys(map(surroundings, one_each)):
         files = list(_python_files(folder))
         if len(files) <= _MOST_FILES:
-            found += (Path(path) for path in files if path not in known and _imports(path, str(folder), wanted))
+            found += (
+                Path(path) for path in files if path not in known and _imports(path, str(folder), wanted, mentioning)
+            )
     return found
 
 
@@ -51,7 +55,7 @@ def _python_files(folder: Path) -> Iterator[str]:
             return
 
 
-def _imports(path: str, folder: str, wanted: set[str]) -> bool:
+def _imports(path: str, folder: str, wanted: set[str], mentioning: bytes) -> bool:
     try:
         if not os.path.isfile(path):
             return False  # reading a pipe may never end
@@ -59,7 +63,7 @@ def _imports(path: str, folder: str, wanted: set[str]) -> bool:
             data = file.read()
     except OSError:
         return False
-    if b"torch" not in data:
+    if mentioning not in data:
         return False
     above = os.path.dirname(path)
     modules = {module for match in _IMPORT.finditer(data) for module in _named(match)}

@@ -10,6 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+#: the kinds of ways in which a mend may change a program (`transforms/fix.py` says what each means)
+DIFFERENCES = (
+    "rounding", "dtype", "shape", "strides", "aliasing", "type", "exception", "gradients", "zero-gradients",
+    "evaluation", "random", "output", "output-order", "state", "specialised", "private",
+)  # fmt: skip
 SEVERITIES = ("error", "warning", "information", "hint", "off")
 _SELECTOR = re.compile(r"GM\d{0,3}\Z")
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?([+a-z].*)?\Z")
@@ -65,9 +70,21 @@ def _selectors(value: Any) -> tuple[str, ...]:
     return tuple("GM" if v == "ALL" else _selector(v) for v in value)
 
 
+def _differences(value: Any) -> tuple[str, ...]:
+    for kind in _strings(value):
+        words = f'kinds of differences ({", ".join(DIFFERENCES)}), not "{kind}"'
+        _require(kind in DIFFERENCES, words + did_you_mean(kind, DIFFERENCES))
+    return tuple(value)
+
+
 def _version(value: Any) -> str:
     _require(isinstance(value, str) and bool(_VERSION.match(value)), 'a version of torch in quotes, such as "2.13"')
     return ".".join(value.split(".")[:2])
+
+
+def _count(value: Any) -> int:
+    _require(isinstance(value, int) and not isinstance(value, bool) and value > 0, "a whole number above 0")
+    return int(value)
 
 
 def _seconds(value: Any) -> float:
@@ -112,8 +129,10 @@ BOOLEAN = Kind("true or false", {"type": "boolean"}, _boolean)
 STRING = Kind("a string", {"type": "string"}, _string)
 STRINGS = Kind("a list of strings", {"type": "array", "items": {"type": "string"}}, _strings)
 CODES = Kind("a list of rule codes", {"type": "array", "items": _CODE}, _selectors)
+KINDS = Kind("a list of kinds of differences", {"type": "array", "items": {"enum": list(DIFFERENCES)}}, _differences)
 VERSION = Kind("a version", {"type": "string", "pattern": "^\\d+\\.\\d+"}, _version)
 SECONDS = Kind("a number of seconds", {"type": "number", "exclusiveMinimum": 0}, _seconds)
+COUNT = Kind("a whole number", {"type": "integer", "minimum": 1}, _count)
 BY_PATTERN = Kind(
     "a table of file patterns, each with rule codes",
     {"type": "object", "additionalProperties": {"type": "array", "items": _CODE}},
@@ -175,9 +194,25 @@ OPTIONS: Mapping[str, Option] = {
         Option("ignore-calls", STRINGS, (), "Qualified names of callables that are known not to break."),
         Option("baseline", STRING, None, "A file of known findings that are not reported; relative to this file."),
         Option("targets", TARGETS, (), "What `graphmend verify` may run; data until a check is asked for."),
+        Option(
+            "model-allowed", BOOLEAN, True, "Whether anybody may ask a language model about this project's functions."
+        ),
         Option("enable", BOOLEAN, True, "Whether editors show anything at all."),
         Option("run", _choice("onType", "onSave"), "onType", "When editors check a file."),
-        Option("unsafe-fixes", BOOLEAN, False, "Offer mends that change behaviour in a way they name."),
+        Option(
+            "unsafe-fixes",
+            BOOLEAN,
+            True,
+            "Whether editors also offer mends that change behaviour in a way they name; the command makes those with "
+            "`--unsafe-fixes` only.",
+        ),
+        Option(
+            "accept",
+            KINDS,
+            (),
+            "Kinds of differences with which a mend counts as safe, such as `rounding`: `--fix` and *fix all* make it. "
+            "Its differences are shown all the same, and a mend that silences output is never safe.",
+        ),
         Option(
             "diagnostic-mode",
             _choice("openFilesOnly", "workspace"),
@@ -199,6 +234,28 @@ OPTIONS: Mapping[str, Option] = {
         ),
         Option("verify.device", STRING, "auto", "Where checks run: `auto`, `cpu`, `cuda` or `cuda:N`.", trusted=True),
         Option("verify.timeout-seconds", SECONDS, 60.0, "How long one check may take.", trusted=True),
+        Option(
+            "model.endpoint", STRING, None, "Where `graphmend ask` finds an OpenAI-compatible server.", trusted=True
+        ),
+        Option("model.name", STRING, None, "The model that is asked, as its server calls it.", trusted=True),
+        Option(
+            "model.key-variable",
+            STRING,
+            "GRAPHMEND_MODEL_KEY",
+            "The environment variable that holds the server's key, where it wants one.",
+            trusted=True,
+        ),
+        Option("model.tries", COUNT, 3, "How many answers are asked for about one break.", trusted=True),
+        Option("model.max-tokens", COUNT, 4096, "How long one answer may be.", trusted=True),
+        Option("model.timeout-seconds", SECONDS, 120.0, "How long one answer may take.", trusted=True),
+        Option("model.requests", COUNT, 20, "How many requests are sent in one run or session.", trusted=True),
+        Option(
+            "model.rounding",
+            _choice("named", "refused"),
+            "named",
+            "Whether an answer that differs by rounding alone is offered, with that difference named.",
+            trusted=True,
+        ),
         Option("import-strategy", STRING, None, "Which server VS Code starts.", trusted=True),
         Option(
             "server-interpreter", STRING, None, "The interpreter that VS Code starts the server with.", trusted=True
@@ -207,7 +264,7 @@ OPTIONS: Mapping[str, Option] = {
 }
 
 #: groups that are refused as a whole where a project's file sets them, whatever is inside
-TRUSTED_GROUPS = frozenset({"verify"})
+TRUSTED_GROUPS = frozenset({"verify", "model"})
 
 
 def canonical(name: str) -> str:

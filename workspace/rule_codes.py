@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Container
 from functools import lru_cache
 
-from graphmend.analysis.findings.suppressions import UnusedSuppression
+from graphmend.analysis.findings.suppressions import SEEN_BY_DYNAMO_ONLY, UnusedSuppression
 from graphmend.analysis.rules import RULES
 from graphmend.workspace.config import Configuration
 from graphmend.workspace.options import did_you_mean
-
-#: findings of TorchDynamo, which no rule of the analysis makes
-_DYNAMO = ("GM901", "GM902", "GM903")
 
 
 @lru_cache(maxsize=1)
 def codes() -> tuple[str, ...]:
     """The codes of every rule, and of what TorchDynamo finds."""
-    return tuple(sorted({UnusedSuppression.code, *(rule.code for rule in RULES), *_DYNAMO}))
+    return tuple(sorted({UnusedSuppression.code, *(rule.code for rule in RULES), *SEEN_BY_DYNAMO_ONLY}))
 
 
 def unknown(configuration: Configuration, overridden: Container[str] = ()) -> list[str]:

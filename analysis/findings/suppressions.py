@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from graphmend.analysis.finding import Finding
+from graphmend.analysis.rules import RULES
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
@@ -18,10 +19,11 @@ from graphmend.analysis.syntax.span import Span
 _DIRECTIVE = re.compile(
     r"#\s*graphmend:\s*(?P<what>ignore-file|ignore)(?![\w-])(?:\s*\[(?P<codes>[^\]]*)\])?\s*(?P<reason>.*)"
 )
-_CODE = re.compile(r"GM\d{0,3}\Z")
+_CODES = tuple(rule.code for rule in RULES)
 
 #: breaks that only a run can show; whether a comment on one is needed cannot be told from the text
-_SEEN_BY_DYNAMO_ONLY = "GM9"
+SEEN_BY_DYNAMO_ONLY = ("GM901", "GM902", "GM903")
+_DYNAMO = "GM9"
 
 
 class UnusedSuppression:
@@ -116,13 +118,20 @@ def take_back(
 
 def _can_tell(code: str, settings: Settings) -> bool:
     """Whether GM001 may name an unused code: the check looked for it, or no rule has it."""
-    if not settings.selects(UnusedSuppression.code) or code.startswith((_SEEN_BY_DYNAMO_ONLY, UnusedSuppression.code)):
+    if not settings.selects(UnusedSuppression.code):
         return False
-    if code and not _CODE.match(code):
-        return True  # no rule has that code
+    if not _is_code(code):
+        return True
+    if code == UnusedSuppression.code or code.startswith(_DYNAMO):
+        return False
     if any(ignored.startswith(code) for ignored in settings.ignore):
         return False
     return settings.selects(code) if code else any(selected in ("", "GM") for selected in settings.select)
+
+
+def _is_code(code: str) -> bool:
+    """Whether some rule has a code that is or begins with this one."""
+    return any(known.startswith(code) for known in (UnusedSuppression.code, *SEEN_BY_DYNAMO_ONLY, *_CODES))
 
 
 def _covered(comment: Suppression, comments: Iterable[Suppression]) -> bool:
@@ -136,10 +145,10 @@ def _remark(path: str, comment: Suppression, unused: list[str]) -> Finding:
     if unused == [""]:
         message = f"unused suppression: nothing is found {where}"
     else:
-        unknown = [code for code in unused if not _CODE.match(code)]
+        unknown = [code for code in unused if not _is_code(code)]
         named = ", ".join(unused)
         message = (
-            f"unused suppression: {', '.join(unknown)} is not a rule code"
+            f"unused suppression: no rule has the code {', '.join(unknown)}"
             if unknown
             else f"unused suppression: {named} {'is' if len(unused) == 1 else 'are'} not found {where}"
         )

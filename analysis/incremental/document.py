@@ -15,38 +15,22 @@ from graphmend.analysis.driver.near import may_drive
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.findings.report import shifted
 from graphmend.analysis.findings.suppressions import Suppression, suppressions
-from graphmend.analysis.incremental.finding_store import FindingStore
-from graphmend.analysis.incremental.fingerprints import (
-    Fingerprint,
-    attribute_writers,
-    class_head,
-    defines,
-    differing,
-    fingerprint,
-    has_global_effect,
-)
-from graphmend.analysis.incremental.invalidation import Change, Invalidation, given_by
+from graphmend.analysis.incremental.finding_store import FindingStore, Reach
+from graphmend.analysis.incremental.invalidation import Invalidation
+from graphmend.analysis.incremental.section_edits import SectionEdits
 from graphmend.analysis.incremental.sections import (
-    Outside,
     Parsed,
     Section,
     Sections,
     count_lines,
-    first_indent,
-    first_line,
     parse,
-    split_at_line,
 )
 from graphmend.analysis.interprocedural.session import AnalysisSession
-from graphmend.analysis.program.attribute_flags import Flags, sets_flags
-from graphmend.analysis.program.definitions import ClassInfo
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.region.region import Region
 from graphmend.analysis.region.roots import roots
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.edits import Edit, difference
-from graphmend.analysis.syntax.function_source import BEFORE_INDENT
-from graphmend.analysis.syntax.nodes import statements_of
 from graphmend.analysis.syntax.source import Source
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -78,9 +62,10 @@ class IncrementalAnalysis:
         self._text = ""
         self._session: AnalysisSession | None = None
         self._sections: Sections
-        self._consequences: Invalidation
-        self._standing = FindingStore(path)
-        self._flags: Flags | None = None
+        self._invalidation: Invalidation
+        self._finding_store = FindingStore(path)
+        self._edits: SectionEdits | None = None
+        """Made with the first edit."""
         self._comments: tuple[Suppression, ...] = ()
         self._broken: set[Section] = set()
         self._lost = False
@@ -94,23 +79,29 @@ class IncrementalAnalysis:
         before, self._text = self._text, text
         if not edit.length and edit.begin == edit.end:
             return self._update()
-        module = self._session.module
-        if module is not None and module.flags is None:
-            module.flags = self._flags = Flags(module, before)
+        if self._edits is None:
+            assert self._session.module is not None
+            self._edits = SectionEdits(
+                self._session.module, self._sections, self._invalidation, self._session.driven, before
+            )
         first, last = self._sections.around(edit, text)
         if first != last:
             return self._spans(first, last, edit, before)
         return self._inside(self._sections.all[first], edit, before)
 
+    def reach(self) -> dict[str, Reach]:
+        """What each class and function of the file reaches, where tracing may start in it."""
+        return self._finding_store.reach(self._session.summaries.roots) if self._session is not None else {}
+
     def close(self) -> None:
         """Release all analysis state and the syntax tree at once: their reference cycles would otherwise live until the
         garbage collector runs."""
         session, self._session = self._session, None
-        self._text, self._lost = "", False
+        self._text, self._lost, self._edits = "", False, None
         self._broken.clear()
-        self._standing = FindingStore(self.path)
+        self._finding_store = FindingStore(self.path)
         if session is not None and session.module is not None:
-            del self._sections, self._consequences
+            del self._sections, self._invalidation
             session.close()
             session.module.release_trees()
 
@@ -130,8 +121,8 @@ class IncrementalAnalysis:
         assert module is not None
         self._session = session = AnalysisSession(module, self.project, self.settings)
         self._sections = Sections(module, source)
-        self._consequences = Invalidation(session, module, self._sections, self._standing)
-        self._consequences.start(roots(session, module, session.drive()))
+        self._invalidation = Invalidation(session, module, self._sections, self._finding_store)
+        self._invalidation.start(roots(session, module, session.drive()))
         self.project.release_trees()
         return self._update()
 
@@ -148,7 +139,7 @@ class IncrementalAnalysis:
             lines = self._sections.line(len(self._sections.all)) - 1
             return Update((), ((1, lines),), self._comments)
         broken = tuple(sorted(self._lines(section) for section in self._broken))
-        findings = self._standing.findings({info for section in self._broken for info in section.infos})
+        findings = self._finding_store.findings({info for section in self._broken for info in section.infos})
         if any(section.info is None for section in self._broken):
             findings = tuple(f for f in findings if not any(a <= f.span.line <= b for a, b in broken))
         return Update(findings, broken, self._comments)
@@ -157,9 +148,6 @@ class IncrementalAnalysis:
         """The first and the last line of a section."""
         first = self._sections.line(section.index)
         return first, max(self._sections.line(section.index + 1) - 1, first)
-
-    def _own(self, section: Section) -> str:
-        return self._text[self._sections.begin(section.index) : self._sections.end(section.index)]
 
     # -- where an edit is
 
@@ -193,34 +181,40 @@ class IncrementalAnalysis:
         self._broken.discard(section)
         if self._lost or section.merged or not section.parses_alone:
             return self._again() if not self._broken else self._lose()
-        if not (self._gap(section, text, parsed) if section.info is None else self._unit(section, text, parsed)):
+        if not (self._takes_over(section, text, parsed)):
             return self._again()
         return self._update()
+
+    def _takes_over(self, section: Section, text: str, parsed: Parsed) -> bool:
+        """Whether the new text of a section can be followed; else the whole text must be analysed."""
+        assert self._edits is not None
+        take_over = self._edits.gap if section.info is None else self._edits.unit
+        return take_over(section, text, parsed, self._text)
 
     def _give_back(self, section: Section, behind: str) -> Update:
         """Lines belong to the function before them now, by their indentation: move the boundary of the sections."""
         function = self._sections.all[section.index - 1]
         if function.text is None:
-            function.text = self._own(function)
+            function.text = self._sections.own(function, self._text)
         self._sections.give(function.index, -len(behind), -count_lines(behind))
-        rest, text = self._own(section), self._own(function)
+        rest, text = self._sections.own(section, self._text), self._sections.own(function, self._text)
         left, parsed = parse(rest, self._sections.following(section.index)), parse(text)
         if left is None or self._sections.has_stray_indent(section, rest):
             return self._does_not_parse(section)
         section.broken = False
         self._broken.discard(section)
-        if self._lost or not self._gap(section, rest, left):
+        if self._lost or not self._takes_over(section, rest, left):
             return self._lose() if parsed is None else self._again()
         if parsed is None:
             return self._does_not_parse(function)
-        return self._update() if self._unit(function, text, parsed) else self._again()
+        return self._update() if self._takes_over(function, text, parsed) else self._again()
 
     def _lose(self) -> Update:
         self._lost = True
         return self._update()
 
     def _does_not_parse(self, section: Section) -> Update:
-        strays = self._sections.has_stray_indent(section, self._own(section))
+        strays = self._sections.has_stray_indent(section, self._sections.own(section, self._text))
         touches = any(self._touch(section, other) for other in self._broken)
         if touches or (not strays and self._sections.may_parse(section, self._text)):
             source = Source(self._text, self.path)
@@ -253,14 +247,14 @@ class IncrementalAnalysis:
             self._move(section, lines)
 
     def _may_comment(self, section: Section) -> bool:
-        return bool(self._comments) or "graphmend:" in self._own(section)
+        return bool(self._comments) or "graphmend:" in self._sections.own(section, self._text)
 
     def _comments_after(self, edited: Section, old: tuple[int, int], lines: int, parses: bool) -> Iterator[Suppression]:
         """The comments after an edit, those of a section that does not parse as they were."""
         first, last = old
         yield from (c for c in self._comments if c.span.line < first)
         if parses:
-            yield from (c.moved(first - 1) for c in suppressions(Source(self._own(edited))))
+            yield from (c.moved(first - 1) for c in suppressions(Source(self._sections.own(edited, self._text))))
         else:
             yield from (c for c in self._comments if first <= c.span.line <= last)
         yield from (c.moved(lines) for c in self._comments if c.span.line > last)
@@ -273,156 +267,18 @@ class IncrementalAnalysis:
         behind = [s.info for s in sections.all[edited.index + 1 :] if s.info is not None]
         for info in behind:
             info.moved(lines)
-        self._standing.moved(behind)
+        self._finding_store.moved(behind)
         known = {info for section in sections.all for info in section.infos}
-        for where, info, line in list(self._standing.outside(known)):
+        for where, info, line in list(self._finding_store.outside(known)):
             info.moved(sections.moved(line) - info.shift)
-            self._standing.moved([where])
+            self._finding_store.moved([where])
         moved = [(a, self._moved(r, edited, lines)) for a, r in session.summaries.roots]
         if any(new is not old for (_, new), (_, old) in zip(moved, session.summaries.roots, strict=True)):
             session.summaries.roots = moved
-            self._standing.rebuild(moved)
+            self._finding_store.rebuild(moved)
 
     def _moved(self, region: Region, edited: Section, lines: int) -> Region:
         line = self._sections.line(edited.index)
         if region.site is None or region.site[0] != self.path or region.site[1].line <= line:
             return region
         return region._replace(site=(self.path, shifted(region.site[1], lines)))
-
-    # -- what an edit says
-
-    def _unit(self, section: Section, text: str, parsed: Parsed) -> bool:
-        """Analyse a function's new text, and statements that were put behind it. False where that can't be followed and
-        the whole text must be analysed."""
-        statements = parsed.inner + parsed.outer
-        node, rest = statements[0] if statements else None, statements[1:]
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or first_indent(text) != section.indent:
-            return False
-        if not rest:
-            return self._function(section, node, text)
-        index = section.index
-        own, behind = split_at_line(text, first_line(rest[0]) - parsed.inserted)
-        if index + 1 == len(self._sections.all) or not own.endswith(("\n", "\r")):
-            return False
-        gap = self._sections.all[index + 1]
-        if gap.info is not None or gap.broken or not gap.parses_alone:
-            return False
-        if gap.text is None:
-            gap.text = self._own(gap)
-        self._sections.give(index, len(behind), count_lines(behind))
-        gap_text = self._own(gap)
-        gap_parsed = parse(gap_text, self._sections.following(gap.index))
-        if gap_parsed is None:
-            return False
-        return self._function(section, node, own) and self._gap(gap, gap_text, gap_parsed)
-
-    def _function(self, section: Section, node: Definition, text: str) -> bool:
-        """Analyse a function's new text; False where the edit can't be followed."""
-        session, info, old = self._session, section.info, section.text
-        assert session is not None
-        assert session.module is not None
-        assert info is not None
-        assert old is not None
-        before = section.fingerprint if isinstance(section.fingerprint, Fingerprint) else fingerprint(info.node)
-        now = fingerprint(node)
-        if session.driven is not None and session.driven.follows(info, text):
-            return False
-        if before.head != now.head or has_global_effect(old, [info.node]) or has_global_effect(text, [node]):
-            return False
-        if info.is_passthrough is not None or (info.name == "example_inputs" and info.owner is None):
-            return False
-        assert self._flags is not None
-        flagged = self._flags.edited(old, text)
-        if flagged is None:
-            return False
-        sets, gives = list(sets_flags(info)), given_by(info)
-        change = Change({info}, attributes=self._consequences.attributes_named(flagged))
-        info.replaced(node, Source(BEFORE_INDENT + text if section.indent else text, self.path))
-        info.moved(self._sections.line(section.index) - (2 if section.indent else 1))
-        if sets != list(sets_flags(info)):
-            return False
-        if info.owner is not None and (gives or given_by(info)):
-            self._gives(info.owner, gives | given_by(info), change)
-        if not self._consequences.redeclare(info) or before.signature != now.signature:
-            change.signature_changed.add(info)
-        section.fingerprint, section.text = now, text
-        return self._consequences.apply(change, self._text)
-
-    def _gives(self, owner: ClassInfo, names: set[str], change: Change) -> None:
-        """Note in `change` the attributes that a method may set to other values."""
-        before = {name: attribute_writers(owner, name) for name in names}
-        owner.reread()
-        change.attributes |= {(owner, name) for name in names}
-        change.given |= {(owner, name) for name, those in before.items() if those != attribute_writers(owner, name)}
-
-    def _gap(self, section: Section, text: str, parsed: Parsed) -> bool:
-        """Analyse the new text between functions; False where the edit can't be followed."""
-        session, old = self._session, section.text
-        assert session is not None
-        assert session.module is not None
-        assert old is not None
-        if first_indent(text) not in (None, "", self._sections.before(section.index)):
-            return False
-        outside = self._outside(section, parsed)
-        if outside is None or any(defines(*one) for one in (*section.outside, *outside)):
-            return False
-        if any(has_global_effect(t, [s for _, s in its]) for t, its in ((old, section.outside), (text, outside))):
-            return False
-        assert self._flags is not None
-        flagged = self._flags.edited(old, text)
-        if flagged is None:
-            return False
-        change = Change(attributes=self._consequences.attributes_named(flagged))
-        removed, added = differing(section.outside, outside)
-        if (removed or added) and session.driven is not None:
-            return False
-        if (removed or added) and not self._states(section, outside, removed + added, change):
-            return False
-        section.text = text
-        return self._consequences.apply(change, self._text)
-
-    def _outside(self, section: Section, parsed: Parsed) -> list[Outside] | None:
-        """The statements between functions; None where classes came or went."""
-        assert self._session is not None
-        assert self._session.module is not None
-        before = self._sections.all[section.index - 1].info if section.index else None
-        owner = before.owner if before is not None else None
-        if parsed.nested or (parsed.inner and owner is None):
-            return None
-        classes = {s.name: s for o, s in section.outside if o is None and isinstance(s, ast.ClassDef)}
-        found: list[Outside] = [(owner, statement) for statement in parsed.inner]
-        for statement in parsed.outer:
-            if not isinstance(statement, ast.ClassDef):
-                found.append((None, statement))
-                continue
-            known = classes.pop(statement.name, None)
-            cls = self._session.module.classes.get(statement.name)
-            if known is None or cls is None or cls.node is not known or class_head(known) != class_head(statement):
-                return None
-            found.append((None, known))
-            found += [(cls, inner) for inner in statement.body]
-        return found if not classes else None
-
-    def _states(self, section: Section, outside: list[Outside], changed: list[Outside], change: Change) -> bool:
-        """Update imports, globals and class members from changed statements; False where that can't be followed."""
-        assert self._session is not None
-        module = self._session.module
-        assert module is not None
-        if any(
-            isinstance(s, ast.ImportFrom) and s.names[0].name == "*" for _, c in changed for s in statements_of([c])
-        ):
-            return False
-        section.outside = outside
-        bound = {name for owner, c in changed if owner is None for name in self._consequences.bound(c)}
-        everything = [one for other in self._sections.all for one in other.outside]
-        if bound:
-            before = {n: (module.imports.get(n), n in module.globals, n in module.annotations) for n in bound}
-            module.define_again(s for owner, s in everything if owner is None)
-            now = {n: (module.imports.get(n), n in module.globals, n in module.annotations) for n in bound}
-            change.names |= {n for n in bound if before[n] != now[n]}
-            change.globals |= bound
-        for cls in dict.fromkeys(owner for owner, _ in changed if owner is not None):
-            cls.define_again(s for owner, s in everything if owner is cls)
-            if not self._consequences.names_in_class(cls, [s for owner, s in changed if owner is cls], change):
-                return False
-        return True

@@ -7,6 +7,7 @@ re-analysed function calls others than before. Cost per keystroke: the edited fu
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
+from typing import NamedTuple
 
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.findings.contradicted_declarations import KnownCalls
@@ -19,13 +20,21 @@ from graphmend.analysis.findings.report import (
     owner_of,
     path_of_owner,
 )
-from graphmend.analysis.interprocedural.reachability import Reached, reached
+from graphmend.analysis.interprocedural.reachability import Reached, below, reached
 from graphmend.analysis.interprocedural.summaries import FunctionSummary
 from graphmend.analysis.lattice.dependence import Parameter
 from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.region.region import Region
 
 Roots = Iterable[tuple[FunctionSummary, Region]]
+
+
+class Reach(NamedTuple):
+    """What the code that a definition traces breaks at: the functions of its file with findings, by qualified name, and
+    the number of places in other files."""
+
+    functions: frozenset[str] = frozenset()
+    elsewhere: int = 0
 
 
 class FindingStore:
@@ -96,6 +105,25 @@ class FindingStore:
                     found = self._found[where] = found_in(self._said(where))
                 everything += found
         return tuple(one.finding for one in sorted(everything, key=by_place))
+
+    def reach(self, roots: Roots) -> dict[str, Reach]:
+        """What tracing from the roots of this file reaches, by the name of the outermost class or function."""
+        functions: dict[str, set[str]] = {}
+        elsewhere: dict[str, set[object]] = {}
+        for root, _ in roots:
+            if root.info.module.source.path != self._path:
+                continue
+            name = root.info.qualname.partition(".")[0]
+            here, there = functions.setdefault(name, set()), elsewhere.setdefault(name, set())
+            for summary in below(root):
+                for place, verdict in summary.verdicts.items():
+                    if self._calls.contradict(verdict):
+                        continue
+                    if verdict.info.module.source.path == self._path:
+                        here.add(verdict.info.qualname)
+                    else:
+                        there.add(place)
+        return {name: Reach(frozenset(found), len(elsewhere[name])) for name, found in functions.items()}
 
     def _said(self, where: Owner) -> Iterator[ReachedVerdict]:
         for summary, region, always in self._speakers[where]:

@@ -49,7 +49,7 @@ class Change:
     """Globals that are bound differently."""
     globals: set[str] = field(default_factory=set)
     """Globals that may have another value; compared when the change is applied."""
-    given: set[Attribute] = field(default_factory=set)
+    providers_changed: set[Attribute] = field(default_factory=set)
     """Attributes that other methods set than before, in a class and those derived from it."""
     attributes: set[Attribute] = field(default_factory=set)
     """Attributes that may have another value; compared when the change is applied."""
@@ -60,12 +60,12 @@ class Invalidation:
     everything that depends on it; where it was not, the whole text must be analysed."""
 
     def __init__(
-        self, session: AnalysisSession, module: ModuleInfo, sections: Sections, standing: FindingStore
+        self, session: AnalysisSession, module: ModuleInfo, sections: Sections, finding_store: FindingStore
     ) -> None:
         self._session = session
         self._module = module
         self._sections = sections
-        self._standing = standing
+        self._finding_store = finding_store
         self._roots: dict[FunctionSummary, Root] = {}
         self._of_function: dict[FunctionInfo, list[FunctionSummary]] = {}
         self._indexed = -1
@@ -81,7 +81,7 @@ class Invalidation:
             self._roots.update((summary, root) for summary, _ in session.summaries.roots[known:])
         self._kept, self._generalised = len(session.summaries), session.summaries.generalised
         session.follows = True
-        self._standing.rebuild(session.summaries.roots)
+        self._finding_store.rebuild(session.summaries.roots)
 
     def apply(self, change: Change, text: str) -> bool:
         """Re-analyse what depends on a change in `text`."""
@@ -95,7 +95,7 @@ class Invalidation:
         if not self._walk_again(change):
             return False
         if change.signature_changed:
-            self._standing.rebuild(self._session.summaries.roots)
+            self._finding_store.rebuild(self._session.summaries.roots)
         return True
 
     # -- what reads what changed
@@ -128,9 +128,9 @@ class Invalidation:
 
     def _differing_attributes(self, change: Change) -> set[Attribute]:
         """The attributes of `change` that have another value now, in every class where they were read."""
-        given = self._of_classes(change.given)
+        given = self._of_classes(change.providers_changed)
         asked = given | self._of_classes(change.attributes)
-        change.given.clear()
+        change.providers_changed.clear()
         change.attributes.clear()
         before = {(cls, name): cls.attribute_cache.pop(name) for cls, name in asked}
         return given | {
@@ -263,7 +263,7 @@ class Invalidation:
             return False
         for summary, root in self._roots.items():
             if summary.info is info:
-                if root.given is not None:
+                if root.example_arguments is not None:
                     return False
                 summary.env = dict(parameters(session, info, root.function.bound))
         session.summaries.drop(info)
@@ -286,9 +286,9 @@ class Invalidation:
             walked.update(todo)
             changed = {a for a in todo if self._gives_another(a)} - self._roots.keys()  # nobody enters those
             if not changed:
-                self._standing.after_reanalysis(change.functions, session.summaries.roots)
+                self._finding_store.after_reanalysis(change.functions, session.summaries.roots)
                 self._prune()
-                if self._standing.may_contradict(session.summaries.mixed_declarations):
+                if self._finding_store.may_contradict(session.summaries.mixed_declarations):
                     return False
                 return session.summaries.generalised == self._generalised and not any(map(_is_recursive, walked))
             if any(a.info in session.summaries.results_memoised for a in changed):
@@ -298,7 +298,7 @@ class Invalidation:
 
     def _gives_another(self, summary: FunctionSummary) -> bool:
         """Re-analyse a summary: whether its result is another one for its callers."""
-        self._standing.before_reanalysis(summary)
+        self._finding_store.before_reanalysis(summary)
         before = _seen_by_callers(summary)
         self._session.walk(summary)
         return _seen_by_callers(summary) != before
@@ -344,7 +344,7 @@ def _is_recursive(summary: FunctionSummary) -> bool:
 
 def given_by(info: FunctionInfo) -> set[str]:
     """The attributes that a method sets on instances of its class."""
-    return {name for name, _, _ in (*info.assigns, *info.registers)}
+    return {name for name, _, _ in (*info.assigns, *info.grows, *info.registers)}
 
 
 def words(*nodes: ast.AST) -> Iterator[str]:

@@ -166,6 +166,10 @@ class Sections:
         """The section of a line of the text that was parsed."""
         return bisect_right(self._parsed_lines, line) - 1
 
+    def own(self, section: Section, whole: str) -> str:
+        """A section's part of the file's text."""
+        return whole[self.begin(section.index) : self.end(section.index)]
+
     def begin(self, index: int) -> int:
         return self._begins[index]
 

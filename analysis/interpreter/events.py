@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import Literal
 
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.values import Value
 
 BranchKind = Literal["if", "while", "ternary", "and", "or", "not", "assert", "raise", "match", "filter", "boolean"]
@@ -70,8 +70,8 @@ class Call(Event):
         situation: Situation,
         callee: str,
         receiver: Value | None,
-        arguments: tuple[Value, ...],
-        keywords: Mapping[str, Value],
+        arguments: Arguments,
+        keywords: Keywords,
         answer: Value | None = None,
     ) -> None:
         super().__init__(node, statement, situation)
@@ -102,6 +102,17 @@ class Subscript(Event):
         self.value = value
         self.index = index
         self.store = store
+
+
+class Load(Event):
+    """An object of a class that Dynamo does not take in is read from a name, an attribute or an element."""
+
+    __slots__ = ("value",)
+    node: ast.expr
+
+    def __init__(self, node: ast.expr, statement: ast.stmt, situation: Situation, value: Value) -> None:
+        super().__init__(node, statement, situation)
+        self.value = value
 
 
 class Contains(Event):
@@ -137,6 +148,58 @@ class SetAttribute(Event):
         self.name = name
         self.value = value
         self.augmented = augmented
+
+
+class Operation(Event):
+    """Something is done with an object whose class TorchDynamo may model only in part.
+
+    `name` is an operator (`+`, `*=`, `==`, `neg`), a builtin (`len`, `str`), or "iterate", "subscript", "store",
+    "contains", "hash", "delete", "return".
+    """
+
+    __slots__ = ("name", "value")
+
+    def __init__(
+        self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation, name: str, value: Value
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.name = name
+        self.value = value
+
+
+class Bodies(Event):
+    """A call of an operator that traces functions into the graph: `torch.cond` and its kind.
+
+    `operands` are what the functions are called with, and `results` what each of them returns.
+    """
+
+    __slots__ = ("functions", "operands", "operator", "results")
+
+    def __init__(
+        self,
+        node: ast.expr | ast.stmt,
+        statement: ast.stmt,
+        situation: Situation,
+        operator: str,
+        functions: tuple[Value, ...],
+        operands: tuple[Value, ...],
+        results: tuple[Value, ...],
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.operator = operator
+        self.functions = functions
+        self.operands = operands
+        self.results = results
+
+
+class OutsideChange(Event):
+    """A function that such an operator traces changes a container that is not its own."""
+
+    __slots__ = ("operator",)
+
+    def __init__(self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation, operator: str) -> None:
+        super().__init__(node, statement, situation)
+        self.operator = operator
 
 
 class With(Event):

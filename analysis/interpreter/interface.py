@@ -84,8 +84,9 @@ class Walk(Protocol):
     """How many graph breaks the walk has passed."""
     path_ends: set[str]
     """The last names of all dotted paths that `env` may hold."""
-    lazy: dict[str, ast.expr | Value]
-    """Locals that are evaluated on demand: their expression, or the value once that was asked for."""
+    lazy: dict[str, list[ast.expr] | Value]
+    """Locals that are evaluated on demand: the expressions that are assigned to them, or their value once it was asked
+    for."""
 
     @property
     def always(self) -> bool:

@@ -6,7 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.interpreter.calls.gradient_mode import switches_gradients_off
 from graphmend.analysis.interpreter.walk.statements import Walker
+from graphmend.analysis.lattice.arguments import Arguments
 from graphmend.analysis.lattice.values import Value
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function
@@ -17,13 +19,16 @@ if TYPE_CHECKING:
 
 #: a function under one of these is called as it is; Dynamo does not trace its body (torch 2.13)
 OPAQUE = frozenset({
-    "torch.library.custom_op", "torch.jit.script", "torch.compiler.allow_in_graph", "torch._dynamo.allow_in_graph",
+    "torch.library.custom_op", "torch.compiler.allow_in_graph", "torch._dynamo.allow_in_graph",
     "triton.jit", "numba.jit", "numba.njit", "torch.compiler.assume_constant_result",
     "torch._dynamo.assume_constant_result", "torch._dynamo.nonstrict_trace", "torch.library.triton_op",
 })  # fmt: skip
 DISABLED = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo"})
 #: what a decorator must mention before it is worth a walk: operations of torch, output
-_TELLING = re.compile(r"\btorch\.(?!nn\.Module|compiler|jit|fx|onnx)\w+\(|\bprint\(|\.(?:item|tolist|any|all|max)\(")
+_TELLING = re.compile(
+    r"\btorch\.(?!nn\.Module|compiler|jit|fx|onnx)\w+\(|\bprint\(|\.(?:item|tolist|any|all|max|dumps|debug|info|warning)\("
+    r"|\btime\.\w+\("
+)
 #: where an expression stands that no function holds
 MODULE_SCOPE = ast.Lambda(ast.parse("lambda: 0", mode="eval").body.args, ast.Constant(0))  # type: ignore[attr-defined]
 
@@ -44,7 +49,16 @@ def wrapped(session: Analysis, info: FunctionInfo) -> Function | None:
     return value if value.info is not info else None
 
 
-def _silent_call(session: Analysis, function: Function, args: tuple[Value, ...], module: ModuleInfo) -> Value:
+def gradients_off(info: FunctionInfo) -> bool:
+    """Whether the innermost decorator that has a say in it switches gradients off for certain."""
+    for node in reversed(info.decorators):
+        name = info.module.qualified(node.func if isinstance(node, ast.Call) else node)
+        if (off := switches_gradients_off(name, node)) is not None:
+            return off
+    return False
+
+
+def _silent_call(session: Analysis, function: Function, args: Arguments, module: ModuleInfo) -> Value:
     w = Walker(session, FunctionInfo(MODULE_SCOPE, module), {}, None, session.stack.depth)
     w.silent = 1
     return session.enter(function, args, {}, w, MODULE_SCOPE)

@@ -7,7 +7,7 @@ It is no part of any walk: it emits no events, and functions are entered for the
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.walk.statements import Walker
@@ -18,10 +18,39 @@ from graphmend.analysis.program.definitions import Attribute, ClassInfo, Functio
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.instance_attributes import instance_attribute
 from graphmend.analysis.resolution.parameters import example_arguments, parameters
-from graphmend.analysis.syntax.nodes import loop_variables, statements_of
+from graphmend.analysis.syntax.nodes import growth, loop_variables, statements_of
+from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
     from graphmend.analysis.interprocedural.interface import Analysis
+
+
+#: assignments to one local that are joined
+_MOST_ALTERNATIVES = 5
+
+
+def _bound(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a statement binds, or whose list it makes longer, each with an expression for the value."""
+    if isinstance(statement, ast.For):
+        yield from loop_variables(statement)
+    elif (
+        isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
+    ):
+        yield statement.targets[0].id, statement.value
+    else:
+        grown = growth(statement)
+        if grown is not None and isinstance(grown[0], ast.Name):
+            yield grown[0].id, grown[1] if grown[2] else _some_of(grown[1])
+
+
+def _some_of(element: ast.expr) -> ast.expr:
+    """An expression for a list of any number of such elements."""
+    rounds = ast.comprehension(ast.Name("_", ast.Store()), ast.Name("...", ast.Load()), [], 0)
+    return ast.fix_missing_locations(ast.copy_location(ast.ListComp(element, [rounds]), element))
+
+
+def _reads(expression: ast.expr, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for n in walk(expression))
 
 
 class Reading:
@@ -107,16 +136,14 @@ class Reading:
         w.silent = 1
         w.statement = info.node
         for statement in statements_of(info.node.body):
-            if (
-                isinstance(statement, ast.Assign)
-                and len(statement.targets) == 1
-                and isinstance(statement.targets[0], ast.Name)
-            ):
-                w.lazy.setdefault(statement.targets[0].id, statement.value)
-            elif isinstance(statement, ast.For):
-                for name, value in loop_variables(statement):
-                    w.lazy.setdefault(name, value)
-            elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for name, value in _bound(statement):
+                alternatives = w.lazy.setdefault(name, [])
+                assert isinstance(alternatives, list)
+                if not alternatives or (len(alternatives) < _MOST_ALTERNATIVES and not _reads(value, name)):
+                    alternatives.append(value)
+            if isinstance(statement, ast.Assign):
+                continue
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 w.env[statement.name] = Function(session.inner_function(statement, info), closure=w.env)
             elif isinstance(statement, (ast.Import, ast.ImportFrom)):
                 w.step(statement)

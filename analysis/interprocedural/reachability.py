@@ -51,3 +51,15 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
                     continue
                 stack.append((called, always and on_every_run))
     return found
+
+
+def below(root: FunctionSummary) -> set[FunctionSummary]:
+    """The summaries that tracing reaches from one root, itself included."""
+    seen = {root}
+    stack = [root]
+    while stack:
+        for called in stack.pop().calls:
+            if called not in seen:
+                seen.add(called)
+                stack.append(called)
+    return seen

@@ -14,11 +14,10 @@ from typing import Any
 from graphmend.analysis.driver.driven import Driven, drive
 from graphmend.analysis.interpreter.events import Call, Event, Generator, loses_frame, only_some_rounds
 from graphmend.analysis.interpreter.interface import Walk
-from graphmend.analysis.interpreter.walk.contexts import GRADIENTS_OFF
 from graphmend.analysis.interpreter.walk.statements import Walker
 from graphmend.analysis.interprocedural import shared_results
 from graphmend.analysis.interprocedural.call_stack import CallStack
-from graphmend.analysis.interprocedural.decorators import DISABLED, OPAQUE, wrapped
+from graphmend.analysis.interprocedural.decorators import DISABLED, OPAQUE, gradients_off, wrapped
 from graphmend.analysis.interprocedural.interface import Recorder
 from graphmend.analysis.interprocedural.on_demand import Reading
 from graphmend.analysis.interprocedural.program_context import ProgramContext
@@ -26,6 +25,7 @@ from graphmend.analysis.interprocedural.recursion import Recursion
 from graphmend.analysis.interprocedural.summaries import FunctionSummary
 from graphmend.analysis.interprocedural.summary_table import SummaryTable
 from graphmend.analysis.interprocedural.verdicts import Verdict
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.dependence import declared_sources
 from graphmend.analysis.lattice.environment import Environment
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Value, as_input
@@ -170,7 +170,9 @@ class AnalysisSession(ProgramContext):
         self.region = region
         self.judging.mode = region.mode
         with self.stack.region(traced=True):
-            self._walk_as_root(function, region, parameters(self, function.info, function.bound, root.given))
+            self._walk_as_root(
+                function, region, parameters(self, function.info, function.bound, root.example_arguments)
+            )
             if function.info.decorators:
                 wrapper = self.decorated(function.info, function.bound)
                 if isinstance(wrapper, Function) and wrapper.info is not function.info:
@@ -228,9 +230,7 @@ class AnalysisSession(ProgramContext):
             return Function(info, bound=bound)
         return Function(wrapper.info, bound=bound, closure=wrapper.closure)
 
-    def enter(
-        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk, node: ast.AST
-    ) -> Value:
+    def enter(self, function: Function, args: Arguments, keywords: Keywords, w: Walk, node: ast.AST) -> Value:
         """The value of a call of a function whose source is available, from its summary for these arguments."""
         info = function.info
         if info.decorators and self.stack.traced and not w.silent and isinstance(node, ast.expr):
@@ -238,6 +238,8 @@ class AnalysisSession(ProgramContext):
                 w.emit(Call, node, "torch.compiler.disable.<locals>.call", None, args, keywords)
                 return self._silently(function, args, keywords, w, node)
             if any(info.decorated_with(name) for name in OPAQUE):
+                if info.decorated_with("torch._dynamo.nonstrict_trace"):
+                    w.emit(Call, node, "torch._dynamo.nonstrict_trace.call", function, args, keywords)
                 return self._opaque(function, args, keywords, w, node)
         answer = WHILE_TRACING.get(f"{info.module.name}.{info.qualname}")
         if answer is not None:
@@ -258,7 +260,7 @@ class AnalysisSession(ProgramContext):
         without constants, so that its recursive calls find its own summary."""
         return _RECURSION + (function.closure is None and self.stack.traced)
 
-    def _entered(self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk) -> Value:
+    def _entered(self, function: Function, args: Arguments, keywords: Keywords, w: Walk) -> Value:
         """The value of a call of a function that is not opaque: from a shared result, a summary, or a walk."""
         info = function.info
         env = bind(self, function, args, keywords)
@@ -334,8 +336,8 @@ class AnalysisSession(ProgramContext):
         walker = self.walker(info, env, closure)
         walker.silent = silent
         walker.situation.conditional = int(caller is not None and bool(caller.situation.conditional))
-        if info.decorators and any(map(info.decorated_with, GRADIENTS_OFF)):
-            walker.situation.gradients_off = True
+        if info.decorators:
+            walker.situation.gradients_off = gradients_off(info)
         with self.stack.body(info):
             if isinstance(info.node, ast.Lambda):
                 walker.statement = caller.statement if caller is not None else None
@@ -350,16 +352,12 @@ class AnalysisSession(ProgramContext):
             value = as_computed(value)
         return value
 
-    def _silently(
-        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk, node: ast.AST
-    ) -> Value:
+    def _silently(self, function: Function, args: Arguments, keywords: Keywords, w: Walk, node: ast.AST) -> Value:
         with w.restoring():
             w.silent += 1
             return self.enter(function, args, keywords, w, node)
 
-    def _opaque(
-        self, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value], w: Walk, node: ast.AST
-    ) -> Value:
+    def _opaque(self, function: Function, args: Arguments, keywords: Keywords, w: Walk, node: ast.AST) -> Value:
         promised = annotated(
             self,
             function.info.module,

@@ -28,6 +28,7 @@ class ExternalInstance(Value):
     """An instance of an external class, by the class's qualified name: `logging.Logger`, `torch.nn.Linear`."""
 
     __slots__ = ("cls", "made_inside")
+    opaque = True
 
     def __init__(self, cls: str, made_inside: bool = False) -> None:
         self.cls = cls
@@ -56,14 +57,43 @@ class PartialString(Static):
         return len(text) > len(self.begins + self.ends) and text.startswith(self.begins) and text.endswith(self.ends)
 
 
+class IdNumber(Static):
+    """The `id` of a tensor that the graph computes: TorchDynamo knows it by name only."""
+
+    __slots__ = ()
+    opaque = True
+
+    def __init__(self) -> None:
+        super().__init__("int")
+
+    @property
+    def key(self) -> Hashable:
+        return ("id",)
+
+
+class WrittenText(Static):
+    """A string with a tensor's value in it: Dynamo keeps it as a format and the tensors, and its text is unknown."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("str")
+
+    @property
+    def key(self) -> Hashable:
+        return ("written",)
+
+
 class Intrinsic(Value):
-    """A callable that the analysis implements, as `call(walk, arguments, keywords, node)`: mostly a partial."""
+    """A callable that the analysis implements, as `call(walk, arguments, keywords, node)`: mostly a partial, which
+    `holds` some arguments."""
 
-    __slots__ = ("call", "name")
+    __slots__ = ("call", "holds", "name")
 
-    def __init__(self, name: str, call: Callable[..., Value]) -> None:
+    def __init__(self, name: str, call: Callable[..., Value], holds: tuple[Value, ...] = ()) -> None:
         self.name = name
         self.call = call
+        self.holds = holds
 
     @property
     def key(self) -> Hashable:

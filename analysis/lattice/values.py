@@ -33,6 +33,8 @@ class Value:
     origin: Evidence | None = None
     may_hold_tensor: bool = False
     """Whether values of this class are tensors, or may hold some."""
+    opaque: bool = False
+    """Whether the rules want to know what is done with values of this class: TorchDynamo models them only in part."""
     dispatches: bool = False
     """Whether operators and builtins call methods of the value's class, whose source is available."""
 
@@ -131,9 +133,14 @@ class Tensor(Value):
         self.ndarray = ndarray
 
     @property
-    def key(self) -> Hashable:
+    def key(self) -> tuple[Hashable, ...]:
         flags = (self.likely, self.graph_input, self.ndarray, self.constant)
         return ("tensor", self.rank, dtype_kind(self.dtype), *flags)
+
+    def of_rank(self, rank: int) -> Tensor:
+        """The same tensor, where its number of dimensions is known."""
+        flags = {"ndarray": self.ndarray, "constant": self.constant, "likely": self.likely}
+        return self.__class__(self.origin, rank, self.dtype, self.shape, graph_input=self.graph_input, **flags)
 
     def entering(self) -> Tensor:
         """The same tensor, as an input of the graph."""
@@ -143,6 +150,19 @@ class Tensor(Value):
 
     def __repr__(self) -> str:
         return f"Tensor(rank={self.rank}, dtype={self.dtype}, shape={self.shape})"
+
+
+class SparseTensor(Tensor):
+    """A tensor of a sparse layout. Dynamo makes none, so it enters the next graph, and takes none in (torch 2.13)."""
+
+    __slots__ = ()
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        return ("sparse", *super().key)
+
+    def entering(self) -> Tensor:
+        return self
 
 
 class Scalar(Value):
@@ -331,7 +351,8 @@ def _join_alike(a: Value, b: Value) -> Value | None:
         if not isinstance(b, Tensor) or a.ndarray != b.ndarray:
             return None
         if (
-            a.rank == b.rank
+            a.__class__ is b.__class__
+            and a.rank == b.rank
             and a.dtype == b.dtype
             and a.shape == b.shape
             and a.likely == b.likely

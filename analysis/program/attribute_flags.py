@@ -53,11 +53,11 @@ def switched(module: ModuleInfo, name: str) -> bool:
     if known is None:
         text = module.source.text
         given = len(re.findall(_SWITCH.format(name), text))
-        known = module.switched[name] = given > 0 and given > sum(attr == name for attr in _idle(module, text))
+        known = module.switched[name] = given > 0 and given > sum(attr == name for attr in _never_called(module, text))
     return known
 
 
-def _idle(module: ModuleInfo, text: str) -> Iterator[str]:
+def _never_called(module: ModuleInfo, text: str) -> Iterator[str]:
     """The attributes set by functions that the module never calls."""
     for info in module.all_functions():
         for attr in sets_flags(info):

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from graphmend.analysis.program.instance_stores import assignments, registrations
 from graphmend.analysis.syntax.function_source import ReleasedTree
 from graphmend.analysis.syntax.nodes import (
     FunctionNode,
     dotted,
+    growth,
     is_stub,
     loop_variables,
-    pattern,
     says_global,
     statements_of,
 )
@@ -89,7 +90,7 @@ class FunctionInfo:
         self._source = source
         self._shift = 0
         self.uses = self.is_passthrough = None
-        for name in ("parameters", "defaults", "is_abstract", "assigns", "registers"):
+        for name in ("parameters", "defaults", "is_abstract", "assigns", "grows", "registers"):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -110,46 +111,29 @@ class FunctionInfo:
     @cached_property
     def assigns(self) -> list[tuple[str, ast.stmt, ast.expr]]:
         """`self.name = value` in a method: name, statement and value, in the order of the text."""
-        found: list[tuple[str, ast.stmt, ast.expr]] = []
+        if self.is_static or not self.parameters or isinstance(self.node, ast.Lambda):
+            return []
+        return list(assignments(self.node.body, self.parameters[0].arg))
+
+    @cached_property
+    def grows(self) -> list[tuple[str, ast.expr, bool]]:
+        """`self.name.append(value)` and its like: name, value, and whether the value is a sequence of elements."""
+        found: list[tuple[str, ast.expr, bool]] = []
         if self.is_static or not self.parameters or isinstance(self.node, ast.Lambda):
             return found
         me = self.parameters[0].arg
         for statement in statements_of(self.node.body):
-            targets: list[ast.expr] = []
-            if isinstance(statement, ast.Assign):
-                targets = statement.targets
-            elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
-                targets = [statement.target]
-            value: ast.expr | None = getattr(statement, "value", None)
-            for target in targets:
-                if (
-                    isinstance(target, ast.Tuple)
-                    and isinstance(value, ast.Tuple)
-                    and len(target.elts) == len(value.elts)
-                ):
-                    pairs = list(zip(target.elts, value.elts, strict=True))
-                else:
-                    pairs = [(target, value)] if value is not None else []
-                for one, its in pairs:
-                    if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == me:
-                        found.append((one.attr, statement, its))
+            grown = growth(statement)
+            if grown is not None and isinstance(grown[0], ast.Attribute):
+                owner = grown[0].value
+                if isinstance(owner, ast.Name) and owner.id == me:
+                    found.append((grown[0].attr, grown[1], grown[2]))
         return found
 
     @cached_property
     def registers(self) -> list[tuple[str, str, ast.Call]]:
         """`self.register_buffer("name", ...)` and the like: name, method called, call."""
-        found: list[tuple[str, str, ast.Call]] = []
-        for statement in statements_of(self.node.body) if not isinstance(self.node, ast.Lambda) else ():
-            call = statement.value if isinstance(statement, ast.Expr) else None
-            if (
-                isinstance(call, ast.Call)
-                and isinstance(call.func, ast.Attribute)
-                and call.func.attr in ("register_buffer", "register_parameter", "add_module", "register_module")
-                and call.args
-                and (name := pattern(call.args[0])) is not None
-            ):
-                found.append((name, call.func.attr, call))
-        return found
+        return [] if isinstance(self.node, ast.Lambda) else list(registrations(self.node.body))
 
     @property
     def decorators(self) -> list[ast.expr]:
@@ -171,9 +155,7 @@ class FunctionInfo:
 
     @cached_property
     def is_property(self) -> bool:
-        return self.decorated_with(
-            "builtins.property", "functools.cached_property", "torch.jit.unused", "abc.abstractproperty"
-        )
+        return self.decorated_with("builtins.property", "functools.cached_property", "abc.abstractproperty")
 
     @cached_property
     def is_abstract(self) -> bool:
@@ -221,6 +203,15 @@ class ClassInfo:
         return found
 
     @cached_property
+    def grown(self) -> dict[str, list[tuple[FunctionInfo, ast.expr, bool]]]:
+        """`self.name.append(value)` in any method: name -> (method, value, whether that is a sequence of elements)."""
+        found: dict[str, list[tuple[FunctionInfo, ast.expr, bool]]] = {}
+        for method in self.methods.values():
+            for name, value, is_sequence in method.grows:
+                found.setdefault(name, []).append((method, value, is_sequence))
+        return found
+
+    @cached_property
     def registered(self) -> dict[str, tuple[str, FunctionInfo, ast.Call]]:
         """`self.register_buffer("name", ...)` and the like: name -> (method called, in which method, call). A name that
         is put together, `f"layer{i}"`, is written with a star, `layer*`."""
@@ -239,7 +230,7 @@ class ClassInfo:
 
     def reread(self) -> None:
         """Drop what methods assign: the text of one changed."""
-        for name in ("assigned", "registered"):
+        for name in ("assigned", "grown", "registered"):
             self.__dict__.pop(name, None)
 
     def _name(self, statement: ast.stmt) -> None:
@@ -254,7 +245,7 @@ class ClassInfo:
 
     def release_trees(self) -> None:
         """Release the methods' syntax trees; what they assign is read before."""
-        self.assigned, self.registered  # noqa: B018
+        self.assigned, self.grown, self.registered  # noqa: B018
         self.node.body.clear()
         for method in self.methods.values():
             method.release_trees()

@@ -49,17 +49,19 @@ class Instance(Value):
     """An instance of a class whose source is available. `given`: the tensors that its `__init__` was called with, by
     parameter, where traced code made it."""
 
-    __slots__ = ("given", "info", "made_inside")
+    __slots__ = ("info", "init_tensors", "made_inside")
     dispatches = True
 
-    def __init__(self, info: ClassInfo, made_inside: bool = False, given: Mapping[str, Value] | None = None) -> None:
+    def __init__(
+        self, info: ClassInfo, made_inside: bool = False, init_tensors: Mapping[str, Value] | None = None
+    ) -> None:
         self.info = info
         self.made_inside = made_inside
-        self.given = given
+        self.init_tensors = init_tensors
 
     @property
     def key(self) -> Hashable:
-        given = tuple((k, v.key) for k, v in self.given.items()) if self.given else None
+        given = tuple((k, v.key) for k, v in self.init_tensors.items()) if self.init_tensors else None
         return ("instance", id(self.info), self.made_inside, given)
 
     def __repr__(self) -> str:
@@ -101,6 +103,7 @@ class Method(Value):
     """A method, by name, of a value whose class has no available source."""
 
     __slots__ = ("name", "receiver")
+    opaque = True
 
     def __init__(self, receiver: Value, name: str) -> None:
         self.receiver = receiver

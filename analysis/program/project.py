@@ -48,7 +48,7 @@ class NoLoader:
 #: modules that are never read: torch is known from its facts, the standard library by name, and what mended text names
 #: (`graphmend.runtime`) by what it is for
 NEVER_READ = frozenset(
-    {"graphmend", "torch", "numpy", "builtins", "typing", "typing_extensions", "logging", "warnings"}
+    {"graphmend", "torch", "numpy", "builtins", "typing", "typing_extensions", "logging", "warnings", "scipy"}
 )
 
 

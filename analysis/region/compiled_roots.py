@@ -80,7 +80,8 @@ def _of_object(session: ProgramView, driven: Driven, target: Object) -> Iterator
                 yield from _traced(session, driven, hook)
     forward = None
     if target.info is not None:
-        forward = find_method(session, target.info, "forward" if is_module(machine, target) else "__call__")
+        forward = find_method(session, target.info, "__call__")  # in place of torch.nn.Module's, which calls `forward`
+        forward = forward or find_method(session, target.info, "forward")
         bound = Instance(target.info)
         named = [*outside_bases(session, target.info), *(cls.name for cls in mro(target.info, session))]
         if any(name.rpartition(".")[2] in STEP_CLASSES for name in named):

@@ -10,14 +10,18 @@ from graphmend.analysis.driver.words import may_compile
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.region.mode import DEFAULT, FULLGRAPH, Mode
 from graphmend.analysis.syntax.nodes import statements_of
+from graphmend.analysis.torch_facts.options import OPTIONS
 
-_FLAGS = {"capture_scalar_outputs": "scalars", "capture_dynamic_output_shape_ops": "shapes"}
+_FLAGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
+#: options that decide whether some calls are traced (`torch_facts/options.py`), or with which breaks
+_OPTIONS = frozenset(OPTIONS)
 _CONFIG = "torch._dynamo.config."
+_REORDERED = _CONFIG + "reorderable_logging_functions.add"
 _PATCH = _CONFIG + "patch"
 _ERROR = "torch._dynamo.error_on_graph_break"
 _STANCE = frozenset({"torch.compiler.set_stance", "torch._dynamo.set_stance"})
 #: without one of these words, a text switches nothing
-FLAG_WORDS = (*_FLAGS, "set_stance")
+FLAG_WORDS = (*_FLAGS, *OPTIONS, "set_stance", "reorderable_logging_functions")
 
 
 def says_what_is_traced(text: str) -> bool:
@@ -39,6 +43,8 @@ def tracing_mode_of_program(module: ModuleInfo, scope: FunctionInfo | None) -> M
                     mode = _with_flag(mode, name.removeprefix(_CONFIG), statement.value)
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             call = statement.value
+            if module.qualified(call.func) == _REORDERED and call.args and isinstance(call.args[0], ast.Name):
+                mode = mode._replace(options=mode.options | {f"reorders {call.args[0].id}"})
             if module.qualified(call.func) in _STANCE and statement in _unconditional(module, scope):
                 eager = _argument(call, "stance") == "force_eager"
     return None if eager else mode
@@ -46,7 +52,7 @@ def tracing_mode_of_program(module: ModuleInfo, scope: FunctionInfo | None) -> M
 
 def site_mode(program: Mode, fullgraph: bool) -> Mode:
     """The mode of a compile site."""
-    return FULLGRAPH if fullgraph else program
+    return FULLGRAPH._replace(options=program.options) if fullgraph else program
 
 
 def decorated_mode(mode: Mode, module: ModuleInfo, decorators: Iterable[ast.expr]) -> Mode:
@@ -61,7 +67,7 @@ def decorated_mode(mode: Mode, module: ModuleInfo, decorators: Iterable[ast.expr
         if name == _PATCH:
             for keyword in decorator.keywords:
                 mode = _with_flag(mode, keyword.arg or "", keyword.value)
-        elif name == _ERROR and mode != FULLGRAPH:
+        elif name == _ERROR and not (mode.scalars and mode.shapes and mode.raises):
             mode = mode._replace(raises=_argument(decorator, "error_on_graph_break") is True)
     return mode
 
@@ -81,10 +87,14 @@ def _said(module: ModuleInfo, scope: FunctionInfo | None) -> Iterator[ast.stmt]:
 
 
 def _with_flag(mode: Mode, flag: str, value: ast.expr) -> Mode:
-    name = _FLAGS.get(flag)
-    if name is None or not isinstance(value, ast.Constant):
+    if not isinstance(value, ast.Constant):
         return mode
-    return mode._replace(**{name: value.value is True})
+    on = value.value is True
+    if flag in _OPTIONS:
+        return mode._replace(options=mode.options - {flag, f"no {flag}"} | {flag if on else f"no {flag}"})
+    if flag == "capture_scalar_outputs":
+        return mode._replace(scalars=on)
+    return mode._replace(shapes=on) if flag == "capture_dynamic_output_shape_ops" else mode
 
 
 def _argument(call: ast.Call, name: str) -> object:

@@ -14,8 +14,10 @@ class Mode(NamedTuple):
     """`capture_dynamic_output_shape_ops`: so do operations whose result has a shape that depends on values."""
     raises: bool = False
     """A break is an error: `fullgraph=True`, or `error_on_graph_break(True)`."""
+    options: frozenset[str] = frozenset()
+    """Other options of `torch._dynamo.config` that the program sets, those that it switches off as "no NAME"."""
 
 
 DEFAULT = Mode()
-#: `fullgraph=True` switches everything on
+#: `fullgraph=True` switches the capture flags on
 FULLGRAPH = Mode(True, True, True)

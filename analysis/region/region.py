@@ -25,7 +25,7 @@ class Root(NamedTuple):
 
     function: Function
     region: Region
-    given: tuple[Value, ...] | None = None
+    example_arguments: tuple[Value, ...] | None = None
 
 
 def shortened(node: ast.expr) -> str:

@@ -54,7 +54,7 @@ def _targets(session: ProgramView, value: Value) -> Iterator[Function]:
     if isinstance(value, Function):
         yield value
     elif isinstance(value, Instance):
-        forward = find_method(session, value.info, "forward") or find_method(session, value.info, "__call__")
+        forward = find_method(session, value.info, "__call__") or find_method(session, value.info, "forward")
         if forward is not None:
             yield Function(forward, bound=value)
     elif isinstance(value, Class):
@@ -77,10 +77,9 @@ def _forwards(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
         if forward is None or _untraced(forward):
             continue
         evidence = f"{cls.name} is a torch.nn.Module; its forward is assumed to be compiled"
-        yield Root(Function(forward, bound=Instance(cls)), Region("assumed", evidence, None))
+        called = find_method(session, cls, "__call__")  # in place of torch.nn.Module's, which calls `forward`
+        yield Root(Function(called or forward, bound=Instance(cls)), Region("assumed", evidence, None))
 
 
 def _untraced(info: FunctionInfo) -> bool:
-    return info.decorated_with(
-        "torch.compiler.disable", "torch._dynamo.disable", "torch.jit.unused", "torch.jit.ignore"
-    )
+    return info.decorated_with("torch.compiler.disable", "torch._dynamo.disable")

@@ -25,7 +25,7 @@ from graphmend.analysis.lattice.values import (
 from graphmend.analysis.program.definitions import ClassInfo
 from graphmend.analysis.program.entities import Class, Instance, Record
 from graphmend.analysis.resolution.classes import is_config, is_config_class, is_module_class, mro, outside_bases
-from graphmend.analysis.resolution.names import named
+from graphmend.analysis.resolution.names import alias_of, named
 
 if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import ModuleInfo
@@ -123,7 +123,8 @@ class _Reader:
         if isinstance(target, Class):
             return self._class(target)
         if not isinstance(target, ExternalName):
-            return UNKNOWN
+            alias = alias_of(self.session, self.module, node)
+            return self.elsewhere(*alias) if alias is not None else UNKNOWN
         name = target.name
         if name in _TENSORS:
             return self.tensor(_TENSORS[name])
@@ -142,6 +143,14 @@ class _Reader:
             return STATIC
         last = name.rpartition(".")[2]
         return ExternalInstance(name) if last[:1].isupper() and not name.startswith("typing.") else UNKNOWN
+
+    def elsewhere(self, module: ModuleInfo, node: ast.expr) -> Value:
+        """What an expression of another module, or of this one's top level, declares."""
+        outer, self.module = self.module, module
+        try:
+            return self.read(node)
+        finally:
+            self.module = outer
 
     def _class(self, target: Class) -> Value:
         info = target.info

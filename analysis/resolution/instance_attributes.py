@@ -22,7 +22,7 @@ from graphmend.analysis.program.attribute_flags import switched
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class, Instance
 from graphmend.analysis.resolution.annotations import annotated
-from graphmend.analysis.resolution.classes import mro
+from graphmend.analysis.resolution.classes import find_method, mro
 from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _own_attribute(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: 
         values = _values_assigned(session, info, cls, name)
         if values == [FALSE] and not switched(cls.module, name):
             return FALSE
-        return _settled(join_all(values), name)
+        return _settled(_grown(session, info, cls, name, join_all(values)), name)
     if name in cls.annotations:
         value = annotated(session, cls.module, cls.annotations[name], f"{cls.name}.{name}", cls.qualname)
         if value is not UNKNOWN:
@@ -72,21 +72,40 @@ def _own_attribute(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: 
     return None
 
 
+def _grown(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: str, value: Value) -> Value:
+    """The list or dict that methods assign to an attribute, with what methods add to it."""
+    if name not in cls.grown or not isinstance(value, Container) or value.kind not in ("modules", "list", "dict"):
+        return value
+    info.attribute_cache[name] = value
+    held = [] if value.items == () or (value.items is None and value.of is None) else [value.element]
+    for method, expression, is_sequence in cls.grown[name][:4]:
+        more = _assigned(session, info, method, expression)
+        held.append(more.element if is_sequence and isinstance(more, Container) else more)
+    return Container(value.kind, None, join_all(held), value.fields)
+
+
 def _values_assigned(session: ProgramView, info: ClassInfo, cls: ClassInfo, name: str) -> list[Value]:
     """The values that methods assign to an attribute; those computed from its old value come last."""
     assigned = [(method, expression) for method, _, expression in cls.assigned[name][:4]]
-    anew = [a for a in assigned if not _mentions(a[1], name)]
+    anew = [a for a in assigned if not _mentions(a[1], a[0].parameters[0].arg, name)]
     values = [_assigned(session, info, *a) for a in anew]
+    if not values and (method := find_method(session, info, name)) is not None:
+        info.attribute_cache[name] = session.decorated(method, bound=Instance(info))  # `self.f = wrap(self.f)`
+        return [_assigned(session, info, *a) for a in assigned]
     if values and len(anew) < len(assigned):
         info.attribute_cache[name] = join_all(values)
         values += [_assigned(session, info, *a) for a in assigned if a not in anew]
     return values or [UNKNOWN]
 
 
-def _mentions(expression: ast.expr, attr: str) -> bool:
+def _mentions(expression: ast.expr, me: str, attr: str) -> bool:
+    """Whether an expression reads `me.attr`."""
     if isinstance(expression, (ast.Constant, ast.Name)):
         return False
-    return any(isinstance(n, ast.Attribute) and n.attr == attr for n in walk(expression))
+    return any(
+        isinstance(n, ast.Attribute) and n.attr == attr and isinstance(n.value, ast.Name) and n.value.id == me
+        for n in walk(expression)
+    )
 
 
 def _settled(value: Value, name: str) -> Value:
@@ -101,7 +120,9 @@ def _settled(value: Value, name: str) -> Value:
         origin = Evidence("is a Tensor attribute", f"self.{name}", value.origin)
         shape = value.shape if value.shape is not None else ("shape", name)
         dtype = value.dtype if value.dtype is not None else ("dtype", name)
-        return Tensor(origin, value.rank, dtype, shape, likely=value.likely, graph_input=True, ndarray=value.ndarray)
+        return value.__class__(
+            origin, value.rank, dtype, shape, likely=value.likely, graph_input=True, ndarray=value.ndarray
+        )
     if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
         return (
             Container(value.kind, None, value.element if value.items else value.of, value.fields)

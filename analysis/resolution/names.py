@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: a module that re-exports more modules than this by `*` is a library's front door; looking behind all of them costs
 #: too much
 _MOST_STARS = 12
+#: imports of a name from one module to the next that are followed to its definition
+_MOST_IMPORTS = 4
 
 
 def named(session: ProgramView, module: ModuleInfo, node: ast.expr) -> Value:
@@ -37,6 +39,31 @@ def named(session: ProgramView, module: ModuleInfo, node: ast.expr) -> Value:
         else:
             return UNKNOWN
     return value
+
+
+def alias_of(session: ProgramView, module: ModuleInfo, node: ast.expr) -> tuple[ModuleInfo, ast.expr] | None:
+    """The module and expression that a name for a type stands for: `OptTensor = Optional[Tensor]`."""
+    text = dotted(node)
+    for _ in range(_MOST_IMPORTS):
+        if text is None:
+            return None
+        if text in module.globals:
+            expressions = module.globals[text]
+            is_type = len(expressions) == 1 and isinstance(expressions[0], (ast.Subscript, ast.BinOp, ast.Constant))
+            return (module, expressions[0]) if is_type else None
+        first, _, rest = text.partition(".")
+        qualified = module.imports.get(first)
+        if qualified is None:
+            return None
+        owner, _, text = (f"{qualified}.{rest}" if rest else qualified).rpartition(".")
+        package = owner.partition(".")[0]
+        if not owner or package in NEVER_READ or session.torch.skips(package):
+            return None
+        source = session.project.module(owner)
+        if source is None:
+            return None
+        module = source
+    return None
 
 
 def global_name(session: ProgramView, module: ModuleInfo, name: str) -> Value:
@@ -91,7 +118,7 @@ def _from_outside(value: Value, name: str) -> Value:
     """A global tensor enters the graph as an input."""
     if isinstance(value, Tensor):
         origin = Evidence("is a Tensor at module level", name, value.origin)
-        return Tensor(
+        return value.__class__(
             origin, value.rank, value.dtype, value.shape, likely=value.likely, graph_input=True, ndarray=value.ndarray
         )
     return value

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.environment import Environment
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance
@@ -90,9 +90,7 @@ def _read(session: ProgramView, info: FunctionInfo, parameter: ast.arg) -> Value
     return guess if guess is not None else UNKNOWN
 
 
-def bind(
-    session: ProgramView, function: Function, args: tuple[Value, ...], keywords: Mapping[str, Value]
-) -> Environment:
+def bind(session: ProgramView, function: Function, args: Arguments, keywords: Keywords) -> Environment:
     """The parameters bound to the arguments of one call, with evidence of where these come from."""
     info = function.info
     arguments = info.node.args
@@ -141,7 +139,7 @@ def _passed(value: Value, name: str, info: FunctionInfo) -> Value:
             value.origin.node,
             value.origin,
         )
-        return Tensor(
+        return value.__class__(
             origin,
             value.rank,
             value.dtype,

@@ -13,10 +13,13 @@ from graphmend.analysis.rules.output.output_print import Print
 from graphmend.analysis.rules.output.output_progress import ProgressBar
 from graphmend.analysis.rules.output.output_warnings import Warnings
 from graphmend.analysis.rules.python.changing_attribute import ChangingAttribute
+from graphmend.analysis.rules.python.class_feature import ClassFeature
 from graphmend.analysis.rules.python.disabled_call import DisabledCall
 from graphmend.analysis.rules.python.generator_root import GeneratorRoot
 from graphmend.analysis.rules.python.python_feature import PythonFeature
+from graphmend.analysis.rules.python.refused_form import RefusedForm
 from graphmend.analysis.rules.python.uncaught_raise import UncaughtRaise
+from graphmend.analysis.rules.python.untraced_object import UntracedObject
 from graphmend.analysis.rules.rule import Rule
 from graphmend.analysis.rules.scalars.computed_index import ComputedIndex
 from graphmend.analysis.rules.scalars.scalar_conversion import ScalarConversion
@@ -25,8 +28,11 @@ from graphmend.analysis.rules.shapes.dynamic_shape import DynamicShape
 from graphmend.analysis.rules.shapes.mask_read import MaskRead
 from graphmend.analysis.rules.shapes.tensor_size import TensorSize
 from graphmend.analysis.rules.torch_api.autograd_call import AutogradCall
+from graphmend.analysis.rules.torch_api.autograd_function import AutogradFunction
+from graphmend.analysis.rules.torch_api.operator_body import OperatorBody
 from graphmend.analysis.rules.torch_api.parameter_in_forward import ParameterInForward
 from graphmend.analysis.rules.torch_api.recurrent_module import RecurrentModule
+from graphmend.analysis.rules.torch_api.refused_arguments import RefusedArguments
 from graphmend.analysis.rules.torch_api.refused_context import RefusedContext
 from graphmend.analysis.rules.torch_api.refused_torch_call import RefusedTorchCall
 
@@ -48,14 +54,20 @@ RULES: tuple[Rule, ...] = (
     DynamicShape(),
     MaskRead(),
     TensorSize(),
+    RefusedForm(),
     PythonFeature(),
+    UntracedObject(),
+    ClassFeature(),
     DisabledCall(),
     ChangingAttribute(),
     UncaughtRaise(),
     GeneratorRoot(),
+    RefusedArguments(),
     AutogradCall(),
     ParameterInForward(),
     RecurrentModule(),
+    OperatorBody(),
+    AutogradFunction(),
     RefusedTorchCall(),
     RefusedContext(),
 )

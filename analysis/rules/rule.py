@@ -13,6 +13,8 @@ from graphmend.analysis.lattice.values import Choice, Container, Scalar, Static,
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.region.mode import Mode
 from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.torch_facts.options import may_refuse as may_refuse_with_options
+from graphmend.analysis.torch_facts.options import refused_with, traced_with
 
 
 class Context(NamedTuple):
@@ -88,9 +90,11 @@ def scalar_evidence(value: Value) -> tuple[Evidence | None, bool] | None:
 def argument_kind(event: Call) -> str | None:
     """The kind of a call's first argument by which `TorchFacts.refusal` decides: "tensor", "module", "container",
     "class", "str", "alone"; "input" where the receiver is a tensor from outside the graph."""
-    if event.receiver is not None and isinstance(event.receiver, Tensor) and event.receiver.graph_input:
-        return "input"
     first = event.arguments[0] if event.arguments else None
+    of_class = event.receiver is None and event.callee.startswith("torch.Tensor.")
+    receiver = first if of_class else event.receiver
+    if isinstance(receiver, Tensor) and receiver.graph_input:
+        return "input"
     if first is None:
         return None
     tensor = tensor_in(first)
@@ -112,13 +116,17 @@ _KINDS = (None, "tensor", "module", "container", "class", "str", "alone", "input
 
 def may_refuse(callee: str, torch: TorchFacts) -> bool:
     """Whether Dynamo refuses an external call with some kind of argument."""
-    return any(torch.refusal(callee, kind) is not None for kind in _KINDS)
+    return any(torch.refusal(callee, kind) is not None for kind in _KINDS) or may_refuse_with_options(callee)
 
 
 def refusal(event: Call, context: Context) -> str | None:
     """The id of the break that an external call makes; None where Dynamo traces it, or nothing is known."""
-    if context.torch.is_captured(event.callee, context.mode.scalars, context.mode.shapes):
+    mode = context.mode
+    if context.torch.is_captured(event.callee, mode.scalars, mode.shapes) or traced_with(mode.options, event.callee):
         return None
+    with_options = refused_with(mode.options, event.callee) if mode.options else None
+    if with_options is not None:
+        return with_options
     return context.torch.refusal(event.callee, argument_kind(event))
 
 

@@ -48,6 +48,23 @@ def loop_variables(loop: ast.For) -> Iterator[tuple[str, ast.expr]]:
             yield target.id, ast.fix_missing_locations(ast.copy_location(value, loop.iter))
 
 
+def growth(statement: ast.stmt) -> tuple[ast.expr, ast.expr, bool] | None:
+    """What a statement adds to a list or dict: (container, added, whether that is a sequence of elements and no single
+    one). For `xs.append(x)`, `xs.extend(ys)`, `xs += ys` and `xs[key] = x`; None for any other statement."""
+    if isinstance(statement, ast.AugAssign):
+        return (statement.target, statement.value, True) if isinstance(statement.op, ast.Add) else None
+    if isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+        return (target.value, statement.value, False) if isinstance(target, ast.Subscript) else None
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args and not call.keywords:
+        if call.func.attr in ("append", "add", "insert"):
+            return call.func.value, call.args[-1], False
+        if call.func.attr == "extend":
+            return call.func.value, call.args[0], True
+    return None
+
+
 def dotted(node: ast.expr) -> str | None:
     """`a.b.c` as text; None for anything but names and attributes."""
     if isinstance(node, ast.Name):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Container, Scalar, Static, Tensor, Value
 from graphmend.analysis.tensors.promotion import ORDER, dtype_of
@@ -14,7 +15,7 @@ _FACTORIES = frozenset(
 )
 
 
-def factory(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+def factory(name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Tensor:
     dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else None
     rank: int | None = None
     shape: Hashable = None

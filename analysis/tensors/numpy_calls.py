@@ -9,9 +9,10 @@ Measured for each kind of function as a size, an index, a branch, and under int(
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import STATIC, Const, Container, Scalar, Static, Tensor, Value
 from graphmend.analysis.tensors import operations
 
@@ -38,14 +39,14 @@ _SCALAR_TYPES = {
 }  # fmt: skip
 
 
-def numpy_call(
-    name: str, receiver: Value | None, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
-) -> Value:
+def numpy_call(name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """The value of a call of a NumPy function, or of an array's method."""
     last = name.rpartition(".")[2]
     first = receiver if isinstance(receiver, Tensor) else operations.any_of((*args, *keywords.values()))
     if last in _SCALAR_TYPES:
         return _number(_SCALAR_TYPES[last], node) if first is None else operations.result(first, node)
+    if last == "array" and args and _holds_text(args[0]):
+        return ExternalInstance("an array of texts")
     if last[:1].isupper():
         return STATIC if first is None else operations.result(first, node)
     if last in ("tolist", "item"):
@@ -60,7 +61,12 @@ def numpy_call(
     return Tensor(value.origin, value.rank, value.dtype, value.shape, likely=value.likely, ndarray=True)
 
 
-def _of_numbers(name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Value:
+def _holds_text(value: Value) -> bool:
+    items = value.items if isinstance(value, Container) else None
+    return bool(items) and all(isinstance(i, Static) and i.type == "str" for i in items or ())
+
+
+def _of_numbers(name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """The result of a function of plain numbers, or of a sequence of them; STATIC where it is not known."""
     if name in _REDUCTIONS and args and not keywords and len(args) == 1 and _is_sequence(args[0]):
         return _number("int" if name in ("argmax", "argmin", "count_nonzero") else None, node, reduced=True)

@@ -8,8 +8,9 @@ https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc (
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import (
@@ -198,9 +199,7 @@ _PICKS = frozenset(
 _PLACES = frozenset(["argsort", "argwhere", "multinomial"])
 
 
-def operation(
-    name: str, self_: Tensor | None, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
-) -> Tensor:
+def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Tensor:
     """The result of `torch.name(...)` or `self_.name(...)`, for an operation with one tensor as result."""
     operands = (self_, *args) if self_ is not None else args
     first = next((t for t in map(tensor_in, operands) if t is not None), None)
@@ -269,7 +268,7 @@ def operation(
     return result(first, node, said)
 
 
-def _clamped(first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+def _clamped(first: Tensor, rest: Arguments, keywords: Keywords, node: ast.AST) -> Tensor:
     """`clamp` promotes as arithmetic with its bounds does."""
     dtype, rank, shape = first.dtype, first.rank, first.shape
     for bound in (*rest, *keywords.values()):
@@ -289,9 +288,7 @@ def _broadcast_with(first: Tensor, other: Value) -> tuple[int | None, Hashable]:
     return broadcast(first, tensor) if tensor is not None else (None, None)
 
 
-def _converted(
-    name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
-) -> Tensor:
+def _converted(name: str, first: Tensor, rest: Arguments, keywords: Keywords, node: ast.AST) -> Tensor:
     dtype: Hashable = first.dtype
     for argument in (*rest, *(v for k, v in keywords.items() if k in ("dtype", "other"))):
         other = tensor_in(argument)
@@ -319,7 +316,7 @@ def _two(name: str, operands: tuple[Value, ...], node: ast.AST) -> Tensor:
     return result(base, node, "returns a Tensor", rank=value.rank, dtype=dtype, shape=value.shape)
 
 
-def _reduced(name: str, first: Tensor, rest: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Tensor:
+def _reduced(name: str, first: Tensor, rest: Arguments, keywords: Keywords, node: ast.AST) -> Tensor:
     how = _REDUCTIONS[name]
     kind = dtype_kind(first.dtype)
     dtype: Hashable
@@ -376,7 +373,7 @@ def _where(operands: tuple[Value, ...], node: ast.AST) -> Tensor:
     return result(chosen[0] if chosen else mask, node, "returns a Tensor", rank=rank, dtype=dtype, shape=shape)
 
 
-def pair(first: Tensor, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST) -> Container:
+def pair(first: Tensor, args: Arguments, keywords: Keywords, node: ast.AST) -> Container:
     """`x.max(dim)` and its like: values and indices."""
     values = _reduced("amax", first, args, keywords, node)
     indices = result(first, node, "returns Tensors", rank=values.rank, dtype="int64", shape=values.shape)

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from functools import lru_cache
 
-from graphmend.analysis.lattice.values import FALSE, NONE, Const, Container, Scalar, Static, Tensor, Value
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
+from graphmend.analysis.lattice.values import (
+    FALSE,
+    INT,
+    NONE,
+    STATIC,
+    STR,
+    Const,
+    Container,
+    Scalar,
+    SparseTensor,
+    Static,
+    Tensor,
+    Value,
+)
 from graphmend.analysis.program.entities import Record
 from graphmend.analysis.torch_facts import Returns, TorchFacts
 
 _Signature = tuple[Returns | None, bool]
 _IS_TENSOR: dict[type[Value], bool] = {
-    Tensor: True, Static: False, Const: False, Scalar: False, Container: False, Record: False,
+    Tensor: True, SparseTensor: True, Static: False, Const: False, Scalar: False, Container: False, Record: False,
+}  # fmt: skip
+#: what torch gives that is no tensor, by the kind that its facts tell
+PYTHON_RESULTS: dict[str, Value] = {
+    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR,
+    "dtype": Static("dtype"), "device": Static("device"), "layout": Static("layout"), "size": Static("size"),
+    "none": NONE, "list": Container("list"),
 }  # fmt: skip
 _NONE_GIVEN: frozenset[str] = frozenset()
 
@@ -22,7 +42,7 @@ def _memory(torch: TorchFacts) -> dict[Hashable, _Signature]:
     return {}
 
 
-def signature(torch: TorchFacts, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value]) -> _Signature:
+def signature(torch: TorchFacts, name: str, args: Arguments, keywords: Keywords) -> _Signature:
     """The result type of a call of torch, and whether it is a Python value that depends on data."""
     given = frozenset(k for k, v in keywords.items() if v is not NONE and v is not FALSE) if keywords else _NONE_GIVEN
     kinds = tuple(map(_IS_TENSOR.get, map(type, args)))

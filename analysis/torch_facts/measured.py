@@ -140,6 +140,7 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "logging.Logger.warn logging.Logger.warning",
     ),
     ("GB0291", "a logger's method, here one that caches", "logging.Logger.info_once logging.Logger.warning_once"),
+    ("GB0292", "a method that gives an iterator of matches", "re.Pattern.finditer re.Pattern.scanner"),
     ("GB0299", "a lookup that is not traced", "string.Template.substitute"),
     ("GB0467", "writes an attribute that is not traced", "logging.disable typing.no_type_check"),
     ("GB0811", "a wrapper that is not traced", "contextlib.contextmanager"),
@@ -209,6 +210,7 @@ MODULES: Final[Mapping[str, tuple[str, str]]] = {
     "time": ("GB0007", "C functions"),
     "unicodedata": ("GB0007", "C functions"),
     "zlib": ("GB0007", "C functions"),
+    "torch.jit.CompilationUnit": ("GB2977", "functions that are compiled as TorchScript from a text"),
     "torch.hub": ("GB0007", "a module that the trace rules skip"),
     "torch.utils.data": ("GB0007", "a module that the trace rules skip"),
 }

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+#: classes whose instances Dynamo does not take in: reading one from a name, an attribute or an element ends the graph,
+#: and the frame is given up
+UNTAKEN: Final = frozenset(
+    "torch.nn.LSTM torch.nn.GRU torch.nn.RNN torch.nn.RNNBase torch.nn.modules.rnn.LSTM torch.nn.modules.rnn.GRU "
+    "torch.nn.modules.rnn.RNN torch.nn.modules.rnn.RNNBase torch.nn.modules.LSTM torch.nn.modules.GRU "
+    "torch.nn.modules.RNN".split()
+)
+
 #: calls that end the graph
 BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     (
@@ -15,7 +23,8 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "torch.mps.is_available torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pad_packed_sequence "
         "torch.optim.Optimizer.step torch.random.manual_seed torch.resize_as_ torch.save torch.set_num_threads "
         "torch.set_rng_state torch.sparse_coo_tensor torch.thread_safe_generator torch.typename "
-        "torch.utils.data.default_collate torch.utils.data.get_worker_info torch.utils.dlpack.to_dlpack",
+        "torch.cpu._is_avx2_supported torch.jit.isinstance torch.utils.data.default_collate "
+        "torch.utils.data.get_worker_info torch.utils.dlpack.to_dlpack",
     ),
     (
         "GB0007",
@@ -41,7 +50,50 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "a sparse tensor",
         "torch.Tensor.coalesce torch.Tensor.indices torch.sparse.mm torch.sparse.softmax torch.sparse.sum",
     ),
+    ("GB0013", "a handle of a hook that was registered elsewhere", "torch.utils.hooks.RemovableHandle.remove"),
+    (
+        "GB0017",
+        "an operator that Dynamo makes itself",
+        "torch._higher_order_ops.invoke_subgraph.invoke_subgraph torch._higher_order_ops.invoke_subgraph",
+    ),
+    (
+        "GB4695",
+        "a module that is compiled as TorchScript",
+        "torch.jit.ScriptModule.__call__ torch.jit.ScriptModule.forward",
+    ),
+    ("GB0306", "an operator that Dynamo does not know", "torch._ops.HigherOrderOperator.__call__"),
     ("GB0025", "asks for a graph break", "torch._dynamo.graph_break"),
+    ("GB0030", "asks for a graph break", "torch._dynamo.comptime.comptime.graph_break"),
+    ("GB0129", "changes a sparse tensor's size", "torch.Tensor.sparse_resize_"),
+    ("GB0130", "changes a sparse tensor's size", "torch.Tensor.sparse_resize_and_clear_"),
+    ("GB0146", "a method of events that Dynamo does not model", "torch.Event.elapsed_time torch.Event.ipc_handle"),
+    (
+        "GB0165",
+        "a method of autograd's engine",
+        "torch.autograd.Variable._execution_engine.is_checkpoint_valid "
+        "torch.autograd.variable.Variable._execution_engine.is_checkpoint_valid",
+    ),
+    (
+        "GB0166",
+        "a callback of autograd's engine",
+        "torch.autograd.Variable._execution_engine.queue_callback "
+        "torch.autograd.variable.Variable._execution_engine.queue_callback",
+    ),
+    (
+        "GB1750",
+        "point-to-point communication, which Dynamo compiles on demand only",
+        "torch.distributed.P2POp",
+    ),
+    (
+        "GB2696",
+        "point-to-point communication, which Dynamo compiles on demand only",
+        "torch.distributed.irecv torch.distributed.isend",
+    ),
+    (
+        "GB9300",
+        "point-to-point communication, which Dynamo compiles on demand only",
+        "torch.distributed.batch_isend_irecv",
+    ),
     (
         "GB0033",
         "hands a Python number or bool made from a tensor's values out of the graph",
@@ -95,7 +147,7 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "torch.cuda.memory_allocated torch.cuda.memory_reserved torch.get_autocast_cpu_dtype torch.get_default_device "
         "torch.get_float32_matmul_precision torch.get_num_interop_threads torch.get_num_threads torch.initial_seed "
         "torch.is_anomaly_check_nan_enabled torch.is_anomaly_enabled torch.is_inference torch.is_same_size "
-        "torch.is_storage torch.result_type",
+        "torch.is_storage torch.result_type torch._C._is_tracing",
     ),
     (
         "GB0208",

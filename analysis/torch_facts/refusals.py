@@ -11,7 +11,10 @@ from graphmend.analysis.torch_facts import measured, measured_numpy, measured_to
 _NOTHING: tuple[None, None] = (None, None)
 _SKIPPED = ("GB0007", "a function that Dynamo's trace rules skip")
 _UNFOLDED = ("GB0208", "an operation whose Python result can neither be computed while tracing nor stand in a graph")
+_ENDS_IN_C = ("GB0007", "a function that ends in C, as nearly all of SciPy's do")
 _NO_COUNTERPART = ("GB0294", "a NumPy function that torch._numpy has no counterpart of")
+_OF_FUNCTION = ("GB0290", "a method of a NumPy function")
+_OF_UFUNCS = frozenset({"reduce", "accumulate", "outer", "at", "reduceat"})
 #: in the tables of the trace rules, but what a call of them does was not measured
 _UNSURE = ("torch.compiler.", "torch.jit.")
 
@@ -63,6 +66,8 @@ class Refusals:
             return self._of_numpy(name)
         if name in self._unfolded:
             return _UNFOLDED
+        if name.startswith("scipy.") and last[:1].islower():
+            return _ENDS_IN_C
         by_module = measured.MODULES.get(owner)
         if by_module is not None and last[:1].islower():
             return by_module
@@ -78,6 +83,9 @@ class Refusals:
         return last in self._numpy.get(owner, "").split()
 
     def _of_numpy(self, name: str) -> tuple[str, str] | tuple[None, None]:
+        owner, _, last = name.rpartition(".")
+        if last in _OF_UFUNCS and self.has_numpy(owner):
+            return _OF_FUNCTION
         return _NO_COUNTERPART if name in _numpy_only() and not self.has_numpy(name) else _NOTHING
 
     def _is_skipped(self, name: str, owner: str, last: str) -> bool:

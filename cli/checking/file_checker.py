@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import gc
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from graphmend.workspace.cache import Cache, digest
 from graphmend.workspace.config import Configuration
 from graphmend.workspace.interpreter import Interpreter
 from graphmend.workspace.module_loader import ModuleLoader, package_root, surroundings
+from graphmend.workspace.notebooks import reading
 
 
 class _Place(NamedTuple):
@@ -57,7 +58,7 @@ class Checker:
 
     def _check_file(self, path: Path) -> FileReport:
         try:
-            text = files.read(path)
+            text = reading.read(path)
         except files.TooLong as skipped:
             return FileReport(str(path), notes=(f"{path} {skipped}",))
         except files.FileProblem as problem:
@@ -89,15 +90,17 @@ class Checker:
         report = from_store(str(path), self._cache.load(*entry)) if entry is not None else None
         if report is None:
             report = self._analyse(Source(text.text, str(path)), path, configuration)
+            if report.text is not None and self.plan.mode == "diff":
+                report.diff = diff_of(text, report.text, str(path))
             if entry is not None and not report.problems:
                 self._cache.store(*entry, to_store(report))
-        report.notes = (*configuration.notes, *report.notes)
+        left_out = text.notes if isinstance(text, reading.NotebookText) else ()
+        report.notes = (*configuration.notes, *(f"{path}: {note}" for note in left_out), *report.notes)
         return report
 
     def _analyse(self, source: Source, path: Path, configuration: Configuration) -> FileReport:
         report = FileReport(str(path))
-        project = self._project(path, configuration)
-        settings = self._settings(path, configuration)
+        project, settings = self.project(path), self.settings(path)
         if source.tree is None and (problem := source.problem) is not None:
             where = f"{path}:{problem.line}:{problem.column + 1}"
             report.problems.append(f"{where}: does not parse: {problem.message}")
@@ -124,7 +127,8 @@ class Checker:
         from graphmend.transforms.mend import mend
 
         try:
-            answers = mend(finding, result.facts(finding))
+            accept = self.configurations.of_file(Path(finding.path))["accept"]
+            answers = mend(finding, result.facts(finding), accept)
             offers = tuple(self._offer(answer) for answer in answers if isinstance(answer, Fix))
         except Exception as error:
             report.problems.append(f"{finding.path}:{finding.span.line}: {internal_error(error)}")
@@ -152,31 +156,46 @@ class Checker:
 
         wanted = Wanted(self.plan, settings, configuration, Path(source.path))
         restricted = wanted if wanted.restricts(source) else None
-        mended = mend_all(source, project, settings, unsafe=self.plan.unsafe, wanted=restricted)
+        accept = configuration["accept"]
+        mended = mend_all(source, project, settings, unsafe=self.plan.unsafe, wanted=restricted, accept=accept)
         if not mended.changed:
             return source
         report.mended = mended.mends
-        report.text = mended.source.text
-        if self.plan.mode == "diff":
-            report.diff = unified_diff(source.text, mended.source.text, relative(source.path))
+        report.text = in_style(source.text, mended.source.text, source.path)
         project.forget(source.path)
-        return mended.source
+        return Source(report.text, source.path)
 
-    def _project(self, path: Path, configuration: Configuration) -> Project:
-        root, _, folder = self._place(path, configuration)
+    def source(self, path: Path) -> Source:
+        """A file's text as the checks read it. Raises `FileProblem`."""
+        text = self.texts.get(str(path))
+        return Source(reading.read(path).text if text is None else text, str(path))
+
+    def replace(self, source: Source, importing: Iterable[str]) -> None:
+        """Takes a text in place of the one on disk, which the files in `importing` read, too. From now on every check
+        reads it.
+        """
+        self.texts[source.path] = source.text
+        for project in self._projects.values():
+            project.forget(source.path, *importing)
+
+    def project(self, path: Path) -> Project:
+        """What a file belongs to: the modules that it may import, as far as they have been read."""
+        root, _, folder = self._place(path)
         if root not in self._projects:
             self._projects[root] = Project(ModuleLoader(root, (folder,), self._interpreter(root), self.texts))
         return self._projects[root]
 
-    def _place(self, path: Path, configuration: Configuration) -> _Place:
+    def _place(self, path: Path) -> _Place:
         """Where a file belongs; asked once for each folder."""
         if (known := self._places.get(path.parent)) is None:
-            root = package_root(path)
+            root, configuration = package_root(path), self.configurations.of_file(path)
             known = self._places[path.parent] = _Place(root, surroundings(path), _project_folder(root, configuration))
         return known
 
-    def _settings(self, path: Path, configuration: Configuration) -> Settings:
-        return configuration.settings(self._interpreter(self._place(path, configuration).root).torch_version)
+    def settings(self, path: Path) -> Settings:
+        """What decides which findings a file has."""
+        version = self._interpreter(self._place(path).root).torch_version
+        return self.configurations.of_file(path).settings(version)
 
     def _interpreter(self, root: Path) -> Interpreter:
         if root not in self._interpreters:
@@ -195,7 +214,7 @@ class Checker:
         """(name, stamp) of this check in the cache; None where it may not be used."""
         if not self.plan.cache or self.plan.mode != "check":
             return None
-        root, near, project = self._place(path, configuration)
+        root, near, project = self._place(path)
         # an installed package stands alone; what else is installed is in the interpreter's stamp
         around = self._cache.stamp((near,) if near != root else (root, project), self._interpreter(root))
         if around is None:
@@ -223,6 +242,27 @@ def _project_folder(root: Path, configuration: Configuration) -> Path:
 
 #: what a project's folder holds
 MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+
+
+def in_style(before: str, after: str, path: str) -> str:
+    """A mended text as the file's project writes its code."""
+    from graphmend.transforms.style.finish import finished
+    from graphmend.workspace.code_style import code_style
+
+    style = code_style(Path(path))
+    return finished(before, after, path, line_length=style.line_length, formatted=style.formatted)
+
+
+def diff_of(text: files.FileText, after: str, path: str) -> str:
+    """What mending changes in a file, or in each cell of a notebook. Raises `FileProblem`."""
+    name = relative(path)
+    if not isinstance(text, reading.NotebookText):
+        return unified_diff(text.text, after, name)
+    cells = text.changed(after)
+    return "".join(
+        unified_diff("\n".join(cell.lines) + "\n", "\n".join(lines) + "\n", f"{name}:cell {cell.number}")
+        for cell, lines in cells
+    )
 
 
 def unified_diff(before: str, after: str, path: str) -> str:

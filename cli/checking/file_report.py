@@ -10,6 +10,7 @@ from graphmend.analysis.finding import Finding, Related
 from graphmend.analysis.findings.suppressions import Suppression
 from graphmend.analysis.syntax.source import LineIndex
 from graphmend.analysis.syntax.span import Span
+from graphmend.cli.paths import relative
 from graphmend.transforms.fix import Applicability, TextEdit
 from graphmend.workspace import files
 
@@ -36,6 +37,15 @@ class ReportedFinding:
     severity: str
     offers: tuple[Offer, ...] = ()
     refusal: str | None = None
+    cell: int | None = None
+    """In a notebook: the number of the cell that the place is in and counted from."""
+
+    @property
+    def place(self) -> str:
+        """Path, cell, row and column, as people and error parsers read them."""
+        finding = self.finding
+        cell = "" if self.cell is None else f"cell {self.cell}:"
+        return f"{relative(finding.path)}:{cell}{finding.span.line}:{finding.span.column + 1}"
 
     @property
     def url(self) -> str:
@@ -78,9 +88,16 @@ class CheckRun:
     """Whether a baseline or changed lines keep some findings out."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Texts that are not on disk as they were checked: standard input."""
+    cells: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    """The texts of notebooks' cells, by path and number."""
+    verbose: bool = False
+    """Whether people are to read all that is known."""
 
-    def lines(self, path: str) -> LineIndex:
-        """The lines of a checked file; none where it has vanished since."""
+    def lines(self, item: ReportedFinding) -> LineIndex:
+        """The lines of the file, or cell, that a finding is in; none where it has vanished since."""
+        path = item.finding.path
+        if item.cell is not None and (cell := self.cells.get((path, item.cell))) is not None:
+            return LineIndex(cell)
         if path in self.texts:
             return LineIndex(self.texts[path])
         try:

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.findings import suppressions
@@ -14,12 +13,10 @@ from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
 from graphmend.cli.adoption.baseline import entry
-from graphmend.cli.checking.file_report import FileReport, ReportedFinding
+from graphmend.cli.checking.file_report import FileReport, Offer, ReportedFinding
 from graphmend.cli.checking.plan import Plan
+from graphmend.transforms.fix import joined_reason, offered_by_both
 from graphmend.workspace.config import Configuration, Configurations
-
-if TYPE_CHECKING:
-    from graphmend.analysis.check import Result
 
 
 def shown(reports: Sequence[FileReport], configurations: Configurations, plan: Plan) -> list[ReportedFinding]:
@@ -52,10 +49,14 @@ def _joined(one: ReportedFinding, other: ReportedFinding) -> ReportedFinding:
     """One finding that two checks made: the one that is compiled for certain, with the mends that both allow."""
     if other.finding.region == "compiled" and one.finding.region == "assumed":
         one, other = other, one
-    weaker = {offer.message: offer for offer in other.offers if offer.applicability != "safe"}
-    allowed = {offer.message for offer in other.offers}
-    offers = tuple(weaker.get(offer.message, offer) for offer in one.offers if offer.message in allowed)
+    pairs = offered_by_both(one.offers, other.offers, lambda offer: offer.message)
+    offers = tuple(_joined_offer(*pair) for pair in pairs)
     return replace(one, offers=offers, refusal=None if offers else one.refusal or other.refusal)
+
+
+def _joined_offer(weaker: Offer, stronger: Offer) -> Offer:
+    differences = tuple(dict.fromkeys((*weaker.differences, *stronger.differences)))
+    return weaker._replace(reason=joined_reason(weaker, stronger), differences=differences)
 
 
 def _of_file(
@@ -95,11 +96,11 @@ class Wanted:
         narrowed = values.get("severity") or values.get("per-file-ignores") or self._plan.known
         return bool(narrowed or self._plan.changed is not None or suppressions.suppressions(source))
 
-    def __call__(self, result: Result) -> list[Finding]:
+    def __call__(self, source: Source, findings: Sequence[Finding]) -> list[Finding]:
         known = Counter(self._plan.known.get(str(self._path), ()))
         findings = [
             finding
-            for finding in suppressions.apply(result.source, result.findings, self._settings)
+            for finding in suppressions.apply(source, findings, self._settings)
             if finding.code != suppressions.UnusedSuppression.code
             and not _hidden(finding, self._configuration, self._path)
             and not _take(known, entry(finding.key))

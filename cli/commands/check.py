@@ -16,14 +16,17 @@ from graphmend.cli.adoption import baseline
 from graphmend.cli.checking.callers import add_callers
 from graphmend.cli.checking.file_checker import Checker
 from graphmend.cli.checking.file_report import CheckRun, FileReport, ReportedFinding
+from graphmend.cli.checking.notebook_places import in_cells
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.process_pool import check_all
 from graphmend.cli.checking.selection import shown
 from graphmend.cli.failures import UsageError, complain
+from graphmend.cli.option_values import words
 from graphmend.cli.output import FOR_PEOPLE, FORMATS, WITH_EDITS, WITH_MENDS, writer
 from graphmend.workspace import files, interpreter
-from graphmend.workspace.config import Configurations, absolute, parse_override
+from graphmend.workspace.config import Configurations, absolute, merged, parse_override
 from graphmend.workspace.discovery import Discovery, discover
+from graphmend.workspace.notebooks import reading
 from graphmend.workspace.options import ConfigurationError
 from graphmend.workspace.rule_codes import unknown
 
@@ -33,10 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     mending = parser.add_argument_group("mending")
     mending.add_argument("--fix", action="store_true", help="write safe mends")
     mending.add_argument("--unsafe-fixes", action="store_true", help="with --fix or --diff, take the other mends too")
+    mending.add_argument(
+        "--accept", metavar="KINDS", type=words, help="differences that a safe mend may have, such as rounding,dtype"
+    )
     mending.add_argument("--diff", action="store_true", help="show what --fix would change, and write nothing")
     rules = parser.add_argument_group("rules and settings")
-    rules.add_argument("--select", metavar="CODES", type=_codes, help="rules to report, such as GM1,GM201")
-    rules.add_argument("--ignore", metavar="CODES", type=_codes, help="rules not to report")
+    rules.add_argument("--select", metavar="CODES", type=words, help="rules to report, such as GM1,GM201")
+    rules.add_argument("--ignore", metavar="CODES", type=words, help="rules not to report")
     rules.add_argument("--preview", action="store_true", help="report rules that are still being tried, too")
     rules.add_argument("--torch-version", metavar="X.Y", help="the torch to check against [default: the installed one]")
     rules.add_argument(
@@ -50,6 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--show-fixes", action="store_true", help="mark what can be mended, in every format that can")
     output.add_argument("--statistics", action="store_true", help="count findings by rule instead of showing them")
     output.add_argument("--exit-zero", action="store_true", help="end with 0 even where something was found")
+    output.add_argument(
+        "--verbose", "-v", action="store_true", help="show how each finding is known, and all its mends"
+    )
+    output.add_argument("--watch", "-w", action="store_true", help="check again when files change, until interrupted")
     output.add_argument("--quiet", "-q", action="store_true", help="no summary and no log")
     adopting = parser.add_argument_group("adopting")
     adopting.add_argument("--baseline", metavar="FILE", type=Path, help="report only what this file does not know")
@@ -80,12 +90,14 @@ def _run(args: argparse.Namespace) -> int:
         if args.paths != ["-"]:
             raise UsageError("- is standard input, and stands alone")
         return _standard_input(args, plan, configurations)
+    if args.watch:
+        return _watch(args, plan, paths)
     found = discover(paths, configurations, force_exclude=args.force_exclude)
     _reject_unknown_codes(plan, configurations, found.files)
     if args.show_files or args.show_settings:
         return _show(args, found, configurations)
     plan = _with_known(args, plan, configurations, found.files)
-    reports = list(_told(args, plan, configurations, _reports(args, plan, found), len(found.files)))
+    reports = list(_streamed(args, plan, configurations, _reports(args, plan, found), len(found.files)))
     if (note := add_callers(plan, reports, args.jobs)) and not args.quiet:
         complain(note)
     if plan.mode != "check":
@@ -104,12 +116,13 @@ def _plan(args: argparse.Namespace) -> Plan:
         raise UsageError("--config names more than one file")
     for text in args.config:
         if text not in config_files:
-            overrides.update(parse_override(text))
+            overrides = merged(overrides, parse_override(text))
     given = {
         "select": args.select,
         "ignore": args.ignore,
         "torch-version": args.torch_version,
         "preview": args.preview or None,
+        "accept": args.accept,
     }
     overrides.update({name: value for name, value in given.items() if value is not None})
     if config_files and not Path(config_files[0]).is_file():
@@ -129,6 +142,28 @@ def _plan(args: argparse.Namespace) -> Plan:
         edits=args.output_format in WITH_EDITS,
         cache=not args.no_cache,
     )
+
+
+def _watch(args: argparse.Namespace, plan: Plan, paths: list[Path]) -> int:
+    from graphmend.cli.checking.watch import rounds
+
+    if plan.mode != "check" or args.output_file or args.output_format not in FOR_PEOPLE:
+        raise UsageError(
+            "--watch goes with what people read: neither with --fix, --diff, --output-file, nor other formats"
+        )
+
+    def find() -> list[Path]:
+        return discover(paths, plan.configurations(), force_exclude=args.force_exclude).files
+
+    try:
+        for turn in rounds(plan, find):
+            if sys.stdout.isatty():
+                sys.stdout.write("\x1b[2J\x1b[3J\x1b[H")
+            _conclude(args, plan, plan.configurations(), turn.reports, [])
+            print(f"Checked in {turn.seconds * 1000:.0f} ms; waiting for changes.", flush=True)
+    except KeyboardInterrupt:
+        pass
+    return 0
 
 
 def _shows_mends(args: argparse.Namespace) -> bool:
@@ -173,7 +208,7 @@ def _reports(args: argparse.Namespace, plan: Plan, found: Discovery) -> Iterator
         yield report
 
 
-def _told(
+def _streamed(
     args: argparse.Namespace, plan: Plan, configurations: Configurations, reports: Iterator[FileReport], files: int
 ) -> Iterator[FileReport]:
     """The same reports; where the output has a line for each, it is written at once."""
@@ -192,7 +227,7 @@ def _told(
 def _standard_input(args: argparse.Namespace, plan: Plan, configurations: Configurations) -> int:
     path = absolute(args.stdin_filename or Path("-"))
     try:
-        text = files.decode(sys.stdin.buffer.read())
+        text = reading.decoded(sys.stdin.buffer.read(), path)
     except files.FileProblem as problem:
         raise UsageError(f"standard input {problem}") from None
     if args.show_files or args.show_settings:
@@ -204,12 +239,14 @@ def _standard_input(args: argparse.Namespace, plan: Plan, configurations: Config
         return _show_diffs(args, [report], [])
     mended = text.text if report.text is None else report.text
     texts = {str(path): mended}
+    data = text.encode(mended) if args.fix else text.data
+    notebooks = {str(path): reading.decoded(data, path)}
     if not args.fix:
-        return _conclude(args, plan, configurations, [report], [], texts)
+        return _conclude(args, plan, configurations, [report], [], texts, None, notebooks)
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode(mended))
+    sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
-    return _conclude(args, plan, configurations, [report], [], texts, sys.stderr)
+    return _conclude(args, plan, configurations, [report], [], texts, sys.stderr, notebooks)
 
 
 def _conclude(
@@ -220,6 +257,7 @@ def _conclude(
     problems: list[str],
     texts: dict[str, str] | None = None,
     out: TextIO | None = None,
+    notebooks: dict[str, files.FileText] | None = None,
 ) -> int:
     """From the reports of all files to what is shown, and the exit status."""
     if plan.known:
@@ -236,7 +274,9 @@ def _conclude(
         problems += more
     narrowed = bool(plan.known) or plan.changed is not None
     checked = [report.path for report in reports if report.checked]
-    result = CheckRun(items, problems, checked, sum(report.mended for report in reports), narrowed, texts or {})
+    items, cells = in_cells(items, notebooks or {})
+    mended = sum(report.mended for report in reports)
+    result = CheckRun(items, problems, checked, mended, narrowed, texts or {}, cells, args.verbose)
     for problem in problems:
         complain(problem)
     with _output(args, out) as stream:
@@ -335,10 +375,6 @@ def _output(args: argparse.Namespace, out: TextIO | None = None) -> Iterator[Tex
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _codes(text: str) -> list[str]:
-    return [code.strip() for code in text.split(",") if code.strip()]
 
 
 def _positive(text: str) -> int:

@@ -7,6 +7,7 @@ pytest imports this in every project that has GraphMend installed: nothing else 
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -91,11 +92,17 @@ def _assert_no_graph_breaks(model: Any, inputs: Any = (), kwargs: Mapping[str, A
     project = importlib.import_module(f"{_WATCHER}.recording.lines").Project([os.getcwd()])
     arguments = inputs if isinstance(inputs, tuple | list) else (inputs,)
     torch._dynamo.reset()
+    trace = logging.getLogger("torch.__trace")  # pytest would show its hundred records of a compilation with a failure
+    before, trace.disabled = trace.disabled, True
     try:
         with watcher.Recorder(project.contains) as seen:
             torch.compile(model, backend=seen.backend)(*arguments, **(kwargs or {}))
     finally:
+        trace.disabled = before
         torch._dynamo.reset()
+    if seen.blind is not None:
+        versions = importlib.import_module(f"{_WATCHER}.versions")
+        pytest.fail(versions.blind(torch.__version__, seen.blind), pytrace=False)
     breaks = [_line(event) for event in watcher.once_each(seen.events)]
     if breaks:
         number = "1 graph break" if len(breaks) == 1 else f"{len(breaks)} graph breaks"

@@ -8,9 +8,10 @@ import sys
 import textwrap
 from dataclasses import asdict
 
+from graphmend.analysis.rules.documentation import CODE
 from graphmend.cli.checking.file_report import PAGE
 from graphmend.cli.failures import UsageError
-from graphmend.cli.rule_catalogue import CODE, Documented, rules
+from graphmend.cli.rule_catalogue import Documented, rules
 from graphmend.workspace.options import did_you_mean
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphmend.cli.failures import UsageError, complain
+from graphmend.cli.option_values import words
 
 if TYPE_CHECKING:
     from graphmend.importer import Importer, Report
@@ -25,7 +26,9 @@ _OURS = ("<frozen importlib", __file__, str(Path(__file__).parents[2] / "importe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "graphmend run [--mend PACKAGE]... [--unsafe] [--report FILE] (SCRIPT | -m MODULE) [ARG ...]"
+    parser.usage = (
+        "graphmend run [--mend PACKAGE]... [--unsafe] [--accept KINDS] [--report FILE] (SCRIPT | -m MODULE) [ARG ...]"
+    )
     parser.add_argument(
         "--mend",
         action="append",
@@ -34,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="mend the modules of this package; may be repeated (default: those in the script's own folder)",
     )
     parser.add_argument("--unsafe", action="store_true", help="make unsafe mends too; each says what differs")
+    parser.add_argument(
+        "--accept", metavar="KINDS", type=words, default=[], help="differences that a safe mend may have: rounding,..."
+    )
     parser.add_argument(
         "--report", metavar="FILE", type=Path, help="write what was mended to this file, as JSON, not to standard error"
     )
@@ -62,7 +68,7 @@ def _install(args: argparse.Namespace, program: Program) -> Importer:
     program.enter()
     names, folders = (args.mend, []) if args.mend else program.own()
     try:
-        return install(names, args.unsafe, folders=folders)
+        return install(names, args.unsafe, folders=folders, accept=args.accept)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -225,6 +231,8 @@ def _report(importer: Importer, file: Path | None, process: int) -> None:
         file.write_text(json.dumps(_as_json(importer.report, unused), indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         complain(f"run: {file}: {error.strerror}")
+        return
+    _tell([f"{_summary(importer.report)}; {file} says how"])
 
 
 def _tell(lines: list[str]) -> None:
@@ -246,18 +254,19 @@ def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
     }
 
 
-def _lines(report: Report, unused: list[str]) -> list[str]:
+def _summary(report: Report) -> str:
     count = len(report.mended)
-    lines = [
-        f"graphmend: mended {count} {'module' if count == 1 else 'modules'}"
-        if count
-        else "graphmend: nothing was mended"
-    ]
+    return f"graphmend: mended {count} module{'' if count == 1 else 's'}" if count else "graphmend: nothing was mended"
+
+
+def _lines(report: Report, unused: list[str]) -> list[str]:
+    lines = [_summary(report)]
     for path, outcome in report.mended.items():
         lines.append(f"  {path}")
         for note in outcome.mends:
-            unsafe = f" (unsafe: {note['reason']})" if note["applicability"] != "safe" else ""
-            lines.append(f"    {note['row']}: {note['code']} {note['name']}: {note['title']}{unsafe}")
+            mark = "accepted" if note["applicability"] == "safe" else note["applicability"]
+            differs = f" ({mark}: {note['reason']})" if note["differences"] or mark != "accepted" else ""
+            lines.append(f"    {note['row']}: {note['code']} {note['name']}: {note['title']}{differs}")
     left = sum(map(len, report.left.values()))
     if left:
         lines.append(

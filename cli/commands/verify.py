@@ -15,16 +15,19 @@ from rich.console import Console
 from rich.markup import escape
 
 from graphmend.cli.failures import UsageError, complain
+from graphmend.cli.option_values import words
 from graphmend.cli.verifying import break_baseline
-from graphmend.cli.verifying.static_findings import Judged, Mending, Static, interpreter_for
+from graphmend.cli.verifying.static_findings import Judged, Mending, Static
 from graphmend.dynamo.report import Break, Report
 from graphmend.dynamo.requests import Declared, Request
 from graphmend.dynamo.service import Service
 from graphmend.dynamo.verdict import judge
-from graphmend.workspace import interpreter
+from graphmend.workspace import files
+from graphmend.workspace.analysed_file import executable_for, interpreter_for
 from graphmend.workspace.config import Configuration, Configurations, absolute
+from graphmend.workspace.discovery import SUFFIXES
 from graphmend.workspace.module_loader import ModuleLoader
-from graphmend.workspace.module_loader import package_root as import_root
+from graphmend.workspace.notebooks import reading
 
 if TYPE_CHECKING:
     from graphmend.dynamo.watched_command import Watched
@@ -43,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--mend", action="store_true", help="check the mended text too and compare both")
     parser.add_argument("--unsafe-fixes", action="store_true", help="with --mend: mends that are not safe as well")
+    parser.add_argument(
+        "--accept", metavar="KINDS", type=words, help="differences that a safe mend may have, such as rounding,dtype"
+    )
     parser.add_argument("--bench", action="store_true", help="measure the times of eager and compiled calls")
     parser.add_argument("--device", default="auto", help="auto (CUDA where it works), cpu or cuda[:N]")
     parser.add_argument("--python", metavar="PATH", help="the interpreter whose torch is used")
@@ -87,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         return _watch(args)
     if args.from_log is not None:
         return _read_log(args)
-    configurations = Configurations(origin="command line")
+    configurations = Configurations({"accept": args.accept} if args.accept else {}, origin="command line")
     jobs = _jobs(args, configurations)
     reports = asyncio.run(_check(args, [job.request for job in jobs]))
     judged = [job.text.judged(r) if r.problem is None else [] for job, r in zip(jobs, reports, strict=True)]
@@ -165,11 +171,24 @@ def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], confi
         declared=declared(configuration),
         device=args.device,
         timeout=args.timeout or SECONDS,
-        interpreter=_python(args.python, path),
+        interpreter=executable_for(args.python, path),
         roots=(str(configuration.root),) if configuration.file is not None else (),
         cwd=os.getcwd(),
         bench=args.bench,
+        texts=_notebook(path),
     )
+
+
+def _notebook(path: Path) -> dict[str, str]:
+    """A notebook's module by path, as far as it defines something: its cells train and print, too."""
+    if path.suffix != reading.SUFFIX:
+        return {}
+    try:
+        text = reading.read(path)
+    except files.FileProblem as problem:
+        raise UsageError(f"{path}: {problem}") from None
+    assert isinstance(text, reading.NotebookText)
+    return {str(path): text.definitions}
 
 
 def declared(configuration: Configuration) -> tuple[Declared, ...]:
@@ -191,10 +210,10 @@ def _from_root(target: str, root: Path) -> str:
 def _resolve(text: str, python: str | None) -> tuple[Path, str]:
     """(file, name) of a TARGET; the name may be empty."""
     place, colon, name = text.rpartition(":")
-    if not colon or name.endswith(".py") or os.sep in name:
+    if not colon or name.endswith(SUFFIXES) or os.sep in name:
         place, name = text, ""
     path = absolute(Path(place))
-    if place.endswith(".py") or path.exists():
+    if place.endswith(SUFFIXES) or path.exists():
         if path.is_dir():
             raise UsageError(f"{place} is a folder; name a file of it")
         if not path.is_file():
@@ -205,20 +224,6 @@ def _resolve(text: str, python: str | None) -> tuple[Path, str]:
     if found is None:
         raise UsageError(f"{place} is neither a file nor a module that can be found")
     return absolute(Path(found[0])), name
-
-
-def _python(given: str | None, path: Path) -> str:
-    """The executable to run: the one given, else that of the environment around the file, else our own."""
-    if given is not None:
-        folder = Path(given).expanduser()
-        return str(_executable(folder) or given) if folder.is_dir() else os.path.expanduser(given)
-    prefix = interpreter.nearest(import_root(path)).prefix
-    return sys.executable if prefix == Path(sys.prefix) else str(_executable(prefix) or sys.executable)
-
-
-def _executable(prefix: Path) -> Path | None:
-    candidates = (prefix / "bin" / "python", prefix / "bin" / "python3", prefix / "Scripts" / "python.exe")
-    return next((path for path in candidates if path.exists()), None)
 
 
 # running and writing

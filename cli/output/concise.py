@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from graphmend.cli.paths import relative
-
 if TYPE_CHECKING:
     from graphmend.cli.checking.file_report import CheckRun, ReportedFinding
 
 
 def write(run: CheckRun, out: TextIO) -> None:
     for item in run.items:
-        finding = item.finding
-        place = f"{relative(finding.path)}:{finding.span.line}:{finding.span.column + 1}"
-        out.write(f"{place}: {finding.code} {mark(item)}{finding.message}\n")
+        out.write(f"{item.place}: {item.finding.code} {mark(item)}{item.finding.message}\n")
 
 
 def mark(item: ReportedFinding) -> str:

@@ -15,13 +15,15 @@ def write(run: CheckRun, out: TextIO) -> None:
 
 
 def as_json(item: ReportedFinding) -> dict[str, Any]:
-    """One item. Rows and columns count from 1, columns in code points."""
+    """One item. Rows and columns count from 1, columns in code points; in a notebook, rows count in the `cell`."""
     finding = item.finding
+    cell = {} if item.cell is None else {"cell": item.cell}
     return {
         "code": finding.code,
         "name": finding.name,
         "message": finding.message,
         "filename": finding.path,
+        **cell,
         "location": {"row": finding.span.line, "column": finding.span.column + 1},
         "end_location": {"row": finding.span.end_line, "column": finding.span.end_column + 1},
         "function": finding.function,

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from graphmend import __version__
+from graphmend.analysis.rules.documentation import CODE
 from graphmend.cli.checking.file_report import PAGE
-from graphmend.cli.rule_catalogue import CODE, Documented, rules
+from graphmend.cli.rule_catalogue import Documented, rules
 
 if TYPE_CHECKING:
     from graphmend.analysis.syntax.span import Span

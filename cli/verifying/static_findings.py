@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.program.project import Project
-from graphmend.analysis.syntax.source import Source
 from graphmend.cli.failures import UsageError
 from graphmend.dynamo.merge import merge
 from graphmend.dynamo.report import Report
-from graphmend.workspace import files, interpreter
+from graphmend.workspace import files
+from graphmend.workspace.analysed_file import AnalysedFile
 from graphmend.workspace.config import Configuration
-from graphmend.workspace.module_loader import ModuleLoader, package_root
 
 if TYPE_CHECKING:
     from graphmend.transforms.mend import Applied
 
 
 class Judged(NamedTuple):
-    """A finding; `state` is `confirmed`, `not seen`, `not reached`, or `only TorchDynamo`: the analysis missed it."""
+    """A finding; `state` is one of `dynamo.merge.State`, or `only TorchDynamo`: the analysis missed it."""
 
     finding: Finding
     state: str
@@ -41,34 +39,25 @@ class Mending(NamedTuple):
     """The kinds of ways in which the mends say that the text differs."""
 
 
-class Static:
+class Static(AnalysedFile):
     """One file on disk, seen by the analysis. Targets that are named count as compiled: that is how they are run."""
 
     def __init__(
         self, path: Path, configuration: Configuration, python: str | None, names: tuple[str, ...] = ()
     ) -> None:
-        self.path = path
+        super().__init__(path, configuration, python, names)
         self.names = names
-        self.configuration = configuration
-        self.interpreter = interpreter_for(python, package_root(path))
-        self.settings = replace(configuration.settings(self.interpreter.torch_version), compiled=names)
-
-    @cached_property
-    def source(self) -> Source:
         try:
-            return Source(files.read(self.path).text, str(self.path))
+            self.read  # noqa: B018  # whoever asks for the text later need not expect that it cannot be read
         except files.FileProblem as problem:
             raise UsageError(f"{self.path}: {problem}") from None
-
-    @cached_property
-    def project(self) -> Project:
-        return Project(ModuleLoader(package_root(self.path), (self.configuration.root,), self.interpreter))
 
     def mended(self, unsafe: bool) -> Mending:
         """The text with every permitted mend applied; the text as it is where none applies."""
         from graphmend.transforms.mend import mend_all
 
-        done = mend_all(self.source, self.project, self.settings, unsafe=unsafe)
+        accept = self.configuration["accept"]
+        done = mend_all(self.source, self.project, self.settings, unsafe=unsafe, accept=accept)
         made = list(self._named(done.applied))
         kinds = tuple(dict.fromkeys(each.kind for one in done.applied for each in one.fix.differences))
         if unsafe:
@@ -102,9 +91,3 @@ class Static:
         judged = [each for each in judged if each.state != "not reached" or self._in_target(each.finding)]
         judged += [Judged(f, "only TorchDynamo", "the analysis did not foresee it") for f in merged.only_dynamo]
         return sorted(judged, key=lambda item: item.finding.span)
-
-
-def interpreter_for(python: str | None, folder: Path) -> interpreter.Interpreter:
-    """The interpreter given by a path, else the one that the project in a folder most likely uses."""
-    named = interpreter.at(Path(python)) if python else None
-    return named or interpreter.nearest(folder)

@@ -16,12 +16,12 @@ from typing import Any
 import torch
 import torch._dynamo
 
-from . import discover, loading
+from . import discover, loading, versions
 from .comparison import compare
 from .errors import Unusable, describe
 from .inputs import examples, synthesis
 from .recording.lines import Project
-from .runs import devices, warmup
+from .runs import devices, self_test, warmup
 from .runs.target_check import TargetCheck
 
 
@@ -38,7 +38,10 @@ def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str,
     name = os.path.basename(path)
     answer: dict[str, Any] = {"torch": torch.__version__, "problem": None, "note": ""}
     try:
-        possible, answer["note"] = devices.candidates(job["device"])
+        if self_test.failure is not None:
+            raise Unusable(self_test.failure)
+        possible, note = devices.candidates(job["device"])
+        answer["note"] = "; ".join(filter(None, [versions.remark(torch.__version__), note]))
         say({"stage": f"importing {name}"})
         sites.install()
         module = _import(job, project)

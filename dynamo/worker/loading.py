@@ -60,10 +60,10 @@ class Overlay:
                 continue
             spec = finder.find_spec(name, path, target)
             if spec is not None:
-                return self.dress(spec)
+                return self.with_text(spec)
         return None
 
-    def dress(self, spec: importlib.machinery.ModuleSpec) -> importlib.machinery.ModuleSpec:
+    def with_text(self, spec: importlib.machinery.ModuleSpec) -> importlib.machinery.ModuleSpec:
         if spec.origin is not None:
             text = self.texts.get(os.path.realpath(spec.origin))
             if text is not None:
@@ -110,10 +110,12 @@ def load(path: str, texts: dict[str, str], name: str | None = None, root: str | 
             return importlib.import_module(name)
     # The name belongs to another module (`types.py`), or is no name (`train-small.py`).
     private = "graphmend_checked_" + "".join(c if c.isalnum() else "_" for c in name)
-    spec = importlib.util.spec_from_file_location(private, path)
+    text = overlay.texts.get(real)
+    loader = None if text is None else TextLoader(private, path, text)  # a notebook's module has no file of its own
+    spec = importlib.util.spec_from_file_location(private, path, loader=loader)
     if spec is None or spec.loader is None:
         raise ImportError(f"not a Python file: {path}")
-    overlay.dress(spec)
+    overlay.with_text(spec)
     module = importlib.util.module_from_spec(spec)
     sys.modules[private] = module
     spec.loader.exec_module(module)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.finding import Finding
@@ -22,6 +23,7 @@ from graphmend.server.documents.position_mapping import PositionChange, map_span
 if TYPE_CHECKING:
     from graphmend.analysis.check import Result
     from graphmend.analysis.incremental.document import IncrementalAnalysis
+    from graphmend.analysis.incremental.finding_store import Reach
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.syntax.edits import Edit
     from graphmend.transforms.fix import Fix, TextEdit
@@ -73,7 +75,7 @@ class Unavailable(Exception):
 
 
 class _Outcome(NamedTuple):
-    """What the lane answers: the findings that no comment takes back, and the lines of which nothing new is known."""
+    """What the thread answers: the findings that no comment takes back, and the lines of which nothing new is known."""
 
     findings: tuple[Finding, ...]
     broken: tuple[tuple[int, int], ...] = ()
@@ -99,13 +101,20 @@ class _Followed(NamedTuple):
 class Scope:
     """What findings depend on besides a document's own text: the settings, and the modules around it."""
 
-    def __init__(self, settings: Settings, project: Callable[[], Project | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        project: Callable[[], Project | None] = lambda: None,
+        accept: Collection[str] = frozenset(),
+    ) -> None:
         self.settings = settings
+        self.accept = accept
+        """Kinds of differences with which a mend counts as safe."""
         self._project = project
 
     @property
     def project(self) -> Project | None:
-        """The modules around, as they are on disk and in the editor now. Asked in the lane only."""
+        """The modules around, as they are on disk and in the editor now. Asked in the thread only."""
         return self._project()
 
 
@@ -124,7 +133,9 @@ class Analyses:
         self._failed = failed
         self._check = check
         self._followed: dict[Document, _Followed] = {}
-        self._lane = WorkerThread("graphmend-analysis")
+        self._reach: dict[Document, Mapping[str, Reach]] = {}
+        """Of documents whose edits are not followed any more."""
+        self._thread = WorkerThread("graphmend-analysis")
         self._epochs: Counter[Document] = Counter()
         self._latest: dict[Document, Analysis] = {}
         self._results: dict[Document, tuple[Analysis, Result]] = {}
@@ -159,7 +170,7 @@ class Analyses:
         """The document is closed."""
         self._latest.pop(document, None)
         self._results.pop(document, None)
-        self._lane.run(lambda: self._let_go(document))
+        self._thread.run(lambda: self._forget(document))
         del self._epochs[document]
 
     def expire(self, document: Document) -> None:
@@ -180,14 +191,14 @@ class Analyses:
             from graphmend.transforms.mend import mend
 
             made = result or self._whole(text, document.path, scope)
-            answers = mend(known, made.facts(known)) if made else []
+            answers = mend(known, made.facts(known), scope.accept) if made else []
             refusals = [answer.reason for answer in answers if isinstance(answer, Refusal)]
             fixes = tuple(answer for answer in answers if isinstance(answer, Fix))
             told = next((f.evidence for f in made.findings if f.key == known.key), ()) if made else ()
             return Mends(fixes, next(iter(refusals), None), told), made
 
         try:
-            mends, made = await self._lane.run(job)
+            mends, made = await self._thread.run(job)
         except Exception as error:  # this finding has no mends; everything else goes on
             if type(error) is not LookupError:  # which only says that the analysis knows no such finding
                 self._failed(document, error, text)
@@ -196,18 +207,30 @@ class Analyses:
             self._keep(document, analysis, made)
         return mends
 
-    async def edits(self, fix: Fix) -> tuple[TextEdit, ...]:
-        """The edits of a fix; raises `Unavailable`."""
+    async def reach(self, document: Document) -> Mapping[str, Reach]:
+        """What each class and function of a document's current analysis reaches, itself included."""
+        await self.current(document)
+
+        def job() -> Mapping[str, Reach]:
+            followed = self._followed.get(document)
+            return self._reach.get(document, {}) if followed is None else followed.analysis.reach()
+
+        return await self._thread.run(job)
+
+    async def edits(self, document: Document, fix: Fix) -> tuple[TextEdit, ...]:
+        """The edits of a fix of a document as it is now; raises `Unavailable`."""
+        text, whole = document.text.text, document.parts == (document,)
 
         def job() -> tuple[TextEdit, ...]:
             from graphmend.transforms.fix import Unmendable
 
             try:
-                return fix.edits()
+                made = fix.edits()
             except Unmendable as error:
                 raise Unavailable(str(error)) from error
+            return _in_style(text, document.path, made) if whole else made
 
-        return await self._lane.run(job)
+        return await self._thread.run(job)
 
     async def mended(self, document: Document, *, unsafe: bool) -> str:
         """The document's text with every mend of that kind applied."""
@@ -216,9 +239,11 @@ class Analyses:
         def job() -> str:
             from graphmend.transforms.mend import mend_all
 
-            return mend_all(Source(text, document.path), scope.project, scope.settings, unsafe=unsafe).source.text
+            source, accept = Source(text, document.path), scope.accept
+            made = mend_all(source, scope.project, scope.settings, unsafe=unsafe, accept=accept).source.text
+            return _finished(text, made, document.path)
 
-        return await self._lane.run(job)
+        return await self._thread.run(job)
 
     def _is_current(self, document: Document) -> bool:
         latest = self._latest.get(document)
@@ -243,7 +268,7 @@ class Analyses:
             scope = self._scope(document)
             known = self._followed.get(document)
             since = None if known is None else (known.analysis, document.edit(known.stamp, stamp))
-            outcome = await self._lane.run(lambda: self._fresh(document, text, stamp, scope, since))
+            outcome = await self._thread.run(lambda: self._fresh(document, text, stamp, scope, since))
         except Exception as error:
             self._failed(document, error, text)
         else:
@@ -267,7 +292,7 @@ class Analyses:
         scope: Scope,
         since: tuple[IncrementalAnalysis, Edit | None] | None,
     ) -> _Outcome | None:
-        """In the lane: the analysis of a text; None for one that is too long. `since` is what followed the document
+        """In the thread: the analysis of a text; None for one that is too long. `since` is what followed the document
         until now, with the edit that it has not seen."""
         if len(text) > LONGEST:
             self._notice(document, f" has {len(text)} characters, more than {LONGEST}: it is not analysed")
@@ -299,7 +324,7 @@ class Analyses:
             log.warning("%s%s", document.path, says)
 
     def _following(self, document: Document, scope: Scope) -> IncrementalAnalysis:
-        """In the lane: the analysis that follows a document's edits."""
+        """In the thread: the analysis that follows a document's edits."""
         from graphmend.analysis.incremental.document import IncrementalAnalysis
 
         followed, project = self._followed.pop(document, None), scope.project
@@ -317,7 +342,12 @@ class Analyses:
         """Drop a document's syntax tree."""
         followed = self._followed.pop(document, None)
         if followed is not None:
+            self._reach[document] = followed.analysis.reach()
             self._close(followed.analysis)
+
+    def _forget(self, document: Document) -> None:
+        self._let_go(document)
+        self._reach.pop(document, None)
 
     @staticmethod
     def _close(known: IncrementalAnalysis) -> None:
@@ -325,7 +355,7 @@ class Analyses:
         known.project.forget(known.path)
 
     def _whole(self, text: str, path: str, scope: Scope) -> Result | None:
-        """In the lane: the analysis of a whole text, with what mends ask of it."""
+        """In the thread: the analysis of a whole text, with what mends ask of it."""
         if len(text) > LONGEST:
             return None
         return (self._check or _check)(Source(text, path), scope.project, scope.settings)
@@ -335,6 +365,24 @@ class Analyses:
         self._results[document] = analysis, result
         while len(self._results) > _RESULTS_KEPT:
             del self._results[next(iter(self._results))]
+
+
+def _finished(before: str, after: str, path: str) -> str:
+    """A mended text as its project writes its code."""
+    from graphmend.transforms.style.finish import finished
+    from graphmend.workspace.code_style import code_style
+
+    style = code_style(Path(path))
+    return finished(before, after, path, line_length=style.line_length, formatted=style.formatted)
+
+
+def _in_style(text: str, path: str, edits: tuple[TextEdit, ...]) -> tuple[TextEdit, ...]:
+    """Edits, or those that lead to the same program as its project writes its code."""
+    from graphmend.transforms.code.text_edits import apply, line_edits
+
+    made = apply(text, edits, Source(text, path))
+    finished = _finished(text, made, path)
+    return edits if finished == made else tuple(line_edits(text, finished))
 
 
 def _check(source: Source, project: Project | None, settings: Settings) -> Result:

@@ -127,8 +127,9 @@ class Folders:
         scope = self._scopes.get(path)
         if scope is None:
             interpreter = self.interpreter(path)
-            settings = self.configuration(path).settings(interpreter.torch_version)
-            scope = self._scopes[path] = Scope(settings, lambda: self._project(Path(path), interpreter))
+            configuration = self.configuration(path)
+            settings, accept = configuration.settings(interpreter.torch_version), configuration["accept"]
+            scope = self._scopes[path] = Scope(settings, lambda: self._project(Path(path), interpreter), accept)
         return scope
 
     def _project(self, path: Path, interpreter: Interpreter) -> Project:

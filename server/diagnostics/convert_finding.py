@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lsprotocol import types
 
 from graphmend.analysis.finding import Finding
@@ -9,6 +11,8 @@ from graphmend.server.documents.open_documents import Document
 from graphmend.server.lsp import convert
 from graphmend.server.session import Session, ShownFinding
 
+#: how messages say that a place breaks the graph
+_BREAKS = re.compile(r"\bbreaks\b")
 _URL = "https://github.com/graphmend/graphmend/blob/main/docs/rules/{code}.md"
 
 
@@ -33,8 +37,12 @@ def description(session: Session, code: str) -> types.CodeDescription | None:
 
 
 def _message(shown: ShownFinding) -> str:
-    finding = shown.finding
-    return f"{finding.message} ({shown.says})" if shown.says else finding.message
+    """The finding's message with the verdict. Where TorchDynamo traced the place and did not break, or did not come to
+    trace it, that the graph breaks here is no longer said."""
+    message = shown.finding.message
+    if shown.verdict is not None and shown.verdict.state in ("not seen", "runs eagerly"):
+        message = _BREAKS.sub("can break", message, count=1)
+    return f"{message} ({shown.says})" if shown.says else message
 
 
 def severity(session: Session, document: Document, shown: ShownFinding) -> types.DiagnosticSeverity:

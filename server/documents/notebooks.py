@@ -6,15 +6,11 @@ keeps a cell from being Python. Knows no protocol.
 
 from __future__ import annotations
 
-import ast
-import re
-import warnings
 from collections.abc import Mapping, Sequence
 
+from graphmend.analysis.syntax.notebook_cells import python_lines
 from graphmend.analysis.syntax.span import Span
 from graphmend.server.documents.open_documents import Document
-
-_IPYTHON = re.compile(r"\s*(?:[%!?]|[\w.]+\?{1,2}\s*$)")
 
 
 class Notebook(Document):
@@ -71,23 +67,4 @@ class Cell(Document):
     def python_lines(self) -> list[str]:
         """The cell's lines, without their ends and without what is not Python."""
         lines = [self.text.line(number) for number in range(len(self.text))]
-        if _is_python("\n".join(lines)):
-            return lines
-        first = next((line for line in lines if line.strip()), "")
-        if first.startswith("%%"):
-            return [""] * len(lines)
-        return [_indent(line) + "pass" if _IPYTHON.match(line) else line for line in lines]
-
-
-def _is_python(text: str) -> bool:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
-
-
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
+        return python_lines(lines) or lines  # while one types, what does not parse is for the analysis to tell

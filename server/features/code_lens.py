@@ -6,8 +6,8 @@ https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/spe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -19,6 +19,7 @@ from graphmend.server.lsp.command_names import VERIFY
 from graphmend.server.session import Session, ShownFinding
 
 if TYPE_CHECKING:
+    from graphmend.analysis.incremental.finding_store import Reach
     from graphmend.dynamo.report import TargetReport
 
 
@@ -31,34 +32,56 @@ def register(server: LanguageServer, session: Session) -> None:
         if not session.configuration(document)["code-lens.enable"]:
             return []
         shown = await session.current(document)
+        reach = await session.analyses.reach(document)
         return [
             lens
             for definition in outline.definitions(document.text.text)
-            for lens in _lenses(session, document, definition, shown)
+            for lens in _lenses(session, document, definition, _Count.of(definition, shown, reach))
         ]
 
 
-def _lenses(
-    session: Session, document: Document, definition: Definition, shown: list[ShownFinding]
-) -> Iterator[types.CodeLens]:
+class _Count(NamedTuple):
+    """Graph breaks in a definition's own lines, and with those of all that it calls."""
+
+    own: int
+    total: int
+
+    @classmethod
+    def of(cls, definition: Definition, shown: list[ShownFinding], reach: Mapping[str, Reach]) -> _Count:
+        functions = [one.finding.function for one in shown]
+        below = reach.get(definition.name)
+        own = [function.split(".")[0] == definition.name for function in functions]
+        if below is None:
+            return cls(sum(own), sum(own))
+        with_callees = (mine or function in below.functions for mine, function in zip(own, functions, strict=True))
+        return cls(sum(own), sum(with_callees) + below.elsewhere)
+
+    @property
+    def text(self) -> str:
+        if not self.total:
+            return "No graph breaks found"
+        if self.own == self.total:
+            return f"{self.total} graph break{'' if self.total == 1 else 's'}"
+        return f"Graph breaks: own {self.own}, with callees {self.total}"
+
+
+def _lenses(session: Session, document: Document, definition: Definition, count: _Count) -> Iterator[types.CodeLens]:
     target = session.verification.checked(document).target(document, definition.name)
-    if (title := _title(target, definition, shown)) is not None:
+    if (title := _title(target, definition, count)) is not None:
         yield _lens(session, document, definition, title)
     if target is not None and target.status == "checked" and not target.breaks and target.times is None:
         yield _lens(session, document, definition, "Measure speed", times=True)
 
 
-def _title(target: TargetReport | None, definition: Definition, shown: list[ShownFinding]) -> str | None:
+def _title(target: TargetReport | None, definition: Definition, count: _Count) -> str | None:
     """What the lens over a definition says; None where nothing is compiled, as far as anybody knows."""
     if target is not None and target.status == "checked":
         return _measured(target)
     if target is not None and target.status == "no-inputs":
         return "No inputs found: write an example - Verify"
-    count = sum(one.finding.function.split(".")[0] == definition.name for one in shown)
-    if not count and not (definition.is_class and "forward" in definition.methods):
+    if not count.total and not (definition.is_class and "forward" in definition.methods):
         return None
-    found = f"{count} graph break{'' if count == 1 else 's'}" if count else "No graph breaks found"
-    return f"{found} - Verify"
+    return f"{count.text} - Verify"
 
 
 def _measured(target: TargetReport) -> str:

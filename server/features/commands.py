@@ -15,15 +15,16 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from graphmend.server.analyses.document_analysis import Unavailable
+from graphmend.server.features.ask import Ask
 from graphmend.server.features.verify import Verify
-from graphmend.server.lsp.command_names import EXPLAIN, MEND, MEND_AND_VERIFY, MEND_FILE, VERIFY
+from graphmend.server.lsp.command_names import ASK, EXPLAIN, MEND, MEND_AND_VERIFY, MEND_FILE, VERIFY
 from graphmend.server.mends import mend_edits
 from graphmend.server.session import Session
 
 log = logging.getLogger(__name__)
 
 
-def register(server: LanguageServer, session: Session, verify: Verify) -> None:
+def register(server: LanguageServer, session: Session, verify: Verify, ask: Ask) -> None:
     @server.command(VERIFY)
     async def run_check(*arguments: Any) -> dict[str, Any]:
         uri, position, times = _arguments(VERIFY, arguments, 1, 3)
@@ -49,6 +50,14 @@ def register(server: LanguageServer, session: Session, verify: Verify) -> None:
         if document is None:
             raise _wrong(MEND_AND_VERIFY, "takes what a code action gave, for an open document")
         return await verify.mend(document, data)
+
+    @server.command(ASK)
+    async def ask_a_model(*arguments: Any) -> dict[str, Any]:
+        (data,) = _arguments(ASK, arguments, 1, 1)
+        data = _plain(data)
+        if not isinstance(data, Mapping):
+            raise _wrong(ASK, "takes what a code action gave")
+        return await ask.command(str(data.get("uri")), str(data.get("key")))
 
     @server.command(MEND)
     async def mend(*arguments: Any) -> bool:
@@ -98,9 +107,13 @@ def _wrong(command: str, reason: str) -> JsonRpcInvalidParams:
 
 def _explain(code: str) -> str:
     """A rule's documentation as Markdown."""
+    from graphmend.analysis.findings.suppressions import UnusedSuppression
     from graphmend.analysis.rules import RULES
+    from graphmend.analysis.rules.documentation import as_markdown
+    from graphmend.dynamo.codes import CODES
 
-    rule = next((rule for rule in RULES if rule.code == code), None)
-    if rule is None:
+    documented = {rule.code: rule.__doc__ for rule in RULES}
+    documented |= {UnusedSuppression.code: UnusedSuppression.__doc__, **{known.code: known.__doc__ for known in CODES}}
+    if code not in documented:
         raise _wrong(EXPLAIN, f"knows no rule {code}")
-    return inspect.cleandoc(rule.__doc__ or "")
+    return as_markdown(inspect.cleandoc(documented[code] or ""))

@@ -67,26 +67,25 @@ def register(server: LanguageServer, session: Session, workspace: Workspace) -> 
     def did_delete(params: types.DeleteFilesParams) -> None:
         session.files_changed([convert.path_of(file.uri) for file in params.files])
 
-    @server.feature(types.INITIALIZED)
-    async def initialized(_: types.InitializedParams) -> None:
-        can = session.client.capabilities
-        if can.watch_configuration:
-            session.client.register(
-                types.Registration(
-                    "graphmend-settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, {"section": "graphmend"}
-                )
-            )
-        if can.watch_files:
-            watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in _WATCHED]
-            options = types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
-            session.client.register(
-                types.Registration("graphmend-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
-            )
-        if can.configuration:
-            await pull(session)
-            applied(session, workspace)
-        else:
-            workspace.configure()
+
+async def initialized(session: Session, workspace: Workspace) -> None:
+    """The conversation has begun: asks for settings, and to be told of changes."""
+    can = session.client.capabilities
+    if can.watch_configuration:
+        session.client.register(
+            types.Registration("graphmend-settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, {"section": "graphmend"})
+        )
+    if can.watch_files:
+        watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in _WATCHED]
+        options = types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
+        session.client.register(
+            types.Registration("graphmend-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+        )
+    if can.configuration:
+        await pull(session)
+        applied(session, workspace)
+    else:
+        workspace.configure()
 
 
 def initial(session: Session, options: Any) -> None:

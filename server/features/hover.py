@@ -54,25 +54,26 @@ def _holds(document: Document, shown: ShownFinding, offset: int) -> bool:
 
 
 async def _explain(session: Session, document: Document, shown: ShownFinding) -> str:
+    """What breaks, what it costs and what to do; then how that is known."""
     finding = shown.finding  # its message is not repeated: editors show it with the squiggle
     known = f", TorchDynamo's [{finding.gb_id}]({convert_finding.break_url(finding.gb_id)})" if finding.gb_id else ""
     rule = f"**[{finding.code}]({convert_finding.url(finding.code)}) {finding.name}**"
     parts = [f"{rule}: {_EFFECTS[finding.effect]}{known}."]
     if shown.says:
         parts.append(f"_{shown.says[0].upper()}{shown.says[1:]}._")
-    if shown.verdict:
-        parts.append(shown.verdict.reason + ".")
-    told = await mend_edits.evidence(session, document, finding)
-    if told:
-        parts.append("\n".join(f"{i}. {says}" for i, says in enumerate(told, start=1)))
     parts.append(await _way_out(session, document, finding))
     if finding.default_flags_only:
         parts.append("Under `fullgraph=True`, or with torch's capture flags, this does not break.")
+    if shown.verdict:
+        parts.append(shown.verdict.reason[0].upper() + shown.verdict.reason[1:] + ".")
+    told = await mend_edits.evidence(session, document, finding)
+    if told:
+        parts.append("How it is known:\n\n" + "\n".join(f"{i}. {says}" for i, says in enumerate(told, start=1)))
     return "\n\n".join(part for part in parts if part)
 
 
 async def _way_out(session: Session, document: Document, finding: Finding) -> str:
-    """The mends; where there is none, why not and what a person can do."""
+    """What to do: the mends; where there is none, what a person can do and why the tool cannot."""
     fixes = [offer.fix for offer in await mend_edits.offers(session, document, finding)]
     if fixes:
         return "\n".join(f"- mend: {fix.title}{_caveat(fix)}" for fix in fixes)
@@ -81,8 +82,9 @@ async def _way_out(session: Session, document: Document, finding: Finding) -> st
 
 
 def _caveat(fix: Fix) -> str:
-    """What a mend changes; a safe one changes nothing."""
-    return "" if fix.applicability == "safe" else f" ({fix.applicability}: {fix.reason})"
+    """What a mend changes; a safe one changes nothing but what the user accepts."""
+    mark = "accepted" if fix.applicability == "safe" else fix.applicability
+    return f" ({mark}: {fix.reason})" if fix.differences or fix.applicability != "safe" else ""
 
 
 def _plain(markdown: str) -> str:

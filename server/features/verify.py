@@ -26,7 +26,6 @@ from graphmend.server.lsp import convert
 from graphmend.server.lsp.progress import Progress
 from graphmend.server.mends import mend_edits
 from graphmend.server.session import Session
-from graphmend.server.verification import mend_verdict
 
 if TYPE_CHECKING:
     from graphmend.dynamo.report import Report
@@ -52,8 +51,8 @@ class Verify:
         if refusal is not None:
             return self._refused(uri, refusal)
         outcome = await self.check(document, _names(self._session, document, position), times=times)
-        if outcome["status"] == "failed":
-            self._session.client.show(types.MessageType.Warning, f"GraphMend: {outcome['message']}")
+        if (reason := _unchecked(outcome)) is not None:
+            self._session.client.show(types.MessageType.Warning, f"GraphMend: {reason}")
         return outcome
 
     async def saved(self, document: Document) -> None:
@@ -84,6 +83,8 @@ class Verify:
 
     async def mend(self, document: Document, data: Mapping[str, Any]) -> dict[str, Any]:
         """Checks a mend beside the original and makes the edit, if nothing differs. Says so where it does not."""
+        from graphmend.dynamo import mend_verdict  # what is asked after a check is not loaded at the start
+
         refusal = self._session.verification.refusal(document, trusted=self._session.trusted)
         if refusal is not None:
             return self._refused(document.uri, refusal)
@@ -194,6 +195,16 @@ def _outcome(uri: str, report: Report | None) -> dict[str, Any]:
         "targets": targets,
         "breaks": breaks,
     }
+
+
+def _unchecked(outcome: Mapping[str, Any]) -> str | None:
+    """Why the user sees no result, where there is none for any target."""
+    if outcome["status"] == "failed":
+        return str(outcome["message"])
+    targets = outcome.get("targets", ())
+    if targets and all(target["problem"] for target in targets):
+        return str(targets[0]["problem"])
+    return None
 
 
 def _summary(report: Report) -> str:

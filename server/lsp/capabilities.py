@@ -14,7 +14,8 @@ class Capabilities:
     """The client's abilities that change what the server does."""
 
     pull_diagnostics: bool = False
-    refresh_diagnostics: bool = False
+    """Whether the client asks for diagnostics, and asks again when it is told to. One that cannot be told would show
+    the result of a check at its next edit only: it is sent them."""
     related_information: bool = False
     code_description: bool = False
     diagnostic_data: bool = False
@@ -33,6 +34,8 @@ class Capabilities:
     watch_files: bool = False
     refresh_lenses: bool = False
     told_of_checks: bool = False
+    show_document: bool = False
+    marks_llm_actions: bool = False
 
     @classmethod
     def of(cls, client: types.ClientCapabilities) -> Capabilities:
@@ -43,8 +46,8 @@ class Capabilities:
         resolvable = _at(action, "resolve_support.properties") or ()
         formats = _at(client, "text_document.hover.content_format") or ()
         return cls(
-            pull_diagnostics=_at(client, "text_document.diagnostic") is not None,
-            refresh_diagnostics=bool(_at(client, "workspace.diagnostics.refresh_support")),
+            pull_diagnostics=_at(client, "text_document.diagnostic") is not None
+            and bool(_at(client, "workspace.diagnostics.refresh_support")),
             related_information=bool(_either(client, "related_information")),
             code_description=bool(_either(client, "code_description_support")),
             diagnostic_data=bool(_either(client, "data_support")),
@@ -63,6 +66,8 @@ class Capabilities:
             watch_files=bool(_at(client, "workspace.did_change_watched_files.dynamic_registration")),
             refresh_lenses=bool(_at(client, "workspace.code_lens.refresh_support")),
             told_of_checks=_told_of_checks(client.experimental),
+            show_document=bool(_at(client, "window.show_document.support")),
+            marks_llm_actions=types.CodeActionTag.LlmGenerated in (_at(action, "tag_support.value_set") or ()),
         )
 
 

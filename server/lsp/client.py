@@ -45,7 +45,7 @@ class Client:
 
     def refresh(self) -> None:
         """Asks the client to pull again what changed without its doing."""
-        if self.capabilities.refresh_diagnostics:
+        if self.capabilities.pull_diagnostics:
             _quietly(self._server.workspace_diagnostic_refresh(None))
         if self.capabilities.refresh_lenses:
             _quietly(self._server.workspace_code_lens_refresh(None))
@@ -62,6 +62,20 @@ class Client:
 
     def show(self, kind: types.MessageType, message: str) -> None:
         self._server.window_show_message(types.ShowMessageParams(type=kind, message=message))
+
+    async def choose(self, message: str, *answers: str) -> str | None:
+        """The answer that the user picks; None where the question is dismissed."""
+        items = [types.MessageActionItem(answer) for answer in answers]
+        params = types.ShowMessageRequestParams(types.MessageType.Info, message, items)
+        picked = await self._server.window_show_message_request_async(params)
+        return None if picked is None else picked.title
+
+    async def open(self, uri: str) -> bool:
+        """Whether the client opened a document for the user to read."""
+        if not self.capabilities.show_document:
+            return False
+        params = types.ShowDocumentParams(uri, take_focus=True)
+        return bool((await self._server.window_show_document_async(params)).success)
 
     def tell(self, method: str, params: dict[str, Any]) -> None:
         """A notification of our own; clients that do not know it drop it."""

@@ -14,5 +14,8 @@ EXPLAIN = "graphmend.explain"
 MEND_AND_VERIFY = "graphmend.mendAndVerify"
 
 
+ASK = "graphmend.ask"
+
+
 #: For clients that take commands instead of code actions.
 MEND = "graphmend.mend"

@@ -18,7 +18,7 @@ from graphmend.server.analyses.document_analysis import Unavailable
 from graphmend.server.diagnostics import convert_finding
 from graphmend.server.documents.open_documents import Document
 from graphmend.server.lsp import convert
-from graphmend.server.lsp.command_names import MEND, MEND_AND_VERIFY
+from graphmend.server.lsp.command_names import ASK, MEND, MEND_AND_VERIFY
 from graphmend.server.mends import example_inputs, mend_edits
 from graphmend.server.session import Session, ShownFinding
 
@@ -76,6 +76,7 @@ async def _quick_fixes(
             for offer in offers:
                 actions += await _mend(session, document, one, offer)
             actions += _verified(session, document, one, offers)
+            actions += _asked(session, document, one, offers)
     for one in shown:
         if _touches(document, one.finding, begin, end):
             actions += _ignore(session, document, one)
@@ -146,6 +147,30 @@ def _verified(
             command=types.Command(title, MEND_AND_VERIFY, arguments=[_data(document, shown, best)]),
         )
     ]
+
+
+def _asked(
+    session: Session, document: Document, shown: ShownFinding, offers: Sequence[mend_edits.Offer]
+) -> list[types.CodeAction]:
+    """A question to the user's language model, where one is set and no mend may be applied. A command without an edit,
+    never preferred: nothing that mends on its own can take it.
+    """
+    can = session.client.capabilities
+    name = session.model(document)
+    if name is None or any(offer.fix.applicability != "display" for offer in offers):
+        return []
+    if not (can.action_literals and can.apply_edit) or document.host is not document:
+        return []
+    title = f"Ask {name} for a mend (runs your code)"
+    action = types.CodeAction(
+        title=title,
+        kind=types.CodeActionKind.QuickFix,
+        diagnostics=[convert_finding.of(session, document, shown)],
+        command=types.Command(title, ASK, arguments=[{"uri": document.uri, "key": shown.finding.key}]),
+    )
+    if can.marks_llm_actions:
+        action.tags = [types.CodeActionTag.LlmGenerated]
+    return [action]
 
 
 def _ignore(session: Session, document: Document, shown: ShownFinding) -> list[types.CodeAction | types.Command]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lsprotocol import types
 
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.syntax.source import LineIndex
 from graphmend.analysis.syntax.span import Span
 from graphmend.server.analyses.document_analysis import Unavailable
 from graphmend.server.documents.open_documents import Document
@@ -35,7 +34,7 @@ class Offer(NamedTuple):
 
 async def offers(session: Session, document: Document, finding: Finding) -> list[Offer]:
     """The mends that the user is to see, best first. Unsafe ones are among them unless they were switched off."""
-    unsafe = session.configuration(document.host).values.get("unsafe-fixes", True)
+    unsafe = session.configuration(document.host)["unsafe-fixes"]
     stamp = document.host.stamp
     mends = await session.analyses.mends(document.host, finding)
     if stamp != document.host.stamp:
@@ -64,7 +63,7 @@ def is_preferred(fix: Fix) -> bool:
 
 async def edit(session: Session, document: Document, offer: Offer) -> types.WorkspaceEdit:
     """The edit of a mend. Raises `Unavailable`, also where the document changed since it was offered."""
-    edits = await session.analyses.edits(offer.fix)
+    edits = await session.analyses.edits(document.host, offer.fix)
     if document.host.stamp != offer.stamp:
         raise Unavailable("the document changed while the mend was made")
     warning = None
@@ -85,7 +84,7 @@ async def preview(
     """The finding that an action speaks of, the edit that it promised, the text after it, and the kinds of ways in
     which the mend says that it differs."""
     finding, offer = await _promised(session, document, data)
-    edits = await session.analyses.edits(offer.fix)
+    edits = await session.analyses.edits(document.host, offer.fix)
     if document.host.stamp != offer.stamp:
         raise Unavailable("the document changed while the mend was made")
     text, lines = document.host.text.text, document.host.text
@@ -108,12 +107,14 @@ async def _promised(session: Session, document: Document, data: Mapping[str, Any
 
 async def edit_all(session: Session, document: Document) -> types.WorkspaceEdit | None:
     """Every safe mend of the document at once; None where there is none."""
+    from graphmend.transforms.code.text_edits import line_edits
+
     while True:
         stamp, old = document.stamp, document.text.text
         new = await session.analyses.mended(document, unsafe=False)
         if document.stamp == stamp:
             break
-    edits = list(_differences(old, new))
+    edits = list(line_edits(old, new))
     return _edit(session, document, edits) if edits else None
 
 
@@ -150,22 +151,3 @@ def _workspace_edit(
         versioned=session.client.capabilities.versioned_edits,
         warning=warning,
     )
-
-
-def _differences(old: str, new: str) -> Iterator[_Edit]:
-    """The runs of lines that differ."""
-    import difflib
-
-    before, after = _lines(old), _lines(new)
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    for kind, a, b, c, d in matcher.get_opcodes():
-        if kind != "equal":
-            begin = (a + 1, 0) if a < len(before) else (len(before), len(before[-1]))
-            end = (b + 1, 0) if b < len(before) else (len(before), len(before[-1]))
-            yield _Edit(Span(*begin, *end), "".join(after[c:d]))
-
-
-def _lines(text: str) -> list[str]:
-    """The lines with their ends, as positions count them (`splitlines` also ends lines at form feeds and U+2028)."""
-    starts = LineIndex(text).starts
-    return [text[begin:end] for begin, end in zip(starts, [*starts[1:], len(text)], strict=True)]

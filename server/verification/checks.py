@@ -65,15 +65,16 @@ class Verification:
         named: tuple[str, ...] = (),
         *,
         times: bool = False,
+        confined: bool = False,
     ) -> Report | None:
         """The report of a check, with that of the mended text beside it where one is given, whose
-        mends name the kinds `named` of differences; None where it was
-        cancelled. A newer check of a document ends the one before it.
+        mends name the kinds `named` of differences, and which runs `confined` where it is not the user's own; None
+        where it was cancelled. A newer check of a document ends the one before it.
         """
         self.cancel(document)
         request = replace(self._request(document, names), bench=times)
         if mended is not None:
-            request = replace(request, mended={document.path: mended}, named=named)
+            request = replace(request, mended={document.path: mended}, named=named, confined=confined)
         task = asyncio.ensure_future(self._in_turn(request, tell))
         self._running[document] = task
         try:

@@ -66,6 +66,8 @@ class VerificationResult:
             return None, ""
         if verdict.state == "not reached":
             return verdict, "not reached by the check"
+        if verdict.state == "runs eagerly":
+            return verdict, verdict.brief
         return verdict, f"{verdict.state} by TorchDynamo, {self.where}"
 
 

@@ -15,9 +15,14 @@ import pytest
 
 
 class Verdict(NamedTuple):
-    """What TorchDynamo did with a module. `breaks`: (path, line, break's id, "break" | "skip" | "raises" | "error")."""
+    """What TorchDynamo did with a module.
+
+    `breaks`: (path, line, break's id, "break" | "skip" | "raises" | "error"); `kinds`: (line, torch's name of a break's
+    kind), those that wrap another included.
+    """
 
     breaks: tuple[tuple[str, int, str | None, str], ...]
+    kinds: tuple[tuple[int, str], ...]
     graphs: int
     error: str | None
 
@@ -49,8 +54,9 @@ def dynamo() -> Iterator[Judge]:
         requests.write(json.dumps(request) + "\n")
         requests.flush()
         answer = json.loads(answers.readline())
-        return Verdict(tuple(tuple(b) for b in answer["breaks"]), answer["graphs"], answer["error"])
+        breaks, kinds = (tuple(map(tuple, answer[part])) for part in ("breaks", "kinds"))
+        return Verdict(breaks, kinds, answer["graphs"], answer["error"])
 
     yield ask
     requests.close()
-    process.wait(10)
+    process.wait(120)  # torch takes its time to end on a busy machine

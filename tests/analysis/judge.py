@@ -1,8 +1,9 @@
 """A process in which TorchDynamo judges small modules. Started by path; knows nothing of the analysis.
 
 Each line of its input is a JSON object {"files": {path: text}, "main": path, "run": [expression, ...]}; it answers each
-with one line: {"breaks": [[path, line, break's id, kind], ...], "graphs": number, "error": what escaped, or null}. A
-request is served by a fork of the process, which has torch loaded and warm, so nothing that the code does is left.
+with one line: {"breaks": [[path, line, break's id, kind], ...], "kinds": [[line, torch's name of a break's kind], ...],
+"graphs": number, "error": what escaped, or null}. A request is served by a fork of the process, which has torch loaded
+and warm, so nothing that the code does is left.
 """
 
 from __future__ import annotations
@@ -39,12 +40,14 @@ def judge(request: dict[str, Any], folder: Path) -> dict[str, Any]:
                 eval(expression, vars(module))
             except Exception as error:
                 errors.append(f"{type(error).__name__}: {error}"[:300])
-    breaks = {
-        (os.path.relpath(e["file"], folder), e["span"][0], e["gb_id"], e["kind"])
-        for e in worker.once_each(recorder.events)
-        if e["in_project"]
+    events = [e for e in worker.once_each(recorder.events) if e["in_project"]]
+    breaks = {(os.path.relpath(e["file"], folder), e["span"][0], e["gb_id"], e["kind"]) for e in events}
+    return {
+        "breaks": sorted(breaks, key=str),
+        "kinds": [(e["span"][0], kind) for e in events for kind in (e["gb_type"], *e["wrapped_by"])],
+        "graphs": len(recorder.graphs),
+        "error": errors[0] if errors else None,
     }
-    return {"breaks": sorted(breaks, key=str), "graphs": len(recorder.graphs), "error": errors[0] if errors else None}
 
 
 def _serve(request: dict[str, Any], answers: int) -> None:
@@ -56,7 +59,7 @@ def _serve(request: dict[str, Any], answers: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             answer = judge(request, Path(os.path.realpath(folder)))
     except BaseException as error:
-        answer = {"breaks": [], "graphs": 0, "error": f"{type(error).__name__}: {error}"}
+        answer = {"breaks": [], "kinds": [], "graphs": 0, "error": f"{type(error).__name__}: {error}"}
     os.write(answers, json.dumps(answer).encode() + b"\n")
     os._exit(0)
 
@@ -78,7 +81,8 @@ def main() -> None:
             _serve(json.loads(line), answers)
         _, status = os.waitpid(child, 0)
         if status:
-            os.write(answers, json.dumps({"breaks": [], "graphs": 0, "error": f"died with {status}"}).encode() + b"\n")
+            died = {"breaks": [], "kinds": [], "graphs": 0, "error": f"died with {status}"}
+            os.write(answers, json.dumps(died).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,10 @@ ARROWS: dict[str, set[str]] = {
     "importer": {"analysis", "workspace", "transforms"},
     "dynamo": {"analysis", "workspace"},
     "dynamo/worker": set(),
-    "server": {"analysis", "workspace", "transforms", "dynamo"},
-    "cli": {"analysis", "workspace", "transforms", "importer", "dynamo", "server"},
+    "model": {"analysis", "workspace", "transforms", "dynamo"},
+    "assistant": {"analysis", "workspace", "transforms", "dynamo", "model"},
+    "server": {"analysis", "workspace", "transforms", "dynamo", "model"},
+    "cli": {"analysis", "workspace", "transforms", "importer", "dynamo", "model", "assistant", "server"},
     "runtime": set(),
 }
 
@@ -32,6 +34,8 @@ PACKAGES: dict[str, set[str]] = {
     "importer": set(),
     "dynamo": set(),
     "dynamo/worker": {"torch"},
+    "model": set(),
+    "assistant": {"mcp", "mcp_types", "pydantic"},
     "server": {"pygls", "lsprotocol", "cattrs"},
     "cli": {"rich", "pytest"},  # pytest: in its plugin only, which nothing else imports
     "runtime": {"torch"},
@@ -56,25 +60,27 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "analysis/driver": ("frameworks", "words", "near", "reach execution", "driven"),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
     "transforms": (
-        "fix",
+        "fix questions",
         "code",
         "legality",
         "if_conversion",
         "rewrites",
         "catalogue",
         "offers",
+        "permitted",
         "rounds",
-        "mend document",
+        "mend document style",
     ),
     "importer": ("line_numbers", "mended_code", "code_swap", "hook", "mender"),
     "dynamo": (
         "codes report requests",
         "torch_logs verdict",
-        "worker_process report_cache merge watched_command",
+        "worker_process report_cache merge watched_command mend_verdict",
         "service",
         "worker",
     ),
     "dynamo/worker": (
+        "versions",
         "errors loading recording",
         "discover",
         "inputs",
@@ -84,6 +90,14 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "process",
         "main hook",
     ),
+    "model": (
+        "key meaning gates subject",
+        "endpoint question splice trial",
+        "prompt gatekeeper",
+        "ask",
+    ),
+    "assistant": ("folders answers", "tools", "server"),
+    "model/gates": ("allowed text", "original", "form"),
     "server": (
         "lsp documents",
         "analyses",
@@ -96,44 +110,44 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "main",
     ),
     "cli": (
-        "failures paths progress rule_catalogue",
+        "failures option_values paths progress rule_catalogue",
         "adoption main",
         "checking verifying",
-        "output",
+        "asking output jupyter",
         "commands",
     ),
 }
 
 #: folders whose files may import each other, as long as no circle comes of it: one thing divided by subject
 FLAT = frozenset({
-    "workspace", "runtime", "runtime/specialised",
+    "workspace", "workspace/notebooks", "runtime", "runtime/specialised",
     "analysis/syntax", "analysis/torch_facts", "analysis/torch_facts/generator", "analysis/lattice", "analysis/program",
     "analysis/tensors", "analysis/resolution", "analysis/driver/execution", "analysis/region",
     "analysis/interpreter/operations",
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
     "transforms/legality/numbers", "transforms/legality/operations", "transforms/legality/raising",
-    "transforms/if_conversion",
+    "transforms/if_conversion", "transforms/style",
     "dynamo/worker/recording", "dynamo/worker/inputs", "dynamo/worker/comparison", "dynamo/worker/runs",
     "dynamo/worker/process", "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses",
-    "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/checking",
-    "cli/verifying", "cli/output", "cli/output/verify", "cli/commands",
+    "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/asking",
+    "cli/checking", "cli/verifying", "cli/jupyter", "cli/output", "cli/output/verify", "cli/commands",
 })  # fmt: skip
 
 #: folders of which each file stands for itself, by family: none knows a file of another family
 FAMILIES = frozenset({"analysis/rules", "transforms/rewrites"})
 
 #: what every member of a family may use
-COMMON = {"analysis/rules": {"rule", "dispatch"}, "transforms/rewrites": {"answers", "put_off"}}
+COMMON = {
+    "analysis/rules": {"rule", "dispatch", "documentation", "arguments"},
+    "transforms/rewrites": {"answers", "put_off"},
+}
 
 MOST_MODULES = 12
 MOST_LINES = 400
 #: longer files, each with its reason
 LONGER: dict[str, str] = {
     "analysis/lattice/values.py": "a lattice and its join need each other",
-    "analysis/interpreter/walk/statements.py": "one method for each kind of statement",
-    "analysis/program/definitions.py": "functions, classes and modules define each other",
-    "analysis/incremental/document.py": "one state through all kinds of edits",
 }
 
 

@@ -7,7 +7,6 @@ Every line that holds `BREAK` is a finding GM101, `ASSUMED` one in a region that
 from __future__ import annotations
 
 import ast
-import importlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,11 +70,9 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return Result(source, tuple(finding for finding in findings if settings.selects(finding.code)))
 
     monkeypatch.setattr("graphmend.cli.checking.file_checker.check", check)
-    # `graphmend.transforms.mend` is a function for users, and hides the module of that name
-    mending = importlib.import_module("graphmend.transforms.mend")
-    monkeypatch.setattr(mending, "check", check)
-    for module in (mending, importlib.import_module("graphmend.transforms.rounds")):
-        monkeypatch.setattr(module, "mend", mend)
+    monkeypatch.setattr("graphmend.transforms.mend.check", check)
+    for module in ("mend", "offers"):
+        monkeypatch.setattr(f"graphmend.transforms.{module}.mend", mend)
     monkeypatch.setattr(Result, "facts", lambda self, finding: Facts(self, finding))
     return checked
 
@@ -119,7 +116,7 @@ def find(source: Source) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def mend(finding: Finding, facts: Facts) -> list[Fix | Refusal]:
+def mend(finding: Finding, facts: Facts, accept: object = ()) -> list[Fix | Refusal]:
     line = facts.source.lines.line(finding.span.line - 1)
     if finding.code != "GM101":
         return [Refusal("where", "the other side is not known")]

@@ -98,7 +98,7 @@ def test_fix_mends_it_where_it_stands(run: Run, project: Path) -> None:
     outcome = run("check", "--fix")
     assert (outcome.status, outcome.err) == (0, "")
     mended = (project / "helper.py").read_text()
-    assert "import graphmend.runtime" in mended
+    assert "from graphmend.runtime import " in mended
     assert 'emit(print, "x", x.sum())' in mended
     assert (project / "model.py").read_text() == before
 
@@ -156,3 +156,56 @@ def test_importers(folder: Path, file: str, statement: str) -> None:
     (folder / "pkg/stranger.py").write_text("import torch, helper\nfrom .helpers import helper\n")
     (folder / file).write_text(f"import torch\n{statement}\n")
     assert importers([folder / "pkg/helper.py"]) == [folder / file]
+
+
+BRANCHING = """\
+import torch
+
+
+def helper(x, other):
+    if x.sum() > 0:
+        return x * 2
+    return other
+"""
+
+
+def mended(run: Run, project: Path, *calls: str) -> str:
+    """The helper's text after `--fix --unsafe-fixes`, where a file each makes the calls."""
+    (project / "helper.py").write_text(BRANCHING)
+    for number, call in enumerate(calls):
+        (project / f"model{number}.py").write_text(MODEL.replace("helper(x)", call))
+    run("check", "--fix", "--unsafe-fixes")
+    return (project / "helper.py").read_text()
+
+
+def test_mend_is_right_for_every_caller(run: Run, project: Path) -> None:
+    (project / "model.py").unlink()
+    assert "if x.sum() > 0:" not in mended(run, project, "helper(x, x - 1)")
+    assert mended(run, project, "helper(x, x - 1)", "helper(x, None)") == BRANCHING
+    assert mended(run, project, "helper(x, None)", "helper(x, x - 1)") == BRANCHING
+
+
+KEPT = """\
+import torch
+
+
+def helper(x):
+    print("sum", x.sum())
+    s = x.sum().item()
+    if s > 1:
+        x = x * 2
+    return x
+"""
+
+
+def test_safe_mends_and_then_the_rest_end_where_both_do(run: Run, project: Path) -> None:
+    def ending(*steps: tuple[str, ...]) -> str:
+        (project / "helper.py").write_text(KEPT)
+        for step in steps:
+            run("check", "--fix", *step)
+        return (project / "helper.py").read_text()
+
+    at_once = ending(("--unsafe-fixes",))
+    assert at_once != KEPT
+    assert ending((), ("--unsafe-fixes",)) == at_once
+    assert found(run) == []

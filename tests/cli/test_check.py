@@ -237,15 +237,6 @@ def test_statistics(run: Run, folder: Path) -> None:
     assert outcome.out.splitlines() == ["     2  GM201  print", "     1  GM101  tensor-branch  (1 mendable)"]
 
 
-def test_full_shows_source_evidence_and_mends(run: Run, folder: Path) -> None:
-    (folder / "m.py").write_text("def f(x):\n\ty = '漢', BREAK\n")
-    out = run("check").out
-    assert "2 |     y = '漢', BREAK\n  |               ^^^^^\n" in out
-    assert "because: x is a parameter of f" in out
-    assert "  = mend (unsafe): use torch.where\n                   both sides run\n" in out
-    assert "Found 1 finding in 1 file, 1 file checked. 1 can be mended with --fix --unsafe-fixes." in out
-
-
 @pytest.mark.skipif(os.name == "nt", reason="POSIX modes")
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read everything")
 def test_file_that_may_not_be_read(run: Run, folder: Path) -> None:

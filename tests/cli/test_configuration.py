@@ -176,6 +176,13 @@ class TestEffects:
         out = json.loads(run("check", "--isolated", "--output-format", "json").out)
         assert [item["severity"] for item in out] == ["warning", "warning", "information"]
 
+    def test_a_dot_leads_into_a_table_of_the_command_line(self, run: Run, folder: Path) -> None:
+        write(folder / "m.py", "BREAK\nPRINT\n")
+        options = ("--config", "severity.GM101=error", "--config", "severity.GM2=off")
+        out = json.loads(run("check", "--output-format", "json", *options).out)
+        assert [(item["code"], item["severity"]) for item in out] == [("GM101", "error")]
+        assert self.codes(run, "--config", "per-file-ignores.'*.py'=['GM1']") == [("m.py", "GM201")]
+
     def test_gitignore_and_exclude(self, run: Run, folder: Path) -> None:
         for name in ("a/m.py", "gen/m.py", "gen/keep.py", ".venv/x.py", "old/m.py", "deep/gen/x.py"):
             write(folder / name, "BREAK\n")

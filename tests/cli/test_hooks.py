@@ -69,6 +69,7 @@ def test_fixture_names_the_breaks(folder: Path) -> None:
     assert "1 failed, 1 passed" in done.stdout
     assert "1 graph break:" in done.stdout
     assert f"{folder / 'test_model.py'}:5: in broken: " in done.stdout
+    assert "torch.__trace" not in done.stdout
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell script")

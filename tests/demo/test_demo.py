@@ -50,7 +50,7 @@ def test_t5_is_mended_through_the_server(root: Path, workspace: Path) -> None:
     assert "does not hold" not in done.stdout
     text = (workspace / "transformers/models/t5/modeling_t5.py").read_text("utf-8")
     assert "emit(logger.warning_once" in text
-    assert text.count("import graphmend.runtime") == 1
+    assert text.count("from graphmend.runtime import ") == 1
 
 
 def test_wrong_use_is_one_line(root: Path) -> None:

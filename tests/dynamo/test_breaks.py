@@ -177,28 +177,6 @@ def test_fullgraph_raises(check: Check) -> None:
     assert [b.kind for b in found.breaks] == ["raises"]
 
 
-def test_a_torch_without_the_hooks_is_read_by_its_log(checks: Checks, write: Callable[..., Path]) -> None:
-    """The checked file takes the recorder's hooks away, as a torch would that has none."""
-    path = write(
-        """
-        import sys
-        recorder = sys.modules["_graphmend_worker.recording.recorder"].Recorder
-        recorder.lacks_breaks = property(lambda self: True)
-        recorder._note = lambda *_: None
-        @torch.compile
-        def f(x):
-            for _ in range(2):
-                if x.sum() > 0:
-                    x = x + 1
-            print("größe")
-            return x
-        """
-    )
-    found = checks(path)
-    assert [(b.gb_id, b.kind, b.function) for b in found.breaks] == [("GB0170", "skip", "f")]
-    assert [(b.span.line, b.span.column) for b in found.breaks] == [(11, 11)]
-
-
 def test_a_clean_function_has_none(check: Check) -> None:
     found = check(
         """

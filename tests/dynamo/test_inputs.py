@@ -260,15 +260,15 @@ def test_less_of_everything_where_memory_is_short(write: Callable[..., Path]) ->
         return x
 
     target = discover.Target("forward", "function", forward)
-    room = fitting.Room(["cpu:0", "cpu"])  # stand for a device whose memory is full, and the next one
-    finder = fitting.Finder(target, lambda file: file == str(path), room, float("inf"))
+    budget = fitting.MemoryBudget(["cpu:0", "cpu"])  # stand for a device whose memory is full, and the next one
+    finder = fitting.Finder(target, lambda file: file == str(path), budget, float("inf"))
     example = examples.Example("comment", "forward(...)", lambda: forward, lambda: [((torch.ones(32),), {})])
     fit, runs = finder.find(lambda: [example])
     assert (fit.device, fit.parts, runs[0].raised) == ("cpu", 1, None)
     assert runs[0].value.shape == (32,)
-    assert room.said() == ["on cpu: cpu:0 ran out of memory"]
+    assert budget.said() == ["on cpu: cpu:0 ran out of memory"]
     failures = iter(range(100))
-    finder = fitting.Finder(target, lambda file: False, fitting.Room(["cpu"]), float("inf"))
+    finder = fitting.Finder(target, lambda file: False, fitting.MemoryBudget(["cpu"]), float("inf"))
     with pytest.raises(examples.Unusable, match="does not fit into memory"):
         finder.find(lambda: [example])
 

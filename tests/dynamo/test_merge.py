@@ -80,12 +80,27 @@ def test_a_condition_over_two_lines_is_one_statement() -> None:
 
 def test_not_reached_is_not_the_same_as_not_seen() -> None:
     states = [v.state for v in merged([finding(2), finding(7, 8), finding(9, 8)], [], {2}, {2, 9}).verdicts]
-    assert states == ["not seen", "not reached", "not reached"]
+    assert states == ["not seen", "not reached", "runs eagerly"]
 
 
 def test_reasons_tell_why_a_statement_was_not_reached() -> None:
     never, eager = merged([finding(7, 8), finding(9, 8)], [], {2}, {9}).verdicts
     assert never.reason != eager.reason
+
+
+def test_what_runs_eagerly_names_the_line_that_took_its_frame() -> None:
+    lost = broken(2, 9, kind="skip")
+    confirmed, eager = merged([finding(2), finding(9, 8)], [lost], {2}, {2, 9}).verdicts
+    assert confirmed.state == "confirmed"
+    assert (eager.state, eager.brief) == ("runs eagerly", "runs eagerly because of line 2")
+    assert "line 2 takes its whole frame out of the graph (GB0170" in eager.reason
+
+
+def test_a_split_or_another_function_is_not_why_a_line_runs_eagerly() -> None:
+    elsewhere = broken(12, kind="skip")
+    for item in (broken(2, 9), elsewhere):
+        (eager,) = merged([finding(9, 8)], [item], {2}, {2, 9}).verdicts
+        assert (eager.state, eager.brief) == ("runs eagerly", "runs eagerly")
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_a_mend_chosen_with_keys_changes_the_text_and_clears_the_finding(editor:
     editor.nvim.input("ga")
     until("the menu", lambda: editor.nvim.api.get_mode()["blocking"] or editor.nvim.api.get_mode()["mode"] != "n")
     editor.nvim.input("1<CR>")
-    until("the mend", lambda: 'name = "é€😀"; graphmend.runtime.emit(print, name)' in editor.text)
+    until("the mend", lambda: 'name = "é€😀"; emit(print, name)' in editor.text)
     until("no finding", lambda: not editor.findings)
 
 

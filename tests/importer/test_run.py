@@ -171,7 +171,8 @@ def test_named_packages_replace_the_programs_own_folder(run: Run, tmp_path: Path
     pytest.importorskip("torch", minversion="2.13")
     program = "import model\n" + MODEL
     got = run(*target, "--report", "report.json", "program.py", program=program, model=MODEL, elsewhere="")
-    assert (got.status, got.said) == (0, [])
+    count = "mended 1 module" if "model" in target else "nothing was mended"
+    assert (got.status, got.said) == (0, [f"graphmend: {count}; report.json says how"])
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["unused"] == ([] if "model" in target else ["elsewhere"])
     assert [entry["path"] for entry in report["mended"]] == ([str(tmp_path / "model.py")] if "model" in target else [])
@@ -217,3 +218,26 @@ def test_a_report_that_cannot_be_written_is_said(run: Run) -> None:
     got = run("--report", "no/such/folder.json", "program.py", program="print('ran')\n")
     assert (got.status, got.stdout) == (0, "ran\n")
     assert got.said == ["graphmend: run: no/such/folder.json: No such file or directory"]
+
+
+TOTAL = "import torch\n\n\n@torch.compile\ndef total(x: torch.Tensor):\n    return x[x > 0].sum()\n"
+
+
+@pytest.mark.torch
+def test_accepted_differences_are_made_and_reported(run: Run, tmp_path: Path) -> None:
+    files = {"model": TOTAL, "program": "from model import total\n"}
+    assert run("program.py", **files).said[0] == "graphmend: nothing was mended"
+    said = run("--accept", "strides,rounding", "--report", "report.json", "program.py", **files)
+    assert said.status == 0
+    (mended,) = json.loads((tmp_path / "report.json").read_text())["mended"]
+    (mend,) = mended["mends"]
+    assert (mend["applicability"], mend["differences"]) == ("safe", ["rounding"])
+    lines = run("--accept", "rounding", "program.py", **files).said
+    assert "(accepted: sums may round differently" in "".join(lines)
+    assert run("--accept", "strides", "program.py", **files).said[0] == "graphmend: nothing was mended"
+
+
+def test_an_unknown_difference_is_refused(run: Run) -> None:
+    done = run("--accept", "roundin", "program.py", program="print(1)\n")
+    assert (done.status, done.stdout) == (2, "")
+    assert 'not "roundin"; did you mean `rounding`?' in done.said[0]

@@ -142,7 +142,7 @@ async def test_a_mend_is_made_once_nothing_differs(start: Start, two: Path) -> N
     (action,) = [a for a in actions if a.title.startswith("Mend and verify: ")]
     outcome = await editor.execute(action.command.command, *action.command.arguments, patience=PATIENCE)
     assert outcome["status"] == "verified", outcome["message"]
-    assert "x = graphmend.runtime.select(x.sum() > 0, lambda: x + 1, lambda: x)" in editor.texts[uri]
+    assert "x = select(x.sum() > 0, lambda: x + 1, lambda: x)" in editor.texts[uri]
     assert "if x.max() > 0:" in editor.texts[uri]
     gone = await editor.execute(action.command.command, *action.command.arguments, patience=PATIENCE)
     assert gone["status"] == "refused"

@@ -29,7 +29,7 @@ def printing(tmp_path: Path) -> Path:
 
 
 def mended(text: str) -> bool:
-    return 'graphmend.runtime.emit(print, "f")' in text
+    return 'emit(print, "f")' in text and "from graphmend.runtime import emit" in text
 
 
 # What a client cannot do
@@ -84,6 +84,24 @@ async def test_without_progress_a_check_is_not_shown_but_answered(start: Start, 
     assert (outcome["status"], editor.progress) == ("checked", [])
 
 
+@pytest.mark.torch
+async def test_a_check_is_seen_at_once_by_a_client_that_cannot_be_told_to_pull_again(
+    start: Start, printing: Path
+) -> None:
+    """Neovim 0.11 pulls after edits only."""
+    client = capabilities(pull=True)
+    assert client.workspace is not None
+    client.workspace.diagnostics = None
+    trusted = {"trusted": True, "settings": {"interpreter": sys.executable, "verify": {"device": "cpu"}}}
+    editor = await start(client=client, options=trusted)
+    uri = editor.open(printing)
+    await editor.until(lambda: editor.published and editor.published[-1].diagnostics)
+    await editor.execute("graphmend.verify", uri, patience=PATIENCE)
+    (shown,) = await editor.until(lambda: [d for d in editor.published[-1].diagnostics if "confirmed" in d.message])
+    (pulled,) = (await editor.pull(uri)).items  # whoever asks all the same is answered
+    assert pulled.message == shown.message
+
+
 # How a client counts
 
 
@@ -107,7 +125,7 @@ async def test_all_places_are_counted_as_agreed(start: Start, printing: Path, en
     assert edit.range == editor.range(editor.texts[uri], line_end, line_end)
     assert await editor.execute("graphmend.mendFile", uri)
     assert mended(editor.texts[uri])
-    assert "'é☃\U0001d4b3\U0001f525é'; graphmend" in editor.texts[uri]
+    assert "'é☃\U0001d4b3\U0001f525é'; emit(" in editor.texts[uri]
 
 
 async def test_an_encoding_that_nobody_knows_is_passed_over(start: Start, printing: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -123,11 +124,36 @@ async def test_a_hover_gives_evidence_advice_and_the_breaks_id(editor: Editor, m
     assert "z.max() returns a Tensor" in text
     assert "torch.where" in text
     assert "GB0170" in text
+    assert text.index("split here") < text.index("torch.where") < text.index("z.max() returns a Tensor")
     assert await editor.hover(uri, types.Position(0, 0)) is None
 
 
 async def test_a_rule_is_explained(editor: Editor) -> None:
     text = await editor.execute("graphmend.explain", "GM101")
-    assert "Why it breaks" in text
+    assert "## Why it breaks\n\n" in text
+    assert re.search(r"## Example\n\n```python\n.+?\n```\n\n## Use instead\n\n```python\n", text, re.DOTALL)
+    for code in ("GM001", "GM901"):  # what is shown can be explained, whoever found it
+        assert "## What it does" in await editor.execute("graphmend.explain", code)
     with pytest.raises(Exception, match="GM999"):
         await editor.execute("graphmend.explain", "GM999")
+
+
+async def test_accepted_differences_are_preferred_and_shown(start: Start, tmp_path: Path) -> None:
+    path = tmp_path / "total.py"
+    path.write_text(
+        "import torch\n\n\n@torch.compile\ndef total(x: torch.Tensor):\n    return x[x > 0].sum()\n", encoding="utf-8"
+    )
+    for accept, title in (
+        ([], "reduce all elements under the mask (unsafe)"),
+        (["rounding"], "reduce all elements under the mask"),
+    ):
+        editor = await start(options={"settings": {"accept": accept}})
+        uri = editor.open(path)
+        mend = mends(await editor.actions(uri, editor.at(uri, "x[x > 0]")))[0]
+        assert mend.title == f"Mend graph break: {title}"
+        assert bool(mend.is_preferred) is bool(accept)
+        text = await editor.hover(uri, editor.at(uri, "x[x > 0]").start)
+        assert text is not None
+        assert f"({'accepted' if accept else 'unsafe'}: sums may round differently" in text
+        await editor.execute("graphmend.mendFile", uri)
+        assert ("torch.where" in editor.texts[uri]) is bool(accept)

@@ -38,8 +38,8 @@ def mend_text(text: str, *, unsafe: bool = True) -> Mended:
     return mend_all(Source(text, "model.py"), settings=Settings(preview=True), unsafe=unsafe)
 
 
-def nested(text: str) -> Callable[..., Any]:
-    """A function that calls `case` of a module's text."""
+def nested(text: str) -> Any:
+    """A function that calls `case` of a module's text; `module` is that module."""
     module = types.ModuleType(f"judged_{next(_NUMBERS)}")
     sys.modules[module.__name__] = module  # Dynamo imports the module of an inlined function by its name, once
     with _no_compile():
@@ -48,6 +48,7 @@ def nested(text: str) -> Callable[..., Any]:
     def outer(*values: Any) -> Any:
         return module.case(*values)
 
+    outer.module = module  # type: ignore[attr-defined]
     return outer
 
 

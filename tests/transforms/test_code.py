@@ -1,4 +1,4 @@
-"""Expressions keep their spelling; brackets come where precedence asks for them; long calls are folded."""
+"""Expressions keep their spelling; brackets come where precedence asks for them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms.code.expression_text import Code, folded, is_atom
+from graphmend.transforms.code.expression_text import Code, is_atom
 
 
 @pytest.mark.parametrize("text", ["x", "x.y", "f(x)", "x[0]", "(a + b)", "[1, 2]", "'a'", "1.5", "(a, b)"])
@@ -28,10 +28,3 @@ def test_replacement_inside_keeps_the_rest() -> None:
     call = source.tree.body[0].value  # type: ignore[attr-defined]
     assert isinstance(call, ast.Call)
     assert Code(source).text(call, {call.args[0]: "x"}) == 'f( x  , "ü" ,y )'
-
-
-def test_folding() -> None:
-    assert folded("a = f(b, c)", 80) == "a = f(b, c)"
-    assert folded("a = f(b, g(c, d), k=(1, 2))", 10) == "a = f(\n    b,\n    g(c, d),\n    k=(1, 2),\n)"
-    assert folded("a = f(b) + 1", 5) == "a = f(b) + 1"
-    assert folded('f("a, b", (c), d)', 5) == 'f(\n    "a, b",\n    (c),\n    d,\n)'

@@ -52,6 +52,7 @@ def test_a_class_between_is_a_module_too() -> None:
     assert "register_buffer" in mend_text(between).source.text
 
 
+@pytest.mark.torch
 def test_the_state_of_the_module_keeps_its_names() -> None:
     names: dict[str, type] = {"__name__": "counted"}
     exec(mend_text(TEXT).source.text.replace("@torch.compile\n", ""), names)

@@ -11,6 +11,8 @@ torch = pytest.importorskip("torch")
 from bodies import bodies, function  # noqa: E402
 from judge import judge, mend_text, nested, run  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 _EXAMPLES = "[(torch.tensor([1.5, -2.0, 3.0]), torch.tensor(1))]"
 
 

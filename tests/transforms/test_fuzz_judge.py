@@ -13,6 +13,8 @@ from fuzz_mends.differences import unnamed  # noqa: E402
 from fuzz_mends.observe import observed  # noqa: E402
 from fuzz_mends.verdict import kept_names  # noqa: E402
 
+from graphmend.transforms.fix import DIFFERENCES  # noqa: E402
+
 pytestmark = pytest.mark.torch
 
 HEAD = """\
@@ -50,6 +52,7 @@ PAIRS = [
     ("return x + 1", "random.random()\n    return x + 1", {"rng"}),
     ("return x + 1", "raise ValueError", {"raised ValueError instead of nothing"}),
     ("raise IndexError", "raise ValueError", {"raised ValueError instead of IndexError"}),
+    ("x += 1\n    raise IndexError", "raise IndexError", {"raised IndexError at another place"}),
 ]
 
 
@@ -65,5 +68,11 @@ def test_a_mend_admits_what_its_kinds_do() -> None:
     named = SimpleNamespace(differences=(SimpleNamespace(kind="rounding"), SimpleNamespace(kind="exception")))
     silent = SimpleNamespace(differences=())
     assert unnamed(["value.rounding", "grads.rounding", "raised ValueError instead of nothing"], [named]) == []
-    assert unnamed(["state.data", "inputs.alias", "rng"], [silent, named]) == ["rng"]
+    assert unnamed(["state.data", "inputs.alias", "rng"], [silent, named]) == ["state.data", "inputs.alias", "rng"]
     assert unnamed(["value.rounding"], [silent]) == ["value.rounding"]
+
+
+def test_no_word_covers_other_values() -> None:
+    every = SimpleNamespace(differences=tuple(SimpleNamespace(kind=kind) for kind in DIFFERENCES))
+    assert unnamed(["value.data", "value.dtype", "grads.data", "state.data"], [every]) == ["value.data"]
+    assert unnamed(["value.data", "rng"], [every]) == []  # but of other random numbers

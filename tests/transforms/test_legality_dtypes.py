@@ -164,3 +164,35 @@ def test_a_call_switches_gradients_on_from_there() -> None:
     assert facts.gradients(facts.statement) == "unknown"
     facts = of_function(text.format("pass"))
     assert facts.gradients(facts.statement) == "off"
+
+
+@pytest.mark.parametrize(
+    ("decorators", "expected"),
+    [
+        (["torch.no_grad()"], "off"),
+        (["torch.no_grad"], "off"),
+        (["torch.autograd.inference_mode()"], "off"),
+        (["torch.set_grad_enabled(False)"], "off"),
+        (["torch.inference_mode(False)"], "unknown"),
+        (["torch.set_grad_enabled(True)"], "unknown"),
+        (["torch.no_grad()", "torch.enable_grad()"], "unknown"),
+        (["torch.enable_grad()", "torch.no_grad()"], "off"),
+    ],
+)
+def test_the_innermost_decorator_decides(decorators: list[str], expected: str) -> None:
+    facts = of_function(
+        "import torch\n\n@torch.compile\n"
+        + "".join(f"@{decorator}\n" for decorator in decorators)
+        + "def case(x: torch.Tensor):\n    if (x == 0).any():\n        x = x + 1\n    return x\n"
+    )
+    assert facts.gradients(facts.statement) == expected
+
+
+@pytest.mark.parametrize("call", ["torch.autograd.set_grad_enabled(True)", "torch._C._set_grad_enabled(True)"])
+def test_every_name_of_a_gradient_mode_counts(call: str) -> None:
+    text = (
+        "import torch\n\n@torch.compile\ndef case(x: torch.Tensor):\n    with torch.no_grad():\n"
+        f"        {call}\n        if (x == 0).any():\n            x = x + 1\n    return x\n"
+    )
+    facts = of_function(text)
+    assert facts.gradients(facts.statement) == "unknown"

@@ -8,6 +8,8 @@ torch = pytest.importorskip("torch")
 
 from judge import mend_text, nested  # noqa: E402
 
+pytestmark = pytest.mark.torch
+
 HEAD = """import random
 import numpy as np
 import torch
@@ -30,6 +32,7 @@ TESTS = {
     "at_most": ("u = torch.rand(1)", "if u <= p:", "    x = x + 1"),
     "turned": ("u = torch.rand([])", "if p > u:", "    x = x + 1"),
     "drawn_inside": ("if torch.rand([]) < p:", "    x = x + 1"),
+    "drawn_behind": ("if training and torch.rand([]) < p:", "    x = x + 1"),
     "item_inside": ("if torch.rand(1).item() < p:", "    x = x + 1"),
     "not": ("u = torch.rand([])", "if not (training and u < p) or x.sum() > 9:", "    x = x + 1"),
     "named": ("u = torch.rand([])", "skip = training and u < p", "if not skip:", "    x = x + 1"),
@@ -70,7 +73,7 @@ def test_nothing_breaks_where_the_range_is_empty(name: str) -> None:
         ("u = torch.rand([])", "u -= 1", "if u < p:", "    x = x + 1"),
         ("u = torch.rand([])", "if u < 0.5:", "    x = x + 1"),
         ("u = torch.rand([])", "if u < x.sum():", "    x = x + 1"),
-        ("if training and torch.rand([]) < p:", "    x = x + 1"),
+        ("if x.sum() > 0 and torch.rand([]) < p:", "    x = x + 1"),
         ("u = random.uniform(-1, 1)", "if u < p:", "    x = x + 1"),
         ("u = torch.rand([])", "x = x + (u < p)"),
     ],

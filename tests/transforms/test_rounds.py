@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from graphmend.analysis.check import Result, check
+from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.mend import mend_all
@@ -77,8 +79,8 @@ def test_each_mend_removes_a_break(body: str, unsafe: bool) -> None:
 def test_only_what_is_wanted_is_mended() -> None:
     body = "def case(x: torch.Tensor):\n    print('a')\n    print('b')\n    return x\n"
 
-    def second(found: Result) -> list[Finding]:
-        return [f for f in found.findings if "'b'" in found.source.lines.line(f.span.line - 1)]
+    def second(source: Source, findings: Sequence[Finding]) -> list[Finding]:
+        return [f for f in findings if "'b'" in source.lines.line(f.span.line - 1)]
 
     after = mend_all(Source(HEAD + body), unsafe=False, wanted=second).source.text
     assert "    print('a')\n" in after

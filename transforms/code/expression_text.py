@@ -90,29 +90,10 @@ class Code:
         return [(n, replace[n]) for n in ast.walk(node) if isinstance(n, ast.expr) and n in replace] if replace else []
 
 
-def folded(line: str, room: int) -> str:
-    """One line that is a call, an assignment of one or its return, with an argument a line where it is too long."""
-    if len(line) <= room or "\n" in line or not line.isascii():
-        return line
-    try:
-        call = getattr(ast.parse(line).body[0], "value", None)
-    except SyntaxError:
-        return line
-    if not isinstance(call, ast.Call) or not call.args or line[(call.end_col_offset or 0) :].strip():
-        return line
-    opening = line.index("(", call.func.end_col_offset or 0)
-    parts: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
-    cuts = [line.index(",", part.end_col_offset or 0) + 1 for part in parts[:-1]]
-    pieces = [
-        line[start:end].strip(", ")
-        for start, end in zip([opening + 1, *cuts], [*cuts, len(line.rstrip()) - 1], strict=True)
-    ]
-    made = f"{line[: opening + 1]}\n" + "".join(f"    {piece},\n" for piece in pieces) + ")"
-    try:
-        same = ast.dump(ast.parse(made)) == ast.dump(ast.parse(line))
-    except SyntaxError:
-        return line
-    return made if same else line
+def shortened(node: ast.AST) -> str:
+    """A node in one line of at most 50 characters, for a sentence."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 50 else f"{text[:47]}..."
 
 
 def parses(text: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.code.liveness import bindings, locals_of
 from graphmend.transforms.fix import TextEdit
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -33,6 +34,7 @@ class Imports:
         tree = self.facts.source.tree
         return _module_bindings(tree) if tree is not None else {}
 
+    @answers("names")
     def name(self, qualified: str, module: str = "torch") -> str:
         """How to spell `qualified`, an attribute path below `module`, at the place of the finding."""
         known = {q: n for n, q in reversed(list(self.facts.names.items())) if n not in self._hidden}

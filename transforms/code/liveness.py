@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.transforms.questions import answers
+
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
@@ -126,6 +128,7 @@ def _surely_binds(statements: list[ast.stmt]) -> set[str]:
     return found
 
 
+@answers("order")
 def alive(facts: FunctionFacts, name: str, last: ast.stmt) -> bool:
     """May `name` be read after `last`? Loops around it count, and functions that capture the name."""
     reads_ = _reads_of(facts)
@@ -169,6 +172,7 @@ def _end(node: ast.stmt) -> tuple[int, int]:
     return node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
+@answers("names")
 def fresh(facts: FunctionFacts, wanted: str, taken: Iterable[str] = ()) -> str:
     """`wanted`, or `wanted_2`, ...: the first that nothing in the function, the module or Python itself uses."""
     used, others = _used(facts), {*taken}

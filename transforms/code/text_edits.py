@@ -5,10 +5,12 @@ libcst only when asked for an edit.
 from __future__ import annotations
 
 import ast
+import difflib
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.syntax.source import LineIndex
 from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.code.positions import first_position
 from graphmend.transforms.fix import TextEdit, Unmendable
@@ -54,6 +56,36 @@ def apply(text: str, edits: Iterable[TextEdit], source: Source) -> str:
         start, end = offset(edit.span.line - 1, edit.span.column), offset(edit.span.end_line - 1, edit.span.end_column)
         text = text[:start] + edit.text + text[end:]
     return text
+
+
+def line_edits(old: str, new: str) -> Iterator[TextEdit]:
+    """What turns one text into another: the runs of lines that differ."""
+    before, after = lines_of(old), lines_of(new)
+    head = next(
+        (n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
+    )
+    matcher = difflib.SequenceMatcher(None, before[head:], after[head:], autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind != "equal":
+            begin, end = (_place(before, head + at) for at in (a, b))
+            yield TextEdit(Span(*begin, *end), "".join(after[head + c : head + d]))
+
+
+def alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many items two lists begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return next((number for number, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _place(lines: Sequence[str], number: int) -> tuple[int, int]:
+    """The beginning of a line; behind the last one, the end of the text."""
+    return (number + 1, 0) if number < len(lines) else (len(lines), len(lines[-1]))
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines with their ends, as positions count them (`splitlines` also ends lines at form feeds and U+2028)."""
+    starts = LineIndex(text).starts
+    return [text[begin:end] for begin, end in zip(starts, [*starts[1:], len(text)], strict=True)]
 
 
 def regions(

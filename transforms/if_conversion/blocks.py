@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import Const, Static, Tensor
-from graphmend.transforms.code.expression_text import is_atom
+from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.qualified_names import number_type
 from graphmend.transforms.if_conversion import double_where
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
-from graphmend.transforms.if_conversion.stores import Change, change_of, store_of, written_whole
+from graphmend.transforms.if_conversion.stores import Change, change_of, read_by, store_of, written_whole
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
+from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType
 from graphmend.transforms.legality.speculation import speculate
@@ -113,7 +114,7 @@ class Block:
             ):
                 names = [t.id for t in targets if isinstance(t, ast.Name)]
                 if len(names) < len(targets) or any(isinstance(v, ast.Starred) for v in values):
-                    raise NotSelectableError(f"`{short(statement)}` assigns to more than names")
+                    raise NotSelectableError(f"`{shortened(statement)}` assigns to more than names")
                 choices = [self.choice(v) for v in values]
                 for name, choice in zip(names, choices, strict=True):
                     self._bind(name, choice, rest)
@@ -128,7 +129,7 @@ class Block:
             case ast.Return():
                 raise NotSelectableError("one side returns None")
             case _:
-                raise NotSelectableError(f"`{short(statement)}` does more than compute a value")
+                raise NotSelectableError(f"`{shortened(statement)}` does more than compute a value")
 
     def _bind(self, name: str, choice: SideValue, rest: Sequence[ast.stmt]) -> None:
         """Gives a name a value: at once where the code behind needs it, else when both sides are selected from."""
@@ -176,7 +177,7 @@ class Block:
             return SideValue(code.argument(node, self.replace), node, None, parts)
         self.evaluated.append(node)
         if isinstance(node, ast.IfExp) and depends(self.facts, node.test):
-            raise NotSelectableError(f"`{short(node)}` branches on a tensor itself")
+            raise NotSelectableError(f"`{shortened(node)}` branches on a tensor itself")
         text = self.text(node)
         if isinstance(node, ast.Name) and node.id in self.numbers:
             return self.numbers[node.id]
@@ -185,7 +186,7 @@ class Block:
 
     def text(self, node: ast.expr) -> str:
         """The text of an expression here, kept away from singular points."""
-        if self.taken is not None and self.facts.gradients(self.whole) != "off":
+        if self.taken is not None and recorded(self.facts, self.whole):
             where = self.predicates.imports.name
             double_where.protect(
                 self.facts, node, self.taken, lambda: where("torch.where"), self.replace, self.protected
@@ -206,17 +207,21 @@ class Block:
         now = self.numbers.get(name) or (incoming(self.facts, self.whole, name) if name not in self.bound else None)
         if now is not None and now.number:
             if number_type(self.facts, value) != now.number or isinstance(statement.op, (ast.Div, ast.Pow)):
-                raise NotSelectableError(f"`{short(statement)}` may change the type of a number")
+                raise NotSelectableError(f"`{shortened(statement)}` may change the type of a number")
             left = now.text if is_atom(now.text) else f"({now.text})"
             text = f"{left} {operator} {code.operand(value, self.replace)}"
             return self._bind(name, SideValue(text, node, None, None, now.number), rest)
         if not isinstance(self.facts.before(self.whole).get(name), Tensor) or name in self.bound:
-            raise NotSelectableError(f"`{name}` is not known to be a tensor that `{short(statement)}` changes in place")
+            raise NotSelectableError(
+                f"`{name}` is not known to be a tensor that `{shortened(statement)}` changes in place"
+            )
         self.evaluated.append(value)
         read = intact(self.facts, self.whole, name, linear=linear_operator(self.facts, statement.op, value))
         text = f"{read} {operator} {self.operand(value)}"
         target = ast.copy_location(ast.Name(name, ast.Load()), statement.target)
-        differences = written_whole(self.facts, statement.target, _OPERATIONS.get(type(statement.op), ""), [value])
+        differences = written_whole(
+            self.facts, self.whole, statement.target, _OPERATIONS.get(type(statement.op), ""), [value]
+        )
         return self._change(Change(name, name, SideValue(text, target, None), "copy", differences=differences), rest)
 
     def _change(self, change: Change, rest: Sequence[ast.stmt]) -> None:
@@ -233,7 +238,11 @@ class Block:
             raise NotSelectableError(f"`{target}` is used before it is changed")
         if change.how != "store":
             for later in rest:
-                if any(isinstance(n, ast.Name) and self._may_be_tensor(n) for n in ast.walk(later)):
+                if any(
+                    isinstance(n, ast.Name) and self._may_be_tensor(n)
+                    for part in read_by(later)
+                    for n in ast.walk(part)
+                ):
                     raise NotSelectableError(f"what is computed after `{target}` is changed may read the same memory")
         self.changes[target] = change
 
@@ -290,7 +299,7 @@ class Block:
             self.inner += [*side.evaluated, *side.inner]
             self.protected |= side.protected
         if one.changes or two.changes or (RETURN in one.values) != (RETURN in two.values):
-            raise NotSelectableError(f"`if {short(statement.test)}` inside the branch does more than bind names")
+            raise NotSelectableError(f"`if {shortened(statement.test)}` inside the branch does more than bind names")
         return one, two
 
     def _both_taken(self, test: str | None, *, negated: bool) -> Callable[[], str] | None:
@@ -311,7 +320,7 @@ class Block:
     def _paths(self, statement: ast.If, rest: Sequence[ast.stmt]) -> None:
         """An `if` of which one path returns: what follows belongs to the other."""
         if not returns(rest):
-            raise NotSelectableError(f"`if {short(statement.test)}` inside the branch returns on some paths only")
+            raise NotSelectableError(f"`if {shortened(statement.test)}` inside the branch returns on some paths only")
         test, tensor = self._tested(statement)
         one, two = self._sides(statement, rest, test if tensor else None)
         self._merge(RETURN, test, one.values[RETURN], two.values[RETURN], [], tensor=tensor)
@@ -369,8 +378,3 @@ def returns(statements: Sequence[ast.stmt]) -> bool:
 def may_return(statement: ast.stmt) -> bool:
     """Does a statement return on some path?"""
     return any(isinstance(n, ast.Return) for n in ast.walk(statement))
-
-
-def short(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 50 else f"{text[:47]}..."

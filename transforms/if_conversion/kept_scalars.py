@@ -15,7 +15,7 @@ from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.gradients import carries
+from graphmend.transforms.legality.gradients import carries, recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers.as_tensors import exact_in, wider
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
@@ -68,7 +68,7 @@ def kept(facts: FunctionFacts, node: ast.expr, detach: bool = False) -> Kept | N
         if found is None:
             return None
         try:
-            text, differences = _compared(facts, inner, found)
+            text, differences = _compared(facts, inner, found, node)
         except NeedsPythonNumberError:
             return None
         result.replace[inner] = text
@@ -79,16 +79,16 @@ def kept(facts: FunctionFacts, node: ast.expr, detach: bool = False) -> Kept | N
     return result
 
 
-def _compared(facts: FunctionFacts, node: ast.expr, found: Taken) -> tuple[str, list[Difference]]:
+def _compared(facts: FunctionFacts, node: ast.expr, found: Taken, whole: ast.expr) -> tuple[str, list[Difference]]:
     """The text of a number inside a test, as wide as Python's where that counts, and what differs."""
-    uses = ScalarUses(facts, found.dtype)
+    uses = ScalarUses(facts, found.dtype, whole)
     uses.follow(node)
     wide = found.widened() if uses.computes else None
     if uses.computes and wide is None and _is_compared_with_a_literal(facts, node):
         wide = Taken(f"{found.text}.double()", "float64", found.fresh)
     if wide is None:
         return found.text, uses.differences
-    wider_uses = ScalarUses(facts, wide.dtype)
+    wider_uses = ScalarUses(facts, wide.dtype, whole)
     wider_uses.follow(node)
     return wide.text, wider_uses.differences
 
@@ -169,7 +169,7 @@ def taken(facts: FunctionFacts, node: ast.expr, *, detach: bool) -> Taken | None
     if detach and not exact:
         text = f"{text}.detach()"
     fresh = shares(facts, operand).fresh
-    unrecorded = fresh and facts.gradients(facts.statement) == "off"
+    unrecorded = fresh and not recorded(facts, facts.statement)
     if how in ("int", "float") and not (exact or unrecorded) and carries(facts, operand):
         differences.append(Difference("output", f"`{how}` of a tensor that asks for gradients no longer warns"))
     return _converted(Taken(text, value.dtype, fresh, tuple(differences)), how)
@@ -188,6 +188,8 @@ def _converted(inner: Taken, how: str) -> Taken:
         return Taken(f"{text}.long()", "int64", fresh or kind is not None, differences)
     if how == "bool" and kind != "bool":
         return Taken(f"({text} != 0)", "bool", True, differences)
+    if how == "float" and kind in (None, "complex"):
+        differences += (Difference("exception", "`float` of a complex number no longer raises"),)
     if how == "float" and kind != "float":
         return Taken(f"{text}.double()", "float64", fresh or kind is not None, differences)
     return inner

@@ -14,9 +14,14 @@ from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.dtypes import kinds
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.memory import changed_in_place, escapes, shares
+from graphmend.transforms.legality.numbers.as_tensors import PRECISION, exact_in
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.same_shape import TensorType, compare
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -87,6 +92,9 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
         raise NothingError("one side is None, which cannot be selected")
     if a.number and b.number:
         return _select_numbers(predicates, test, a, b, asked)
+    if asked is not None and (a.number is None) != (b.number is None):
+        _check_number(predicates, a, b, asked)
+        return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
     likeness = compare(a.text, a.meta, b.text, b.meta)
     if likeness.blocker:
         raise NotSelectableError(likeness.blocker)
@@ -96,6 +104,34 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
         says = f"`{a.text}` and `{b.text}` may lie in memory in different orders, of which the result has one"
         predicates.differences.append(Difference("strides", says))
     return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
+
+
+@answers("memory")
+def aliasing(
+    facts: FunctionFacts, name: str | None, a: SideValue, b: SideValue, statement: ast.stmt
+) -> list[Difference]:
+    """What differs as a side that hands an existing tensor on, to a name, a place or the unknown (None), gives a copy
+    now. Refuses where that is changed in place.
+    """
+    if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+        parts = zip(a.items, b.items, strict=True)
+        return [d for x, y in parts for d in aliasing(facts, name, x, y, statement)]
+    if a.text == b.text or all(shares(facts, side.node).fresh for side in (a, b)):
+        return []
+    found = []
+    if name is None or name == RETURN:
+        found.append(Difference("aliasing", "the result is a copy where a side gives an existing tensor"))
+    elif changed_in_place(facts, *([name] if name.isidentifier() else [_place(name), a.node, b.node])):
+        raise NotSelectableError(f"`{name}` is changed in place, and would be a copy of the tensor that it is now")
+    elif not name.isidentifier() or escapes(facts, name):
+        found.append(Difference("aliasing", f"`{name}` is bound to a copy where a side keeps an existing tensor"))
+    if not recorded(facts, statement):
+        found.append(Difference("gradients", "under no_grad the tensor that is kept loses its gradient history"))
+    return found
+
+
+def _place(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
 #: operations of each element, whose result lies in memory as their operand does
@@ -179,6 +215,28 @@ def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValu
         imports = predicates.imports
         first = f"{imports.name('torch.tensor')}({a.text}, dtype={imports.name('torch.float64')})"
     return f"{predicates.imports.name('torch.where')}({test}, {first}, {b.text})"
+
+
+def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Asked) -> None:
+    """A 0-d tensor and a number that its dtype holds: where the number is taken, a tensor stands for it."""
+    tensor, number = (b, a) if a.number else (a, b)
+    value = predicates.facts.value(tensor.node)
+    literal = constant(number.node)
+    holding = {"int": {"int", "float"}, "float": {"float"}}.get(number.number or "", set())
+    possible = kinds(predicates.facts, tensor.node)
+    if not (isinstance(value, Tensor) and value.rank == 0 and possible & holding):
+        raise NotSelectableError(f"of `{a.text}` and `{b.text}` only one is a tensor")
+    if not possible <= holding:
+        says = f"the result has one dtype, where `{tensor.text}` may have another than `{number.text}`"
+        predicates.differences.append(Difference("dtype", says))
+    if not isinstance(literal, (bool, int, float)) or not exact_in(literal, value.dtype):
+        predicates.differences.append(PRECISION)
+    uses = ScalarUses(predicates.facts, value.dtype)
+    try:
+        asked(uses)
+    except NeedsPythonNumberError as error:
+        raise NotSelectableError(str(error)) from error
+    predicates.differences += uses.differences
 
 
 def _in_float32(choice: SideValue) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Static
+from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import reads, stored
-from graphmend.transforms.if_conversion.blocks import short
 from graphmend.transforms.if_conversion.tensor_predicates import depends
 
 if TYPE_CHECKING:
@@ -66,19 +66,19 @@ def _only_binds(facts: FunctionFacts, statement: ast.stmt) -> None:
         case ast.AugAssign(target=ast.Name(id=name)):
             before = facts.before(statement).get(name)
             if not (isinstance(before, Static) and before.type in ("int", "float", "bool", "str", "complex")):
-                raise NotAFunctionError(f"`{short(statement)}` may change an object in place")
+                raise NotAFunctionError(f"`{shortened(statement)}` may change an object in place")
             return
         case ast.Return(value=ast.expr()):
             return
         case ast.If():
             if depends(facts, statement.test):
-                raise NotAFunctionError(f"`if {short(statement.test)}` inside the branch is mended first")
+                raise NotAFunctionError(f"`if {shortened(statement.test)}` inside the branch is mended first")
             for inner in (*statement.body, *statement.orelse):
                 _only_binds(facts, inner)
             return
         case ast.Expr(value=ast.Constant()):
             return
-    raise NotAFunctionError(f"`{short(statement)}` does more than bind a name")
+    raise NotAFunctionError(f"`{shortened(statement)}` does more than bind a name")
 
 
 def evaluated_by(statements: Sequence[ast.stmt]) -> list[ast.expr]:

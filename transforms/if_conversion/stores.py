@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor
-from graphmend.transforms.code.expression_text import is_atom
+from graphmend.transforms.code.expression_text import is_atom, shortened
+from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality.dtypes import kind
-from graphmend.transforms.legality.in_place import bound_to, intact, linear_method
-from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.in_place import dense, intact, linear_method
+from graphmend.transforms.legality.masked_elements import Picked, other_shape
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.same_shape import ShapeInference, broadcast
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -65,63 +67,116 @@ class Change:
         return self.how == "store" or (self.how == "copy" and self.target != self.root)
 
 
+@answers("order")
 def change_of(block: Converting, call: ast.Call) -> Change:
-    """`t.method_(...)`, written as the value that `t` has afterwards."""
-    assert isinstance(call.func, ast.Attribute)
-    receiver, attr = call.func.value, call.func.attr
-    plain = attr[:-1]
+    """`t.method_(...)`, or several in a chain, written as the value that `t` has afterwards."""
+    calls = _chain(call)
+    receiver = _method(calls[0]).value
     root = _root(receiver)
-    if not attr.endswith("_") or attr.endswith("__") or not is_tensor(block.facts, receiver) or root is None:
-        raise NotSelectableError(f"`{_short(call)}` may have side effects")
-    code, imports = block.predicates.code, block.predicates.imports
-    target = code.text(receiver, block.replace)
+    in_place = all(_method(c).attr.endswith("_") and not _method(c).attr.endswith("__") for c in calls)
+    if not in_place or not is_tensor(block.facts, receiver) or root is None:
+        raise NotSelectableError(f"`{shortened(call)}` may have side effects")
+    target = block.predicates.code.text(receiver, block.replace)
+    block.evaluated.append(receiver)
+    text = target
+    differences: tuple[Difference, ...] = ()
+    for one in calls:
+        if text != target and any(root in reads(part) for part in (*one.args, *one.keywords)):
+            raise NotSelectableError(f"`{shortened(one)}` reads what it changes")
+        text = _changed(block, one, target, text)
+        differences += written_whole(block.facts, block.whole, receiver, _method(one).attr[:-1], one.args)
+    return Change(target, root, SideValue(text, call, None), "copy", differences=tuple(dict.fromkeys(differences)))
+
+
+def _changed(block: Converting, call: ast.Call, target: str, now: str) -> str:
+    """The value of a tensor after one method in place; `now` is its value before, and `target` the tensor."""
+    imports, plain = block.predicates.imports, _method(call).attr[:-1]
     arguments = [block.text(a) for a in call.args]
     arguments += [f"{k.arg}={block.text(k.value)}" for k in call.keywords if k.arg]
     block.evaluated += [*call.args, *(k.value for k in call.keywords)]
     if plain == "copy" and len(call.args) == 1 and not call.keywords:
-        text = arguments[0]
-    elif plain == "zero" and not call.args:
-        text = f"{imports.name('torch.zeros_like')}({target})"
-    elif plain == "fill" and len(call.args) == 1 and isinstance(constant(call.args[0]), (int, float)):
-        text = f"{imports.name('torch.full_like')}({target}, {arguments[0]})"
-    elif plain in known.ELEMENTWISE | known.ARITHMETIC | {"masked_fill", "lerp", "addcmul", "addcdiv"}:
+        return arguments[0]
+    if plain == "zero" and not call.args:
+        return f"{imports.name('torch.zeros_like')}({target})"
+    if plain == "fill" and len(call.args) == 1 and isinstance(constant(call.args[0]), (int, float)):
+        return f"{imports.name('torch.full_like')}({target}, {arguments[0]})"
+    if plain in known.ELEMENTWISE | known.ARITHMETIC | {"masked_fill", "lerp", "addcmul", "addcdiv"}:
         safe = not call.keywords and linear_method(block.facts, plain, call.args)
-        text = f"{intact(block.facts, block.whole, target, linear=safe)}.{plain}({', '.join(arguments)})"
-    else:
-        raise NotSelectableError(f"`{_short(call)}` has no form that leaves its tensor alone")
-    differences = written_whole(block.facts, receiver, plain, call.args)
-    return Change(target, root, SideValue(text, call, None), "copy", differences=differences)
+        before = _operand(now) if now != target else intact(block.facts, block.whole, target, linear=safe)
+        return f"{before}.{plain}({', '.join(arguments)})"
+    raise NotSelectableError(f"`{shortened(call)}` has no form that leaves its tensor alone")
 
 
+def _chain(call: ast.Call) -> list[ast.Call]:
+    """The calls of `t.one_(...).other_(...)`, in their order."""
+    calls = [call]
+    while isinstance(inner := _method(calls[0]).value, ast.Call) and isinstance(inner.func, ast.Attribute):
+        calls.insert(0, inner)
+    return calls
+
+
+def _method(call: ast.Call) -> ast.Attribute:
+    assert isinstance(call.func, ast.Attribute)
+    return call.func
+
+
+@answers("order")
 def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: SideValue) -> Change:
     """`y[0] = v`, `y[mask] = 0`, `d["key"] = v`, `self.name = v`."""
     root = _root(target)
     if root is None:
-        raise NotSelectableError(f"`{_short(target)}` is no place with a name")
+        raise NotSelectableError(f"`{shortened(target)}` is no place with a name")
     text = block.predicates.code.text(target, block.replace)
+    block.evaluated.append(target.value)
     if isinstance(target, ast.Attribute):
         return Change(text, root, choice, "store", before=_loaded(block, target))
     owner = block.facts.value(target.value)
     if isinstance(owner, Container) and owner.kind == "dict" and constant(target.slice) is not None:
         return Change(text, root, choice, "store", before=_loaded(block, target))
     if not (isinstance(owner, Tensor) and not owner.ndarray):
-        raise NotSelectableError(f"`{_short(target)}` is no place of a tensor")
+        raise NotSelectableError(f"`{shortened(target)}` is no place of a tensor")
     if _is_mask(block, target.slice):
         if not isinstance(constant(choice.node), (int, float)):
-            raise NotSelectableError(f"what is stored at `{_short(target)}` is no number")
+            raise NotSelectableError(f"what is stored at `{shortened(target)}` is no number")
+        block.evaluated.append(target.slice)
         mask = block.predicates.code.operand(target.slice, block.replace)
-        return Change(block.predicates.code.text(target.value), root, choice, "mask", mask)
+        place = block.predicates.code.text(target.value)
+        warned = Difference("output", f"where `{place}` is expanded memory a store by a mask warns, on either side")
+        found = [] if dense(block.facts, block.whole, target.value) else [warned]
+        found += other_shape(block.facts, Picked(target.value, target.slice))
+        return Change(place, root, choice, "mask", mask, differences=tuple(found))
     indices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     if not all(_fixed(block, i) for i in indices):
-        raise NotSelectableError(f"`{_short(target)}` is a computed place")
+        raise NotSelectableError(f"`{shortened(target)}` is a computed place")
+    block.evaluated.append(target)
     stored, differences = _cast_to_place(block, target, text, choice)
+    if not dense(block.facts, block.whole, target.value) and not _one_element(block, target, indices):
+        differences += (_overlapping(text),)
     return Change(text, root, stored, "element", before=SideValue(text, target, None), differences=differences)
 
 
+def read_by(statement: ast.stmt) -> list[ast.AST]:
+    """The parts of a statement whose memory it reads: a tensor that gets a new value whole is written to only."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="copy_" | "fill_" | "zero_", value=place)) as call) if (
+            isinstance(place, (ast.Name, ast.Attribute))
+        ):
+            return [*call.args, *call.keywords]
+    return [statement]
+
+
+def _one_element(block: Converting, target: ast.Subscript, indices: Sequence[ast.expr]) -> bool:
+    """Is a place one element of a tensor, which never overlaps itself?"""
+    owner = block.facts.value(target.value)
+    whole = all(isinstance(constant(i), int) and not isinstance(constant(i), bool) for i in indices)
+    return whole and isinstance(owner, Tensor) and owner.rank == len(indices)
+
+
 def written_whole(
-    facts: FunctionFacts, target: ast.expr, operation: str, operands: Sequence[ast.expr]
+    facts: FunctionFacts, statement: ast.stmt, target: ast.expr, operation: str, operands: Sequence[ast.expr]
 ) -> tuple[Difference, ...]:
-    """How `target.copy_(selected)` differs from `target.operation_(operands)`, and from doing nothing.
+    """How `target.copy_(selected)` differs from `target.operation_(operands)`, and from doing nothing, in place of a
+    statement.
 
     In place, torch 2.13 refuses a result of a higher kind than the target's, and one of another shape; `copy_` casts.
     On memory that is expanded an operation of each element raises, on either side.
@@ -155,10 +210,13 @@ def written_whole(
         if whole is None or part is None or whole.shape is None or broadcast(whole.shape, part.shape) != whole.shape:
             found.append(Difference("exception", f"`{ast.unparse(operand)}` that does not fit `{place}` always raises"))
             break
-    made = [target] if not isinstance(target, ast.Name) else bound_to(facts, target.id)
-    if not all(shares(facts, node).fresh for node in made):
-        found.append(Difference("exception", f"`{place}` that is expanded memory raises"))
+    if not dense(facts, statement, target):
+        found.append(_overlapping(place))
     return tuple(found)
+
+
+def _overlapping(place: str) -> Difference:
+    return Difference("exception", f"`{place}` that is expanded memory raises, on either side")
 
 
 _ORDER = ("bool", "uint8", "int", "float", "complex")
@@ -215,8 +273,3 @@ def _root(node: ast.expr) -> str | None:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
-
-
-def _short(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 50 else f"{text[:47]}..."

@@ -7,20 +7,26 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.transforms.questions import answers
+
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 
+@answers("context")
 def observed(facts: FunctionFacts, statement: ast.stmt) -> bool:
-    """Is there a `try` in the function that would see an exception of a statement?"""
-    inside: ast.AST = statement
-    for above in facts.ancestors(statement):
-        if isinstance(above, ast.Try) and above.handlers and inside in above.body:
-            return True
-        inside = above
-    return False
+    """Is there a `try`, or a context that swallows exceptions, in the function that would see one of a statement?"""
+    if guarding_try(facts, statement) is not None:
+        return True
+    around = [item.context_expr for a in facts.ancestors(statement) if isinstance(a, ast.With) for item in a.items]
+    return any(isinstance(c, ast.Call) and _module_name(facts, c.func) in _SWALLOW for c in around)
 
 
+#: contexts behind which the program goes on after an exception
+_SWALLOW = ("contextlib.suppress", "pytest.raises")
+
+
+@answers("context")
 def guarding_try(facts: FunctionFacts, statement: ast.stmt) -> ast.Try | None:
     """The innermost `try` with handlers whose body a statement stands in."""
     inside: ast.AST = statement
@@ -35,6 +41,7 @@ def guarding_try(facts: FunctionFacts, statement: ast.stmt) -> ast.Try | None:
 _CACHES = ("functools.lru_cache", "functools.cache", "functools.cached_property")
 
 
+@answers("context")
 def cached_around(facts: FunctionFacts) -> str | None:
     """The function of the module whose results are kept, if the one of the finding runs for it."""
     tree = facts.source.tree
@@ -104,6 +111,7 @@ def _called_from(facts: FunctionFacts, function: ast.AST) -> set[str]:
 _TRANSFORMS = frozenset("vmap grad grad_and_value jacrev jacfwd hessian jvp vjp functionalize linearize".split())
 
 
+@answers("context")
 def transformed(facts: FunctionFacts) -> bool:
     """Is the function given to `torch.vmap` or one of `torch.func`'s transforms somewhere in the file, where a test on
     a tensor raises?

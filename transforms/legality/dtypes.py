@@ -20,6 +20,7 @@ from graphmend.transforms.code.liveness import parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.operations import domains
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -33,6 +34,7 @@ ALL: Kinds = frozenset(_ORDER)
 _NUMBERS = ("bool", "int", "float", "complex")
 
 
+@answers("dtypes")
 def kind(facts: FunctionFacts, node: ast.expr) -> Kind | None:
     """The kind of a tensor or a Python number; None where several are possible."""
     found = kinds(facts, node)
@@ -40,6 +42,7 @@ def kind(facts: FunctionFacts, node: ast.expr) -> Kind | None:
     return found_one if len(found) == 1 else None  # type: ignore[return-value]
 
 
+@answers("dtypes")
 def kinds(facts: FunctionFacts, node: ast.expr, at: ast.stmt | None = None) -> Kinds:
     """The kinds that a tensor or a Python number may have where a statement is reached, by default the branch of the
     finding.
@@ -47,6 +50,7 @@ def kinds(facts: FunctionFacts, node: ast.expr, at: ast.stmt | None = None) -> K
     return _Kinds(facts, at if at is not None else place_of(facts)).of(node)
 
 
+@answers("dtypes")
 def casts_into(facts: FunctionFacts, target: ast.expr, value: ast.expr) -> bool | None:
     """Does writing `value` into `target` in place do what `copy_` of it does: True for certain, False where it raises
     instead, None where that is not known?

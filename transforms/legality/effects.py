@@ -10,10 +10,12 @@ from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor,
 from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.program.entities import Instance, Record
 from graphmend.analysis.resolution.classes import mro
+from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -35,25 +37,27 @@ _MADE_HERE = (
 _COMPUTE = frozenset({"graphmend.runtime.select", "torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"})
 
 
+@answers("effects")
 def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
     """What evaluating code does besides giving a value: a sentence for each, none where it only computes."""
     found: list[str] = []
     for whole in nodes:
         for node in ast.walk(whole):
             if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
-                found.append(f"`{_short(node)}` does more than compute")
+                found.append(f"`{shortened(node)}` does more than compute")
             elif isinstance(node, ast.Call):
                 found += _called(facts, node)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 if _runs_code(facts, node):
-                    found.append(f"`{_short(node)}` is a property, which may have side effects")
+                    found.append(f"`{shortened(node)}` is a property, which may have side effects")
             elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)) and _special(facts, node):
-                found.append(f"`{_short(node)}` calls a method of a class, which may have side effects")
+                found.append(f"`{shortened(node)}` calls a method of a class, which may have side effects")
             elif isinstance(node, ast.comprehension) and _may_be_iterator(facts.value(node.iter), node.iter):
-                found.append(f"`{_short(node.iter)}` may be an iterator, which is used up")
+                found.append(f"`{shortened(node.iter)}` may be an iterator, which is used up")
     return found
 
 
+@answers("effects")
 def warns(facts: FunctionFacts, *nodes: ast.AST) -> list[Difference]:
     """The warnings that evaluating code may bring: that too is seen from outside."""
     found: list[Difference] = []
@@ -61,11 +65,23 @@ def warns(facts: FunctionFacts, *nodes: ast.AST) -> list[Difference]:
         for node in ast.walk(whole):
             name = (qualified(facts, node.func) or "") if isinstance(node, ast.Call) else ""
             folder, _, last = name.rpartition(".")
+            if isinstance(node, ast.Subscript) and _may_be_bytes(facts, node):
+                found.append(Difference("output", f"`{shortened(node)}` warns where a mask is of uint8"))
             if folder in known.FUNCTIONAL and last in known.WARN_FOR_ONE:
-                found.append(Difference("output", f"`{_short(node)}` warns where there is only one element"))
+                found.append(Difference("output", f"`{shortened(node)}` warns where there is only one element"))
     return found
 
 
+def _may_be_bytes(facts: FunctionFacts, node: ast.Subscript) -> bool:
+    """May a tensor be indexed by one of uint8, which torch takes for a mask, and warns?"""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    indices = [facts.value(p) for p in parts]
+    possible = (None, "int", "uint8")
+    tensor = isinstance(facts.value(node.value), Tensor)
+    return tensor and any(isinstance(i, Tensor) and i.rank != 0 and i.dtype in possible for i in indices)
+
+
+@answers("effects")
 def is_layer(facts: FunctionFacts, function: ast.expr) -> bool:
     """Is what is called a layer of torch that only computes?"""
     value = facts.value(function)
@@ -81,6 +97,7 @@ def is_layer(facts: FunctionFacts, function: ast.expr) -> bool:
     )
 
 
+@answers("effects")
 def in_place_operands(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
     """The tensors that a call changes in place: the receiver of `x.add_(1)`, `x` in `F.relu(x, True)`, `out=x`."""
     found = [k.value for k in call.keywords if k.arg == "out"]
@@ -106,45 +123,45 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
         return []
     name = qualified(facts, node.func)
     if name is None:
-        return [f"`{_short(node.func)}` may have side effects"]
+        return [f"`{shortened(node.func)}` may have side effects"]
     folder, _, last = name.rpartition(".")
     if folder == "builtins" and last in _BUILTINS:
         return _builtin(facts, node, last)
     if name.startswith("math.") or name in _COMPUTE:
         return []
     if folder not in known.FUNCTIONAL:
-        return [f"`{_short(node.func)}` may have side effects"]
+        return [f"`{shortened(node.func)}` may have side effects"]
     if last in known.RANDOM and not _no_dropout(node, last):
         return [f"`{name}` draws random numbers, and would draw them on both sides"]
     if any(k.arg == "inplace" and constant(k.value) is not False for k in node.keywords):
-        return [f"`{_short(node)}` works in place"]
+        return [f"`{shortened(node)}` works in place"]
     if folder == "torch.Tensor" and last in ("item", "tolist", "numpy", "__bool__", "__int__", "__float__"):
-        return [f"`{_short(node)}` takes a Python value out of a tensor"]
+        return [f"`{shortened(node)}` takes a Python value out of a tensor"]
     if last in known.EFFECTFUL or last.endswith("_") or any(k.arg == "out" for k in node.keywords):
-        return [f"`{_short(node.func)}` changes something"]
+        return [f"`{shortened(node.func)}` changes something"]
     if any(k.arg is None for k in node.keywords) and (last in flags.INPLACE or last in flags.MAX_NORM):
-        return [f"`{_short(node)}` may work in place"]
+        return [f"`{shortened(node)}` may work in place"]
     if in_place_operands(facts, node):
-        return [f"`{_short(node)}` works in place"]
+        return [f"`{shortened(node)}` works in place"]
     if folder != "torch.Tensor" and _given(node, "max_norm", flags.MAX_NORM.get(last)) is not None:
-        return [f"`{_short(node)}` changes the table that it reads"]
+        return [f"`{shortened(node)}` changes the table that it reads"]
     return []
 
 
 def _builtin(facts: FunctionFacts, node: ast.Call, last: str) -> list[str]:
     values = [facts.value(a) for a in node.args]
     if last in _CONVERT and any(isinstance(v, Tensor) for v in values):
-        return [f"`{_short(node)}` takes a Python value out of a tensor"]
+        return [f"`{shortened(node)}` takes a Python value out of a tensor"]
     one = last in ("min", "max") and len(node.args) > 1
     if last in _CONSUME and not one:
         used = next((a for a, v in zip(node.args, values, strict=True) if _may_be_iterator(v, a)), None)
         if used is not None:
-            return [f"`{_short(used)}` may be an iterator, which is used up"]
+            return [f"`{shortened(used)}` may be an iterator, which is used up"]
     if last in ("isinstance", "issubclass", "type", "id", "callable"):
         return []
     objects = [v for v in values if isinstance(v, (Instance, Record))]
     if objects and (last not in ("getattr", "hasattr") or _has_own_access(objects[0])):
-        return [f"`{_short(node)}` may run a method of a class"]
+        return [f"`{shortened(node)}` may run a method of a class"]
     return []
 
 
@@ -303,8 +320,3 @@ def _no_dropout(node: ast.Call, last: str) -> bool:
     if last == "scaled_dot_product_attention":
         return len(node.args) < 5 and all(k.arg != "dropout_p" or constant(k.value) in (0, 0.0) for k in node.keywords)
     return False
-
-
-def _short(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 50 else f"{text[:47]}..."

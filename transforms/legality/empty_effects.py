@@ -16,17 +16,18 @@ from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.qualified_names import called, constant, method, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects, is_layer
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 
-class NotIdleError(Exception):
+class HasEffectError(Exception):
     """The block may have an effect; the message is the sentence to refuse with."""
 
 
 class EmptyEffect:
-    """Checks that statements have no effect when the index tensors in `empty` are; raises `NotIdleError` otherwise."""
+    """Checks that statements have no effect when the index tensors in `empty` are; else raises `HasEffectError`."""
 
     def __init__(
         self, facts: FunctionFacts, empty: Iterable[str] = (), bind: Callable[[ast.expr, ast.expr], bool] | None = None
@@ -41,11 +42,12 @@ class EmptyEffect:
         self.unknown: dict[str, None] = {}
         """Code that is called, and is not known."""
 
+    @answers("effects")
     def take(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
             self._check_total(statement)
             if any(isinstance(n, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)) for n in ast.walk(statement)):
-                raise NotIdleError("the body does more than compute")
+                raise HasEffectError("the body does more than compute")
             match statement:
                 case ast.Pass() | ast.Continue() | ast.Expr(value=ast.Constant()) | ast.AugAssign(target=ast.Name()):
                     continue
@@ -68,7 +70,7 @@ class EmptyEffect:
                     first = where.elts[0] if isinstance(where, ast.Tuple) and where.elts else where
                     self._stored(first.id if isinstance(first, ast.Name) else "")
                 case _:
-                    raise NotIdleError(f"`{ast.unparse(statement).splitlines()[0]}` may do something all the same")
+                    raise HasEffectError(f"`{ast.unparse(statement).splitlines()[0]}` may do something all the same")
 
     def _check_total(self, statement: ast.stmt) -> None:
         """Refuses what raises for nothing; collects the calls of code that may do more than compute."""
@@ -78,18 +80,18 @@ class EmptyEffect:
                 attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
                 if {last, attribute} & _RAISE_FOR_NOTHING:
                     if self._is_nothing(node):
-                        raise NotIdleError(f"`{ast.unparse(node)}` raises for nothing")
+                        raise HasEffectError(f"`{ast.unparse(node)}` raises for nothing")
                     if attribute not in ("item", "tolist"):
                         self.unknown[ast.unparse(node.func)] = None
                 if not is_layer(self._facts, node.func) and effects(self._facts, node) and not _stores(node):
                     self.unknown[ast.unparse(node.func)] = None
             elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
                 if isinstance(constant(node.slice), int) and self._is_nothing(node.value):
-                    raise NotIdleError(f"`{ast.unparse(node)}` raises for nothing")
+                    raise HasEffectError(f"`{ast.unparse(node)}` raises for nothing")
             elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
                 tensors = [tensor_in(self._facts.value(o)) for o in (node.left, node.right)]
                 if not any(tensors) and reads(node.right) & (self._of_nothing | self.empty):
-                    raise NotIdleError(f"`{ast.unparse(node.right)}` may be zero where there is nothing")
+                    raise HasEffectError(f"`{ast.unparse(node.right)}` may be zero where there is nothing")
         if isinstance(statement, ast.Assign) and reads(statement.value) & (self._of_nothing | self.empty):
             self._of_nothing |= writes(*statement.targets)
 
@@ -106,20 +108,21 @@ class EmptyEffect:
             found.append(Difference("exception", f"`{name}` is called on nothing, and may raise"))
         return found
 
+    @answers("order")
     def check_ends(self, block: ast.stmt, statements: list[ast.stmt], also: Iterable[str] = ()) -> None:
         """Nothing that the statements bind may be known before the block, or read behind it."""
         for name in sorted(writes(*statements) | {*also}):
             if alive(self._facts, name, block) or name in self._facts.before(block):
-                raise NotIdleError(f"`{name}` lives on behind the block, or comes from before it")
+                raise HasEffectError(f"`{name}` lives on behind the block, or comes from before it")
 
     def _skip(self, statement: ast.stmt) -> None:
         if not (replaceable(self._facts, [statement]) and begins_line(self._facts.source, statement)):
-            raise NotIdleError("a statement shares its line with another one")
+            raise HasEffectError("a statement shares its line with another one")
         self.skips.append(statement)
 
     def _stored(self, rows: str) -> None:
         if rows not in self.empty:
-            raise NotIdleError("the body stores at positions that come from elsewhere")
+            raise HasEffectError("the body stores at positions that come from elsewhere")
 
 
 #: they raise, or warn, for a tensor without elements

@@ -15,6 +15,7 @@ from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import derivatives
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -27,6 +28,13 @@ Flows = dict[str, Paths]
 Leak = Literal["never", "at infinity", "anywhere"]
 
 
+@answers("gradients")
+def recorded(facts: FunctionFacts, statement: ast.stmt) -> bool:
+    """May gradients be recorded where a statement stands?"""
+    return facts.gradients(statement) != "off"
+
+
+@answers("gradients")
 def leak(facts: FunctionFacts, expression: ast.expr, protected: Container[ast.expr] = frozenset()) -> Leak:
     """Where a gradient of zero, sent into an expression whose side was not taken, may come out as NaN."""
     worst: Leak = "never"
@@ -69,6 +77,7 @@ def _small_power(node: ast.BinOp) -> bool:
     return isinstance(power, int) and power >= 1
 
 
+@answers("gradients")
 def carries(facts: FunctionFacts, node: ast.expr, bound: Flows | None = None) -> Paths:
     """The paths that gradients reach from a value; none where it never asks for gradients. `bound` says what the values
     of names carry, where that is known.
@@ -81,6 +90,7 @@ def roots(facts: FunctionFacts, expression: ast.expr) -> set[str]:
     return {*carries(facts, expression)}
 
 
+@answers("gradients")
 def selected(one: Paths, other: Paths) -> Difference | None:
     """What gradients see where one of two values is selected by `torch.where`."""
     if one == other:
@@ -92,6 +102,7 @@ def selected(one: Paths, other: Paths) -> Difference | None:
     )
 
 
+@answers("gradients")
 def gradient_differences(
     facts: FunctionFacts,
     statement: ast.stmt,
@@ -129,6 +140,7 @@ def _pairs(
         yield one, other
 
 
+@answers("gradients")
 def flow_pairs(facts: FunctionFacts, statement: ast.If) -> Iterator[tuple[Paths, Paths]]:
     """What each name and place that a branch binds carries behind either side; where one side alone binds it, the
     value from before the branch is the other.

@@ -10,9 +10,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
-from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import called, is_tensor, method, number_type
+from graphmend.transforms.code.liveness import parameters, stored
+from graphmend.transforms.code.qualified_names import called, is_tensor, method, number_type, qualified
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -25,11 +28,13 @@ _SCALED = frozenset("mul multiply div divide true_divide".split())
 _NEW = ("zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "clone")
 
 
+@answers("gradients")
 def intact(facts: FunctionFacts, statement: ast.stmt, text: str, *, linear: bool) -> str:
     """The text of a tensor that is read before it is changed, as a copy where backward may need the value read."""
     return text if linear or facts.gradients(statement) == "off" else f"{text}.clone()"
 
 
+@answers("gradients")
 def linear_operator(facts: FunctionFacts, operator: ast.operator, other: ast.expr) -> bool:
     """Does backward of `y <operator> other` need no value of `y`?"""
     if isinstance(operator, (ast.Add, ast.Sub)):
@@ -37,6 +42,7 @@ def linear_operator(facts: FunctionFacts, operator: ast.operator, other: ast.exp
     return isinstance(operator, (ast.Mult, ast.Div)) and number_type(facts, other) is not None
 
 
+@answers("gradients")
 def linear_method(facts: FunctionFacts, name: str, arguments: list[ast.expr]) -> bool:
     """Does backward of `y.name(arguments)` need no value of `y`?"""
     return name in _VALUE_UNUSED or (
@@ -44,6 +50,7 @@ def linear_method(facts: FunctionFacts, name: str, arguments: list[ast.expr]) ->
     )
 
 
+@answers("gradients")
 def linear(facts: FunctionFacts, node: ast.expr) -> bool:
     """Does backward of arithmetic need none of the values that go into it?"""
     match node:
@@ -55,6 +62,7 @@ def linear(facts: FunctionFacts, node: ast.expr) -> bool:
     return not isinstance(node, ast.Call) or method(facts, node, "masked_select") is not None
 
 
+@answers("memory")
 def apart(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     """Are two tensors known to share no memory: new ones, of which at most one is a parameter?"""
     if not (isinstance(one, ast.Name) and isinstance(other, ast.Name)) or one.id == other.id:
@@ -69,6 +77,7 @@ def apart(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     )
 
 
+@answers("gradients")
 def writable(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
     """May the tensor `name` be changed by a statement without backward noticing: no gradients, or a new tensor that
     nothing has read before?
@@ -84,6 +93,39 @@ def writable(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
         return False
     between = earlier[earlier.index(made[-1]) + 1 :]
     return not any(_is(n, name) for s in between for n in ast.walk(s)) and not _captured(facts, name)
+
+
+@answers("memory")
+def dense(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr) -> bool:
+    """Is a tensor known, before a statement, to be of memory that is not expanded: each element has its own place?"""
+    if not isinstance(tensor, ast.Name):
+        return False
+    here: ast.AST | None = statement
+    while isinstance(here, ast.stmt) and here is not facts.function:
+        block = facts.body_of(here)
+        for bound in reversed(block[: block.index(here)]):
+            if tensor.id not in stored([bound]):
+                continue
+            if isinstance(bound, ast.AugAssign) and isinstance(facts.before(bound).get(tensor.id), Tensor):
+                continue  # changed in place: its memory stays
+            plain = isinstance(bound, ast.Assign) and all(isinstance(t, ast.Name) for t in bound.targets)
+            return plain and isinstance(bound, ast.Assign) and _allocates(facts, bound.value)
+        here = facts.parent(here)
+        if isinstance(here, (ast.For, ast.While)) and tensor.id in stored([here]):
+            return False
+    return False
+
+
+def _allocates(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does an expression's last operation allocate what it gives?"""
+    if not is_tensor(facts, node) or not shares(facts, node).fresh:
+        return False
+    if isinstance(node, ast.Call):
+        last = (qualified(facts, node.func) or "").rpartition(".")[2]
+        return last in aliases.NEW and last not in ("empty_strided", "new_empty_strided")
+    if isinstance(node, ast.UnaryOp):  # `+x` is `x`
+        return isinstance(node.op, (ast.USub, ast.Invert))
+    return isinstance(node, (ast.BinOp, ast.Compare))
 
 
 def written_on_both_sides(name: str) -> Difference:

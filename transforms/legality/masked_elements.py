@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import parameters, stored
+from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.memory import shares
-from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -28,6 +27,7 @@ class Picked(NamedTuple):
     mask: ast.expr
 
 
+@answers("domain")
 def picked(facts: FunctionFacts, node: ast.AST) -> Picked | None:
     """`x[m]` or `x.masked_select(m)`."""
     match node:
@@ -43,11 +43,13 @@ def picked(facts: FunctionFacts, node: ast.AST) -> Picked | None:
     return found if missing_dimensions(facts, found) == 0 else None
 
 
+@answers("domain")
 def is_mask(facts: FunctionFacts, node: ast.expr) -> bool:
     value = facts.value(node)
     return isinstance(value, Tensor) and value.dtype == "bool" and not value.ndarray
 
 
+@answers("domain")
 def missing_dimensions(facts: FunctionFacts, found: Picked) -> int | None:
     """How many dimensions a mask has fewer than its tensor; None where that is not known."""
     one, two = facts.value(found.tensor), facts.value(found.mask)
@@ -58,6 +60,7 @@ def missing_dimensions(facts: FunctionFacts, found: Picked) -> int | None:
     return one.rank - two.rank if one.rank is not None and two.rank is not None else None
 
 
+@answers("domain")
 def aligned(facts: FunctionFacts, found: Picked) -> str:
     """The mask as text that broadcasts against its tensor: a mask picks by the leading dimensions."""
     code, fewer = Code(facts.source), missing_dimensions(facts, found)
@@ -69,6 +72,7 @@ def aligned(facts: FunctionFacts, found: Picked) -> str:
     return f"{mask}.reshape({mask}.shape + (1,) * ({tensor}.dim() - {mask}.dim()))"
 
 
+@answers("shapes")
 def other_shape(facts: FunctionFacts, found: Picked) -> list[Difference]:
     """What differs where a mask does not have the shape of what it picks from: the index raises then."""
     if same_shape(facts, found.tensor, found.mask):
@@ -77,6 +81,7 @@ def other_shape(facts: FunctionFacts, found: Picked) -> list[Difference]:
     return [Difference("exception", f"`{mask}` is taken to have the shape of `{tensor}`, and may broadcast or raise")]
 
 
+@answers("shapes")
 def unlike(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> list[Difference]:
     """What differs where two tensors that one mask picks from do not have one shape."""
     if ast.unparse(one) == ast.unparse(other) or same_shape(facts, one, other):
@@ -85,6 +90,7 @@ def unlike(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> list[Differe
     return [Difference("exception", says)]
 
 
+@answers("shapes")
 def same_shape(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     """Are two tensors known to have one shape: by the analysis, or because each is made of one tensor, element by
     element?
@@ -157,6 +163,7 @@ def _is_single(facts: FunctionFacts, node: ast.expr) -> bool:
     return isinstance(value, Tensor) and value.rank == 0
 
 
+@answers("dtypes")
 def same_dtype(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     """Are two tensors known to have one dtype, not only one kind of it?"""
     a, b = facts.value(one), facts.value(other)
@@ -165,6 +172,7 @@ def same_dtype(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     return a.dtype not in ("int", "float", "complex")
 
 
+@answers("domain")
 def picks_in(facts: FunctionFacts, node: ast.AST, mask: ast.expr) -> dict[ast.expr, Picked]:
     """The places in an expression that pick elements by a mask."""
     wanted = ast.unparse(mask)
@@ -175,6 +183,7 @@ def picks_in(facts: FunctionFacts, node: ast.AST, mask: ast.expr) -> dict[ast.ex
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 
 
+@answers("domain")
 def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr]) -> bool:
     """Is each element of a value computed from the element at its own place in each of `picks`, and from numbers and
     0-d tensors? What reduces picked elements, or picks otherwise, is of them all, and not of one.
@@ -203,35 +212,6 @@ def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr])
 WORKS = (known.ELEMENTWISE | known.ARITHMETIC | known.TESTS | known.CASTS) - {"empty_like"}
 
 
-def dense(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr) -> bool:
-    """Is a tensor known to be of memory in which every element has a place of its own: not expanded?"""
-    if not isinstance(tensor, ast.Name):
-        return False
-    here: ast.AST | None = statement
-    while isinstance(here, ast.stmt) and here is not facts.function:
-        block = facts.body_of(here)
-        earlier = block[: block.index(here)]
-        for index in range(len(earlier) - 1, -1, -1):
-            bound = earlier[index]
-            if tensor.id in stored([bound]):
-                plain = isinstance(bound, ast.Assign) and all(isinstance(t, ast.Name) for t in bound.targets)
-                return plain and isinstance(bound, ast.Assign) and _makes(facts, bound.value)
-        here = facts.parent(here)
-        if isinstance(here, (ast.For, ast.While)) and tensor.id in stored([here]):
-            return False
-    return False
-
-
-def _makes(facts: FunctionFacts, node: ast.expr) -> bool:
-    """Does an expression's last operation allocate what it gives?"""
-    if not is_tensor(facts, node) or not shares(facts, node).fresh:
-        return False
-    if isinstance(node, ast.Call):
-        last = (qualified(facts, node.func) or "").rpartition(".")[2]
-        return last in aliases.NEW and last != "empty_strided"
-    return isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare))
-
-
 class Nonzero(NamedTuple):
     """The places at which a tensor is not zero."""
 
@@ -240,6 +220,7 @@ class Nonzero(NamedTuple):
     """One tensor for each dimension, instead of a row for each place?"""
 
 
+@answers("domain")
 def nonzero_of(facts: FunctionFacts, node: ast.AST) -> Nonzero | None:
     """`torch.where(m)`, `m.nonzero()`, `torch.nonzero(m, as_tuple=True)`, `torch.argwhere(m)`."""
     if not isinstance(node, ast.Call):

@@ -20,6 +20,7 @@ from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.effects import in_place_operands, is_layer
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -55,16 +56,19 @@ class Shares:
         return Shares(_NOTHING, self.paths, self.bases)
 
 
+@answers("memory")
 def shares(facts: FunctionFacts, node: ast.expr) -> Shares:
     """What a value may be, and what its memory may be a part of."""
     return _Sharing(facts).of(node)
 
 
+@answers("memory")
 def may_share(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     """May two values share memory?"""
     return _meet(facts, shares(facts, one), shares(facts, other))
 
 
+@answers("memory")
 def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> bool:
     """May the tensor that a value is, or that it is a part of, be seen through something else than the name `rebound`,
     which is bound to another one from now on?
@@ -82,14 +86,40 @@ def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> b
     )
 
 
-def changed_in_place(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> bool:
-    """Is the object that `name` is bound to changed in place in the function, by this name or one that is known
-    to share its memory? With `behind`: at that statement or later, or earlier in a loop around it.
+@answers("memory")
+def changed_in_place(facts: FunctionFacts, *tensors: str | ast.expr, behind: ast.stmt | None = None) -> bool:
+    """Is the object that a name or an expression stands for changed in place in the function, by this name
+    or one that is known to share its memory? With `behind`: at that statement or later, or earlier in a loop around it.
     """
-    wanted = shares(facts, ast.Name(name, ast.Load()))
+    wanted = Shares()
+    for tensor in tensors:
+        wanted |= shares(facts, ast.Name(tensor, ast.Load()) if isinstance(tensor, str) else tensor)
     return any(_related(wanted, shares(facts, target)) for target in _changes(facts, behind))
 
 
+@answers("memory")
+def written_to(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is what is read changed in place: as it stands, or by the name that it is given?"""
+    inner: ast.AST = node
+    for above in facts.ancestors(node):
+        match above:
+            case (
+                ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) | ast.Attribute(value=value, ctx=ast.Store())
+            ) if value is inner:
+                return True
+            case ast.Call() if any(any(n is node for n in ast.walk(o)) for o in in_place_operands(facts, above)):
+                return True
+            case ast.AugAssign(target=target) if target is inner:
+                return True
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is inner:
+                return changed_in_place(facts, name)
+            case ast.stmt():
+                return False
+        inner = above
+    return False
+
+
+@answers("memory")
 def escapes(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> bool:
     """May the object that `name` is bound to be seen under another name, or be changed in place, somewhere in
     the function?

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, dtype_kind
+from graphmend.analysis.tensors.promotion import promote_scalar
+from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -38,14 +41,15 @@ class Likeness:
 
 
 class ShapeInference:
-    """Metas of expressions, with those of names that were bound on the way."""
+    """Shapes and dtypes of expressions, with those of names that were bound on the way."""
 
     def __init__(self, facts: FunctionFacts, bound: Mapping[str, TensorType] | None = None) -> None:
         self.facts = facts
         self.bound = dict(bound or {})
 
+    @answers("shapes")
     def of(self, node: ast.expr) -> TensorType | None:
-        """The meta of an expression; None where it is no tensor, or nothing is known."""
+        """The shape and dtype of an expression; None where it is no tensor, or nothing is known."""
         if isinstance(node, ast.Name) and node.id in self.bound:
             return self.bound[node.id]
         built = self._built(node)
@@ -63,7 +67,7 @@ class ShapeInference:
         return built
 
     def _built(self, node: ast.expr) -> TensorType | None:
-        """The meta of an expression from those of its parts."""
+        """The shape and dtype of an expression from those of its parts."""
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and _is_path(node):
             value = self.facts.value(node)
             token = ("leaf", ast.unparse(node))
@@ -128,6 +132,7 @@ class ShapeInference:
         return None
 
 
+@answers("shapes")
 def alike(
     facts: FunctionFacts,
     a: ast.expr,
@@ -137,11 +142,12 @@ def alike(
 ) -> Likeness:
     """What `torch.where(c, a, b)` would do to shape and dtype."""
     one, two = (left or ShapeInference(facts)).of(a), (right or ShapeInference(facts)).of(b)
-    return compare(_short(a), one, _short(b), two)
+    return compare(shortened(a), one, shortened(b), two)
 
 
+@answers("shapes")
 def compare(a: str, one: TensorType | None, b: str, two: TensorType | None) -> Likeness:
-    """The same, for metas that are known already; `a` and `b` say what they are of."""
+    """The same, where both are known already; `a` and `b` say what they are of."""
     if one is None or two is None:
         return Likeness(f"`{a if one is None else b}` is not known to be a tensor")
     differences: list[Difference] = []
@@ -203,11 +209,9 @@ def token_kind(dtype: Hashable) -> str | None:
 
 def promote(dtype: Hashable, number: str) -> Hashable:
     """The dtype of a tensor combined with a Python number."""
-    kind = token_kind(dtype)
-    order = ("bool", "int", "float", "complex")
-    if kind is not None and order.index(number) <= order.index(kind):
-        return dtype
-    return ("promote", dtype, number)
+    found = promote_scalar(dtype, number)
+    # which float or complex dtype it is depends on the one that it was, and on torch's default
+    return (found, dtype) if isinstance(found, str) and found != dtype and found in ("float", "complex") else found
 
 
 def _number(facts: FunctionFacts, node: ast.expr) -> str | None:
@@ -230,8 +234,3 @@ def _is_path(node: ast.expr) -> bool:
             return False
         node = node.value
     return isinstance(node, ast.Name)
-
-
-def _short(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 50 else f"{text[:47]}..."

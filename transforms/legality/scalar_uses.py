@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind, tensor_in
+from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
@@ -30,31 +31,21 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     holds,
     unlike,
 )
+from graphmend.transforms.legality.operations import numeric
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
-#: arithmetic of a tensor and a number, as the operator that it stands for
-_OPERATORS: dict[str, type[ast.operator]] = {
-    "add": ast.Add, "sub": ast.Sub, "subtract": ast.Sub, "mul": ast.Mult, "multiply": ast.Mult, "div": ast.Div,
-    "divide": ast.Div, "true_divide": ast.Div, "pow": ast.Pow, "float_power": ast.Pow, "remainder": ast.Mod,
-    "fmod": ast.Mod, "floor_divide": ast.FloorDiv,
-}  # fmt: skip
-_COMPARISONS = frozenset("eq ne lt le gt ge greater less greater_equal less_equal not_equal".split())
-#: they take one bound as a tensor
-_BOUNDS = frozenset("clamp clip clamp_min clamp_max".split())
-#: they write a number into the tensor that they are given
-_FILLS = {"fill_": 1, "fill": 1, "masked_fill": 2, "masked_fill_": 2, "index_fill": 3, "index_fill_": 3}
-_KEYWORDS = frozenset("other value exponent min max fill_value".split())
-
 
 class ScalarUses:
     """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
 
-    def __init__(self, facts: FunctionFacts, dtype: Hashable = None) -> None:
-        self.facts = facts
+    def __init__(self, facts: FunctionFacts, dtype: Hashable = None, within: ast.expr | None = None) -> None:
+        """Nothing is asked of what becomes of `within`: whoever keeps a tensor for that sees to it."""
+        self.facts, self._within = facts, within
         self.differences: list[Difference] = []
         self.computes = False
         """Are numbers computed or compared, which a wider dtype does as Python does?"""
@@ -64,22 +55,27 @@ class ScalarUses:
         self._handed: list[frozenset[str]] = []
         self._added_to: set[str] = set()
 
+    @answers("numbers")
     def follow(self, node: ast.expr) -> None:
         """Goes up from an expression whose value would become a 0-d tensor."""
         self._follow(node, self._dtype)
         self._check_names()
 
+    @answers("numbers")
     def names(self, targets: list[ast.expr]) -> None:
         for target in targets:
             self._target(target, self._dtype)
         self._check_names()
 
+    @answers("numbers")
     def name(self, name: str) -> None:
         """Follows a number to the uses of a name that it is given."""
         self._name(name, self._dtype)
         self._check_names()
 
     def _follow(self, node: ast.expr, dtype: Hashable) -> None:
+        if node is self._within:
+            return
         parent = self.facts.parent(node)
         match parent:
             case ast.BinOp(op=op) if isinstance(op, _ARITHMETIC):
@@ -100,6 +96,8 @@ class ScalarUses:
             case ast.Assert(test=test) if test is node:
                 pass
             case ast.FormattedValue(conversion=-1) if self._raised(parent):
+                pass
+            case ast.Slice() if self._bounds(parent, node, dtype):
                 pass
             case ast.Call() if node in parent.args or any(k.value is node for k in parent.keywords):
                 self._argument(parent, node, dtype)
@@ -125,7 +123,7 @@ class ScalarUses:
             case ast.AugAssign():
                 self._added(parent, dtype)
             case _:
-                raise NeedsPythonNumberError(f"`{_short(parent or node)}` needs a Python number")
+                raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs a Python number")
 
     # Arithmetic
 
@@ -163,7 +161,7 @@ class ScalarUses:
     def _needs_no_bool(self, node: ast.expr, dtype: Hashable) -> None:
         kind = dtype_kind(dtype)
         if kind == "bool":
-            raise NeedsPythonNumberError(f"`{_short(node)}` of a bool needs a Python number")
+            raise NeedsPythonNumberError(f"`{shortened(node)}` of a bool needs a Python number")
         if kind is None:
             self.differences.append(OF_BOOL)
         elif kind == "int" and dtype != "int64":
@@ -201,12 +199,19 @@ class ScalarUses:
     def _test(self, parent: ast.expr, dtype: Hashable) -> None:
         if self._mixed:
             raise NeedsPythonNumberError(
-                f"`{_short(parent)}` would be a Python bool for some values and a tensor for others"
+                f"`{shortened(parent)}` would be a Python bool for some values and a tensor for others"
             )
         above = self.facts.parent(parent)
         if isinstance(above, (ast.GeneratorExp, ast.ListComp)) and above.elt is parent:
             return  # an element of `any` or `all`, or the list is judged by itself
         self._follow(parent, dtype)
+
+    def _bounds(self, part: ast.Slice, node: ast.expr, dtype: Hashable) -> bool:
+        """Is a number a bound of a tensor's slice, which takes a 0-d tensor of whole numbers as well?"""
+        above = next(a for a in self.facts.ancestors(part) if isinstance(a, ast.Subscript))
+        value = self.facts.value(above.value)
+        plain = isinstance(value, Tensor) and not value.ndarray
+        return plain and part.step is not node and dtype_kind(dtype) in ("int", None)
 
     # Arguments
 
@@ -220,7 +225,7 @@ class ScalarUses:
         elif folder in ("torch", "torch.Tensor") and not any(isinstance(a, ast.Starred) for a in call.args):
             self._torch(call, node, dtype, last, method=folder != "torch")
         else:
-            raise NeedsPythonNumberError(f"`{_short(call)}` needs a Python number")
+            raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
         if tensor_in(self.facts.value(call)) is None:
             self._follow(call, dtype)
 
@@ -244,33 +249,33 @@ class ScalarUses:
         arguments = [*receiver, *call.args]
         keyword = next((k.arg for k in call.keywords if k.value is node), None)
         place = next((i for i, a in enumerate(arguments) if a is node), None)
-        if place is None and keyword not in _KEYWORDS:
-            raise NeedsPythonNumberError(f"`{_short(call)}` needs a Python number")
+        if place is None and keyword not in numeric.KEYWORDS:
+            raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
         first = self.facts.value(arguments[0]) if arguments and place != 0 else None
         of = first if isinstance(first, Tensor) and not first.ndarray else None
-        if last in _OPERATORS and place in (1, None) and of is not None:
-            self._meets(of, dtype, _OPERATORS[last], left=False)
+        if last in numeric.OPERATORS and place in (1, None) and of is not None:
+            self._meets(of, dtype, numeric.OPERATORS[last], left=False)
         elif last == "pow" and place == 0 and len(arguments) == 2:
             exponent = self.facts.value(arguments[1])
             if not isinstance(exponent, Tensor):
-                raise NeedsPythonNumberError(f"`{_short(call)}` needs a Python number")
+                raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
             self._meets(exponent, dtype, ast.Pow, left=True)
-        elif last in _COMPARISONS and place in (1, None) and of is not None:
+        elif last in numeric.COMPARISONS and place in (1, None) and of is not None:
             self._compared(arguments[0], dtype)
-        elif last in _BOUNDS and of is not None:
+        elif last in numeric.BOUNDS and of is not None:
             if len(arguments) + len(call.keywords) != 2:
-                raise NeedsPythonNumberError(f"`{_short(call)}` takes two numbers or two tensors for its bounds")
+                raise NeedsPythonNumberError(f"`{shortened(call)}` takes two numbers or two tensors for its bounds")
             self._takes(of, dtype)
         elif last == "where" and place in (1, 2):
             self._selected(arguments[3 - place], dtype)
-        elif last in _FILLS and place in (_FILLS[last], None) and of is not None:
+        elif last in numeric.FILLS and place in (numeric.FILLS[last], None) and of is not None:
             if last in ("fill_", "fill") and not holds(of, dtype):
                 self.differences.append(OVERFLOW)
         elif last == "full" and place in (1, None):
             if not any(k.arg == "dtype" for k in call.keywords) and dtype_kind(dtype) != "float":
                 raise NeedsPythonNumberError("once compiled, `torch.full` makes a float of any tensor")
         else:
-            raise NeedsPythonNumberError(f"`{_short(call)}` needs a Python number")
+            raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
 
     def _takes(self, value: Tensor, dtype: Hashable) -> None:
         """A tensor and a number that is converted to its dtype."""
@@ -303,13 +308,13 @@ class ScalarUses:
                 self._name(name, dtype)
             case ast.Attribute():
                 self.differences.append(
-                    Difference("type", f"`{_short(target)}` holds a 0-d tensor instead of a Python number")
+                    Difference("type", f"`{shortened(target)}` holds a 0-d tensor instead of a Python number")
                 )
             case ast.Subscript(value=value) if isinstance(found := self.facts.value(value), Tensor):
                 if not holds(found, dtype):
                     self.differences.append(OVERFLOW)
             case _:
-                raise NeedsPythonNumberError(f"`{_short(target)}` is to hold a Python number")
+                raise NeedsPythonNumberError(f"`{shortened(target)}` is to hold a Python number")
 
     def _name(self, name: str, dtype: Hashable) -> None:
         if (name, dtype) in self._seen:
@@ -344,19 +349,19 @@ class ScalarUses:
             self._added_to.add(name)
             self._name(name, self._combined(dtype, node.op, target, left=False, known=value))
         else:
-            raise NeedsPythonNumberError(f"`{_short(node)}` counts in a Python number that outlives the region")
+            raise NeedsPythonNumberError(f"`{shortened(node)}` counts in a Python number that outlives the region")
 
     def _counts(self, node: ast.AugAssign, name: str, dtype: Hashable) -> None:
         """`s += value`, in place once `s` is a tensor."""
         self._added_to.add(name)
         value, kind = self.facts.value(node.value), dtype_kind(dtype)
         if isinstance(value, Tensor) and not (value.rank == 0 and value.dtype == dtype):
-            raise NeedsPythonNumberError(f"`{_short(node)}` makes a tensor of a number")
+            raise NeedsPythonNumberError(f"`{shortened(node)}` makes a tensor of a number")
         whole = not isinstance(node.op, ast.Div) and number_of(self.facts, node.value) in ("bool", "int")
         if kind in ("int", "bool") and not whole:
-            raise NeedsPythonNumberError(f"`{_short(node)}` makes another number of a whole one")
+            raise NeedsPythonNumberError(f"`{shortened(node)}` makes another number of a whole one")
         if kind is None and not whole:
-            self.differences.append(Difference("exception", f"`{_short(node)}` raises for a whole number"))
+            self.differences.append(Difference("exception", f"`{shortened(node)}` raises for a whole number"))
         self._combined(dtype, node.op, node.value, left=True)
 
     def _hand(self, node: ast.expr, targets: list[ast.expr]) -> None:
@@ -392,8 +397,3 @@ def _objects(node: ast.expr) -> set[str]:
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
             return _objects(operand)
     return set()
-
-
-def _short(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 50 else f"{text[:47]}..."

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, options, tensor_in
 from graphmend.transforms.code.certain import evaluated_before, place_of, raised_before
+from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, reads, surely_bound, writes
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising import python, tensors
 from graphmend.transforms.legality.raising.python import MAY
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -32,6 +34,7 @@ _METADATA = frozenset(
 )
 
 
+@answers("totality")
 def may_raise(
     facts: FunctionFacts, *nodes: ast.expr, protected: Container[ast.expr] = frozenset(), at: ast.stmt | None = None
 ) -> list[Difference]:
@@ -63,7 +66,7 @@ class _Judge:
             if not reads(node) & self._inner and raised_before(self.facts, self.at, node):
                 return
             if (why := self._why(node)) is not None:
-                self.found.append(Difference("exception", f"`{_short(node)}` is evaluated on both sides and {why}"))
+                self.found.append(Difference("exception", f"`{shortened(node)}` is evaluated on both sides and {why}"))
         if isinstance(node, _COMPREHENSIONS):
             self._inner |= {n for g in node.generators for n in writes(g.target)}
         children = list(ast.iter_child_nodes(node))
@@ -83,7 +86,7 @@ class _Judge:
                 return self._bound(name, node)
             case ast.Attribute(ctx=ast.Load()):
                 return self._attribute(node)
-            case ast.Subscript(value=base):
+            case ast.Subscript(value=base):  # also of a place that is stored to
                 found = tensor_in(facts.value(base))
                 return python.place(facts, node) if found is None else tensors.indexed(facts, node)
             case ast.BinOp(left=left, right=right):
@@ -180,8 +183,3 @@ def _binds(node: ast.AST) -> set[str]:
     if isinstance(node, ast.Lambda):
         return {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
     return {n for g in getattr(node, "generators", ()) for n in writes(g.target)}
-
-
-def _short(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 50 else f"{text[:47]}..."

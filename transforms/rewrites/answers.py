@@ -1,17 +1,84 @@
-"""How a rewrite words its answer, so that all of them say the same things in the same way."""
+"""How a rewrite asks and answers: the questions that it declares, and the verdict, which is formed here alone.
+
+A mend is safe where nothing differs, unsafe where each difference is named, and refused where a proof is missing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.text_edits import checked
-from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
+from graphmend.transforms.legality.context import observed
+from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
 
 Make = Callable[[], Iterable[TextEdit]]
+#: None means that the rewrite has nothing to say about code of this form
+Decide = Callable[["Finding", "FunctionFacts"], Fix | Refusal | None]
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A rewrite and the questions that it declares: one that it asks all the same is a refusal."""
+
+    decide: Decide
+    asks: tuple[Question, ...]
+    any_value: bool = False
+    """Is it right for every kind of value, and not for tensors alone?"""
+
+    @property
+    def module(self) -> str:
+        return self.decide.__module__
+
+    @property
+    def name(self) -> str:
+        return self.module.rpartition(".")[2]
+
+    def __call__(self, finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+        try:
+            with asking(self.asks):
+                answer = self.decide(finding, facts)
+        except UndeclaredQuestionError as error:
+            return refuse(self.name, _undeclared(error))
+        if not isinstance(answer, Fix):
+            return answer
+        if any(d.kind == "exception" for d in answer.differences) and observed(facts, facts.statement):
+            return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
+        answer = replace(answer, edits=self._made(answer))
+        return answer if self.any_value or finding.certainty == "certain" else _doubted(answer)
+
+    def _made(self, fix: Fix) -> Callable[[], tuple[TextEdit, ...]]:
+        def edits() -> tuple[TextEdit, ...]:
+            try:
+                with asking(self.asks):
+                    return fix.edits()
+            except UndeclaredQuestionError as error:
+                raise Unmendable(_undeclared(error)) from error
+
+        return edits
+
+
+def asks(*questions: Question, any_value: bool = False) -> Callable[[Decide], Rewrite]:
+    """Declares which questions (`transforms/questions.py`) a rewrite decides by."""
+    return lambda decide: Rewrite(decide, questions, any_value)
+
+
+def _undeclared(error: UndeclaredQuestionError) -> str:
+    return f"the rewrite does not declare its question about {error.question}"
+
+
+def _doubted(fix: Fix) -> Fix:
+    """A safe mend of something that is only likely a tensor is not safe."""
+    if fix.applicability != "safe":
+        return fix
+    difference = Difference("type", "what it works on is likely, but not certainly, a tensor")
+    return replace(fix, applicability="unsafe", reason=difference.says, differences=(difference,))
 
 
 def offer(

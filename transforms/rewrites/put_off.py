@@ -52,12 +52,12 @@ def deferred(call: ast.Call, facts: FunctionFacts, imports: Imports | None = Non
     """The arguments that `later` must make, with their new text."""
     replace: dict[ast.expr, str] = {}
     for argument in [*call.args, *(k.value for k in call.keywords)]:
-        if text := _Later(facts, imports).defer(argument):
+        if text := _Deferral(facts, imports).defer(argument):
             replace[argument] = text
     return replace
 
 
-class _Later:
+class _Deferral:
     """Puts off the parts of an argument that break the graph."""
 
     def __init__(self, facts: FunctionFacts, imports: Imports | None) -> None:

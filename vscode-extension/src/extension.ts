@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import { onDidChangeInterpreter } from "./python";
 import { showReport } from "./report";
 import { registerRules } from "./rules";
-import { Server } from "./server";
+import { MODEL_KEY, Server } from "./server";
 import { Status } from "./status";
 
 let server: Server | undefined;
@@ -50,6 +50,14 @@ function registerCommands(context: vscode.ExtensionContext, server: Server, outp
         ? showReport(context, await server.command(), editor.document)
         : vscode.window.showWarningMessage("A report runs the code of the file. Trust the workspace first."),
     ),
+    setModelKey: async () => {
+      const key = await vscode.window.showInputBox({
+        title: "Key of the language model's server", password: true, ignoreFocusOut: true, prompt: "Empty forgets it",
+      });
+      if (key === undefined) return;
+      await (key === "" ? context.secrets.delete(MODEL_KEY) : context.secrets.store(MODEL_KEY, key));
+      await server.tellModelKey();
+    },
     restart: () => server.restart(),
     showLogs: () => output.show(),
   };

@@ -25,6 +25,9 @@ export interface Checked {
 
 export type ServerState = "starting" | "running" | "stopped";
 
+/** The name of the language model's key in the secret store. */
+export const MODEL_KEY = "graphmend.model.key";
+
 export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined;
   private launch: Launch | undefined;
@@ -60,6 +63,13 @@ export class Server implements vscode.Disposable {
         await this.change(launch);
       }
     });
+  }
+
+  /** Hands the key of the language model over, from the secret store; the server keeps it in memory alone. */
+  async tellModelKey(): Promise<void> {
+    if (!this.client?.isRunning()) return;
+    const key = (await this.context.secrets.get(MODEL_KEY)) ?? "";
+    await this.client.sendNotification("graphmend/didChangeModelKey", { key });
   }
 
   /** How GraphMend's command is started: the same one that serves. */
@@ -99,6 +109,7 @@ export class Server implements vscode.Disposable {
     });
     try {
       await client.start();
+      await this.tellModelKey();
     } catch (error) {
       await new Promise(resolve => setTimeout(resolve, 500)); // what it wrote before it died arrives after its death
       throw error;

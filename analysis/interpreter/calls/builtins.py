@@ -6,13 +6,15 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.interpreter.events import Operation
 from graphmend.analysis.interpreter.operations import dictionaries, special_methods
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.dictionaries import widened
+from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.subscripts import element_of
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.external import ExternalInstance, PartialString
+from graphmend.analysis.lattice.external import ExternalInstance, IdNumber, PartialString
 from graphmend.analysis.lattice.values import (
     BOOL,
     INT,
@@ -31,12 +33,15 @@ from graphmend.analysis.lattice.values import (
     join_all,
     tensor_in,
 )
-from graphmend.analysis.program.entities import Class, Instance, Super
+from graphmend.analysis.program.entities import Class, Function, Instance, Super
 from graphmend.analysis.resolution.instance_attributes import member_names
 from graphmend.analysis.tensors.operations import result
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
+
+#: builtin classes of which nothing but their name is modelled
+_OBJECTS = frozenset({"memoryview", "bytearray"})
 
 _Builtin = Callable[["Walk", Arguments, Keywords, ast.AST], Value]
 
@@ -47,6 +52,12 @@ def builtin(w: Walk, name: str, args: Arguments, keywords: Keywords, node: ast.A
         answer = special_methods.by_builtin(w, name, args[0], node)
         if answer is not None:
             return answer
+    if args and args[0].opaque:
+        used(w, node, name, args[0])
+    if args and name in ("repr", "str") and isinstance(node, ast.expr) and isinstance(args[0], (Container, Function)):
+        w.emit(Operation, node, name, args[0])
+    if name in _OBJECTS:
+        return ExternalInstance(f"builtins.{name}", made_inside=w.session.stack.traced)
     handler = _BUILTINS.get(name)
     if handler is not None:
         return handler(w, args, keywords, node)
@@ -187,6 +198,11 @@ def _type(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     return UNKNOWN
 
 
+def _id(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    made = args[0] if args else None
+    return IdNumber() if isinstance(made, Tensor) and not made.graph_input and not made.likely else INT
+
+
 def _always(value: Value) -> _Builtin:
     return lambda w, args, keywords, node: value
 
@@ -227,7 +243,7 @@ _BUILTINS: dict[str, _Builtin] = {
     "repr": _always(STR),
     "format": _always(STR),
     "print": _always(NONE),
-    "id": _always(INT),
+    "id": _id,
     "hash": _always(INT),
     "setattr": _always(NONE),
 }

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.calls.containers import container_method
 from graphmend.analysis.interpreter.calls.external import external
+from graphmend.analysis.interpreter.events import Call, Operation
 from graphmend.analysis.interpreter.operations import special_methods
+from graphmend.analysis.interpreter.operations.attributes import attribute
+from graphmend.analysis.interpreter.operations.loads import MAY_BE_UNTAKEN, loaded
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
 from graphmend.analysis.lattice.values import (
@@ -16,6 +19,7 @@ from graphmend.analysis.lattice.values import (
     STATIC,
     UNKNOWN,
     Choice,
+    Const,
     Container,
     Scalar,
     Static,
@@ -41,17 +45,36 @@ def call(w: Walk, node: ast.Call) -> Value:
     for argument in node.args:
         if isinstance(argument, ast.Starred):
             spread = w.eval(argument.value)
-            args.extend(spread.items if isinstance(spread, Container) and spread.items is not None else (UNKNOWN,))
+            args.extend(_spread(spread))
         else:
-            args.append(w.eval(argument))
+            args.append(_argument(w, callee, argument))
     keywords: dict[str, Value] = {}
     for keyword in node.keywords:
-        value = w.eval(keyword.value)
+        value = _argument(w, callee, keyword.value)
         if keyword.arg is not None:
             keywords[keyword.arg] = value
         elif isinstance(value, Container) and value.fields:
             keywords.update({k: v for k, v in value.fields.items() if isinstance(k, str)})
     return apply(w, callee, tuple(args), keywords, node)
+
+
+def _spread(value: Value) -> tuple[Value, ...]:
+    """The arguments that `*value` passes. Of a list of unknown length they stand for one that is a module or function;
+    how many numbers or tensors there are matters too much to be guessed."""
+    if isinstance(value, Container) and value.items is not None:
+        return value.items
+    element = value.element if isinstance(value, Container) else UNKNOWN
+    counts = any(isinstance(o, (Static, Tensor, Scalar, Container)) for o in options(element))
+    return (UNKNOWN if counts else element,)
+
+
+def _argument(w: Walk, callee: Value, node: ast.expr) -> Value:
+    """The value of an argument. A local that is handed to a traced function is looked at there only."""
+    if isinstance(node, ast.Name) and isinstance(callee, (Function, Instance, Class)):
+        known = w.env.get(node.id)
+        if known is not None:
+            return known
+    return w.eval(node)
 
 
 def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -81,6 +104,8 @@ def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast
         return callee.call(w, args, keywords, node)
     if isinstance(callee, Container) and callee.kind == "modules":
         return _sequential(w, callee, args, node)
+    if isinstance(callee, Static) and callee.type == "size" and isinstance(node, ast.expr):
+        w.emit(Operation, node, "call", callee)
     if isinstance(callee, Static) and all(isinstance(a, Static) for a in (*args, *keywords.values())):
         return STATIC
     return UNKNOWN
@@ -97,14 +122,30 @@ def _sequential(w: Walk, modules: Container, args: Arguments, node: ast.AST) -> 
 
 
 def _instance(w: Walk, callee: Instance, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    name = "forward" if is_module_class(w.session, callee.info) else "__call__"
-    method = find_method(w.session, callee.info, name)
+    if isinstance(node, ast.expr) and "torch._ops.HigherOrderOperator" in outside_bases(w.session, callee.info):
+        w.emit(Call, node, "torch._ops.HigherOrderOperator.__call__", callee, args, keywords)
+        return UNKNOWN
+    method = find_method(w.session, callee.info, "__call__")
     if method is not None:
         return w.session.enter(Function(method, bound=callee), args, keywords, w, node)
-    base = next(
-        (b for b in outside_bases(w.session, callee.info) if b.startswith("torch.nn.") and b not in MODULE_ROOTS), None
-    )
-    return external(w, f"{base}.forward", callee, args, keywords, node) if base is not None else UNKNOWN
+    return _forward(w, callee, args, keywords, node) if is_module_class(w.session, callee.info) else UNKNOWN
+
+
+def _forward(w: Walk, callee: Instance, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """What torch.nn.Module's own `__call__` does."""
+    method = find_method(w.session, callee.info, "forward")
+    if method is not None:
+        return w.session.enter(Function(method, bound=callee), args, keywords, w, node)
+    return _of_base(w, callee, "forward", callee, args, keywords, node)
+
+
+def _of_base(
+    w: Walk, its: Instance | Super, name: str, receiver: Value, args: Arguments, keywords: Keywords, node: ast.AST
+) -> Value:
+    """A method that a module inherits from one of torch's layers."""
+    bases = outside_bases(w.session, its.info)
+    base = next((b for b in bases if b.startswith("torch.nn.") and b not in MODULE_ROOTS), None)
+    return external(w, f"{base}.{name}", receiver, args, keywords, node) if base is not None else UNKNOWN
 
 
 #: a record that is a dict, too, is a library's output of models: its `__post_init__` only fills the dict
@@ -113,6 +154,8 @@ _DICTS = frozenset({"collections.OrderedDict", "builtins.dict"})
 
 def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     session, info = w.session, callee.info
+    if session.stack.traced and isinstance(node, ast.expr) and info.node.bases:
+        w.emit(Call, node, "class", callee, args, keywords)
     fields = record_fields(session, info)
     if fields is not None:
         given = dict(zip(fields, args, strict=False)) | {k: v for k, v in keywords.items() if k in fields}
@@ -154,12 +197,25 @@ def _method(w: Walk, callee: Method, args: Arguments, keywords: Keywords, node: 
         return external(w, f"{receiver.cls}.{callee.name}", receiver, args, keywords, node)
     if isinstance(receiver, Scalar):
         return receiver.derived(None)
-    if isinstance(receiver, Super) and callee.name == "__init__":
-        return NONE
+    if isinstance(receiver, Super):
+        if isinstance(node, ast.expr) and not (callee.name == "__init__" and w.info.name == "__init__"):
+            w.emit(Operation, node, f"super().{callee.name}", receiver)
+        return _inherited(w, receiver, callee.name, args, keywords, node)
     return UNKNOWN
 
 
-# -- torch
-
-
-# -- contexts
+def _inherited(w: Walk, above: Super, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """`super().name(...)` of a method without available source."""
+    if name == "__init__":
+        return NONE
+    receiver = above.receiver
+    if not isinstance(receiver, Instance):
+        return UNKNOWN
+    if name == "__call__" and is_module_class(w.session, receiver.info):
+        return _forward(w, receiver, args, keywords, node)
+    if name == "__getattr__" and args and isinstance(args[0], Const) and isinstance(node, ast.expr):
+        value = attribute(w, receiver, str(args[0].value), node)
+        if value.__class__ in MAY_BE_UNTAKEN:
+            loaded(w, node, value)
+        return value
+    return _of_base(w, above, name, receiver, args, keywords, node)

@@ -6,11 +6,15 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.calls import builtins, higher_order
+from graphmend.analysis.interpreter.calls.bodies import OPERATORS, operator
+from graphmend.analysis.interpreter.calls.gradient_mode import SETS_GRADIENTS
 from graphmend.analysis.interpreter.calls.library import library
 from graphmend.analysis.interpreter.calls.torch_calls import torch_call
 from graphmend.analysis.interpreter.events import Call
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
+from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import STATIC, Value, join
+from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
 from graphmend.analysis.tensors import operations
 from graphmend.analysis.tensors.numpy_calls import numpy_call
@@ -28,8 +32,6 @@ _CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context
 
 #: chooses between what two functions give
 _SELECTS = "graphmend.runtime.select"
-#: as a call alone it switches at once
-_SETS_GRADIENTS = frozenset({"torch.set_grad_enabled", "torch._C._set_grad_enabled"})
 
 
 _MAPS_TREE = frozenset({"torch.utils._pytree.tree_map", "torch.utils._pytree.tree_map_only"})
@@ -49,6 +51,12 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
     answer = higher_order.predicate_result(w, name, args, keywords, node) if takes_function else None
     if not w.silent and isinstance(node, ast.expr) and session.listens(name):
         w.emit(Call, node, name, receiver, args, keywords, answer)
+    if name in OPERATORS and (value := operator(w, name, args, keywords, node)) is not None:
+        return value
+    if name.startswith("torch.") and any(isinstance(a, Instance) for a in args) and isinstance(node, ast.expr):
+        w.emit(Call, node, "torch.operation", ExternalName(name), args, keywords)
+    if "out" in keywords and isinstance(node, ast.expr) and name.startswith("torch."):
+        w.emit(Call, node, "torch.out", None, args, keywords)
     if name in _CALLS_ITS_ARGUMENT and args:
         passed = {k: v for k, v in keywords.items() if k not in _CHECKPOINT_OPTIONS}
         return w.apply(args[0], args[1:], passed, node)
@@ -63,7 +71,7 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
     if takes_function and (value := higher_order.function(w, name, args, keywords, node)) is not None:
         return value
     root = name.partition(".")[0]
-    if name in _SETS_GRADIENTS:
+    if name in SETS_GRADIENTS:
         w.situation.gradients_off = False  # from here to the end of the context around it
     if root == "torch":
         return torch_call(w, name, receiver, args, keywords, node)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
-from graphmend.analysis.lattice.values import STATIC, UNKNOWN, Scalar, Static, Value
-from graphmend.analysis.tensors.operations import any_of, result
+from graphmend.analysis.lattice.values import STATIC, UNKNOWN, Container, Scalar, Static, Value
+from graphmend.analysis.tensors.equations import einops_call
+from graphmend.analysis.tensors.operations import any_of
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
@@ -21,15 +22,23 @@ _PURE = frozenset(
 )
 
 
+#: classes that are not written with a capital
+_CLASSES = frozenset({"array.array", "datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta"})
+
+
 def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """The value of a call of a callable outside torch, NumPy and the builtins."""
     if name == "functools.partial" and args:
         return _partial(args, keywords)
     if name in ("copy.copy", "copy.deepcopy", "typing.cast", "functools.wraps"):
         return args[-1] if args else UNKNOWN
-    if w.session.torch.unknown_number(name):
+    if w.session.torch.unknown_number(name.replace("random.Random.", "random.")):
         origin = Evidence("is drawn while the program runs: a symbol of the graph", node)
         return Scalar(origin, "float" if name.endswith("uniform") else "int", symbolic=True)
+    if name == "re.compile":
+        return ExternalInstance("re.Pattern")
+    if name == "types.MappingProxyType" and args and _keyed_by_objects(args[0]):
+        return ExternalInstance("a mapping proxy with objects as keys")
     if name == "logging.getLogger":
         return ExternalInstance("logging.Logger")
     if name == "contextlib.nullcontext":
@@ -41,11 +50,10 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
         )
     if name == "operator.index" and any_of(args) is not None:
         return Scalar(None, "int")
-    if name.startswith("einops."):
-        tensor = any_of(args)
-        return result(tensor, node, "returns a Tensor") if tensor is not None else UNKNOWN
     last = name.rpartition(".")[2]
-    if last[:1].isupper():
+    if name.startswith("einops.") and last.islower() and last != "parse_shape":
+        return einops_call(last, args, keywords, node)
+    if last[:1].isupper() or name in _CLASSES:
         return ExternalInstance(name, made_inside=w.session.stack.traced)
     if name.partition(".")[0] in _PURE and all(
         isinstance(a, (Static, ExternalName)) for a in (*args, *keywords.values())
@@ -54,10 +62,15 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
     return UNKNOWN
 
 
+def _keyed_by_objects(value: Value) -> bool:
+    """Whether a dictionary is written with keys that are no constants."""
+    return isinstance(value, Container) and value.kind == "dict" and not value.fields and value.of is not None
+
+
 def _partial(args: Arguments, keywords: Keywords) -> Value:
     function, *first = args
 
     def call(w: Walk, more: Arguments, late: Keywords, node: ast.AST) -> Value:
         return w.apply(function, (*first, *more), {**keywords, **late}, node)
 
-    return Intrinsic("functools.partial", call)
+    return Intrinsic("functools.partial", call, (*first, *keywords.values()))

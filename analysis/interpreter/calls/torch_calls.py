@@ -9,10 +9,6 @@ from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import (
-    INT,
-    NONE,
-    STATIC,
-    STR,
     UNKNOWN,
     Container,
     Scalar,
@@ -22,25 +18,50 @@ from graphmend.analysis.lattice.values import (
     join_all,
     tensor_in,
 )
+from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.resolution.classes import is_module_class
 from graphmend.analysis.tensors import operations
-from graphmend.analysis.tensors.return_types import signature
+from graphmend.analysis.tensors.equations import einsum_rank
+from graphmend.analysis.tensors.layouts import with_layout
+from graphmend.analysis.tensors.return_types import PYTHON_RESULTS, signature
 from graphmend.analysis.torch_facts import Returns
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
 
 
-_PYTHON_KINDS: dict[str, Value] = {
-    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR,
-    "dtype": Static("dtype"), "device": Static("device"), "layout": Static("layout"), "size": Static("size"),
-    "none": NONE, "list": Container("list"),
-}  # fmt: skip
+#: functions whose results are objects of a kind of their own
+_MAKES = {
+    "torch.Tensor.data_ptr": "torch.Tensor.data_ptr",
+    "torch.autograd.graph.get_gradient_edge": "torch.autograd.graph.GradientEdge",
+    "torch.Tensor.register_hook": "torch.utils.hooks.RemovableHandle",
+    "torch.jit.freeze": "torch.jit.ScriptModule",
+}
+
+
+def _is_module(w: Walk, value: Value) -> bool:
+    if isinstance(value, ExternalInstance):
+        return value.cls.startswith("torch.nn.")
+    return isinstance(value, Instance) and is_module_class(w.session, value.info)
+
+
+def _refused(name: str, keywords: Keywords) -> str | None:
+    """What kind of tensor a call makes that no graph takes as an input."""
+    if name == "torch.quantize_per_tensor":
+        return "a quantized Tensor"
+    return "a strided nested Tensor" if name == "torch.nested.nested_tensor" and "layout" not in keywords else None
 
 
 def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     last = name.rpartition(".")[2]
     returns, data_dependent = signature(w.session.torch, name, args, keywords)
     self_ = receiver if isinstance(receiver, Tensor) else None
+    if name == "torch.jit.script" and args and _is_module(w, args[0]):
+        return ExternalInstance("torch.jit.ScriptModule", made_inside=w.session.stack.traced)
+    if name in _MAKES:
+        return ExternalInstance(_MAKES[name], made_inside=w.session.stack.traced)
+    if not w.session.stack.traced and (refused := _refused(name, keywords)) is not None:
+        return ExternalInstance(refused)
     if returns is None:
         return _torch_object(w, name, args, keywords, node)
     first = self_ or operations.any_of((*args, *keywords.values()))
@@ -59,6 +80,10 @@ def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keyw
 
 
 _SPLITS = frozenset("split split_with_sizes chunk tensor_split hsplit vsplit dsplit unsafe_split unsafe_chunk".split())
+
+
+#: elements of the operand and their places, with as many dimensions
+_RANKED = frozenset({"topk", "sort", "cummax", "cummin"})
 
 
 def _part(last: str, first: Tensor, node: ast.AST) -> Tensor:
@@ -87,10 +112,18 @@ def _returned(
             if last not in ("cat", "stack", "concat", "vstack", "hstack") or not args
             else (_spread(args[0]), *args[1:])
         )
-        return operations.operation(last, self_, inputs, keywords, node)
+        if last == "einsum" and args and (rank := einsum_rank(args[0])) is not None:
+            return operations.result(first, node, "returns a Tensor", rank=rank)
+        return with_layout(last, first, operations.operation(last, self_, inputs, keywords, node))
     if returns.kind == "tuple":
         if last in ("max", "min", "median", "mode") and first is not None:
             return operations.pair(first, args[0 if self_ is not None else 1 :], keywords, node)
+        if last in _RANKED and first is not None and len(returns.items) == 2:
+            values = operations.result(first, node, "returns Tensors", rank=first.rank, dtype=first.dtype)
+            places = operations.result(first, node, "returns Tensors", rank=first.rank, dtype="int64")
+            return Container(
+                "tuple", (values, places), fields=dict(zip(returns.fields, (values, places), strict=False))
+            )
         items = tuple(
             _returned(r, "", None, first, args, keywords, node)
             if r.kind != "T"
@@ -115,7 +148,7 @@ def _returned(
         return Tensor(value.origin, first.rank if first else None, value.dtype, value.shape, ndarray=True)
     if returns.kind == "none" and last.endswith("_copy"):
         return UNKNOWN  # only the overload that writes to `out` gives nothing
-    return _PYTHON_KINDS.get(returns.kind, UNKNOWN)
+    return PYTHON_RESULTS.get(returns.kind, UNKNOWN)
 
 
 def _spread(value: Value) -> Value:

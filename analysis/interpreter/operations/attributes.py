@@ -4,12 +4,17 @@ tensors; and calls of methods by name."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.interpreter.events import Operation
+from graphmend.analysis.interpreter.operations import autograd_functions
+from graphmend.analysis.interpreter.operations.loads import loaded
+from graphmend.analysis.interpreter.operations.objects import used
+from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import (
+    FALSE,
     INT,
     NONE,
     STATIC,
@@ -33,18 +38,14 @@ from graphmend.analysis.resolution.instance_attributes import instance_attribute
 from graphmend.analysis.resolution.names import resolve
 from graphmend.analysis.resolution.tensor_usage import is_tensor_only
 from graphmend.analysis.tensors.operations import result
+from graphmend.analysis.tensors.return_types import PYTHON_RESULTS
+from graphmend.analysis.torch_facts.objects import UNTRACED_ATTRIBUTES
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Host, Walk
 
 
 # -- attributes of values
-
-_RETURN_KINDS: dict[str, Value] = {
-    "int": INT, "float": Static("float"), "bool": Static("bool"), "number": STATIC, "str": STR,
-    "dtype": Static("dtype"), "device": Static("device"), "layout": Static("layout"), "size": Static("size"),
-    "none": NONE,
-}  # fmt: skip
 
 
 def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
@@ -64,9 +65,11 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
             return value.fields[name]
         return _record_member(w, value, name, node) if isinstance(value, Record) else Method(value, name)
     if isinstance(value, ExternalInstance):
+        if name == "tb_lasti":
+            used(w, node, f".{name}", value)
         return _object_member(value, name, node)
     if isinstance(value, Class):
-        return _class_member(w, value, name)
+        return _class_member(w, value, name, node)
     if isinstance(value, Super):
         found = find_method(w.session, value.info, name, after=value.after)
         return (
@@ -76,15 +79,28 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
         )
     if isinstance(value, Scalar):
         return Method(value, name)
+    if value is UNKNOWN and name == "flatten_parameters":
+        layer = ExternalInstance("torch.nn.RNNBase")  # no other module has that
+        if isinstance(node, ast.Attribute):
+            loaded(w, node.value, layer)
+        return Method(layer, name)
     if value is UNKNOWN and is_tensor_only(w.session, name):
         origin = Evidence(f"is used as a Tensor: .{name}", node.value if isinstance(node, ast.Attribute) else node)
         return _tensor_attribute(w, Tensor(origin, likely=True), name, node)
     return UNKNOWN
 
 
+#: what a tensor that is traced never is: those that are end the graph when they enter it (torch 2.13)
+_NEVER = frozenset({"is_sparse", "is_sparse_csr", "is_quantized"})
+
+
 def _tensor_attribute(w: Walk, value: Tensor, name: str, node: ast.AST) -> Value:
     if name == "shape":
         return Container("tuple", (INT,) * value.rank) if value.rank is not None else Static("size")
+    if name in _NEVER:
+        return FALSE
+    if isinstance(node, ast.expr) and name in UNTRACED_ATTRIBUTES["ndarray" if value.ndarray else "tensor"]:
+        w.emit(Operation, node, f".{name}", value)
     known = w.session.torch.attribute(name)
     if known is None:
         return Method(value, name)
@@ -94,7 +110,7 @@ def _tensor_attribute(w: Walk, value: Tensor, name: str, node: ast.AST) -> Value
             dtype = value.dtype if name not in ("real", "imag") else None
             return result(value, node, rank=value.rank, dtype=dtype, shape=value.shape if same else None)
         return result(value, node) if known.is_tensor else UNKNOWN
-    return _RETURN_KINDS.get(known.kind, STATIC if known.kind == "?" else UNKNOWN)
+    return PYTHON_RESULTS.get(known.kind, STATIC if known.kind == "?" else UNKNOWN)
 
 
 #: methods of records, a model's outputs mostly, that need no reading
@@ -116,7 +132,7 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
     info = value.info
     if name == "training":
         return Static("bool")
-    if value.given and (given := _given(session, value, name)) is not None:
+    if value.init_tensors and (given := _given(session, value, name)) is not None:
         return given
     method = find_method(session, info, name)
     own = instance_attribute(session, info, name)
@@ -139,6 +155,8 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
         return Class(info)
     if name == "config":
         return STATIC
+    if "__getattr__" in info.names and isinstance(node, ast.expr):
+        w.emit(Operation, node, "__getattr__", value)
     if is_module_class(session, info):
         return _object_member(ExternalInstance("torch.nn.Module"), name, node)
     return UNKNOWN
@@ -153,18 +171,22 @@ def _bound(session: Host, method: FunctionInfo, receiver: Value, info: ClassInfo
 
 def _given(session: Host, value: Instance, name: str) -> Value | None:
     """The value of an attribute that only `__init__` sets, to one of its arguments."""
-    assert value.given is not None
+    assert value.init_tensors is not None
     session.note_attribute_read(value.info, name)
     assigned = [a for cls in mro(value.info, session) for a in cls.assigned.get(name, ())]
     if len(assigned) != 1:
         return None
     ((method, _, expression),) = assigned
     is_argument = method.name == "__init__" and isinstance(expression, ast.Name)
-    return value.given.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
+    return value.init_tensors.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
 
 
-def _class_member(w: Walk, value: Class, name: str) -> Value:
+def _class_member(w: Walk, value: Class, name: str, node: ast.AST) -> Value:
+    if value.info.node.keywords and isinstance(node, ast.expr):
+        w.emit(Operation, node, "metaclass", value)
     method = find_method(w.session, value.info, name)
+    if method is not None and autograd_functions.is_plain_method(w, value, method):
+        return autograd_functions.method_of(value, method)
     if method is not None:
         return Function(method, bound=value if method.is_classmethod else None)
     found = instance_attribute(w.session, value.info, name)
@@ -172,23 +194,13 @@ def _class_member(w: Walk, value: Class, name: str) -> Value:
         return found
     for base in outside_bases(w.session, value.info):
         if base.startswith("torch.autograd.") and name == "apply":
-            forward = find_method(w.session, value.info, "forward")
-            takes_context = find_method(w.session, value.info, "setup_context") is None
-            return (
-                Function(
-                    forward, bound=ExternalInstance("torch.autograd.function.FunctionCtx") if takes_context else None
-                )
-                if forward
-                else UNKNOWN
-            )
+            return autograd_functions.apply_of(value)
         if base.startswith("enum."):
             return STATIC
     return UNKNOWN
 
 
-def call_method(
-    w: Walk, value: Instance, name: str, args: tuple[Value, ...], keywords: Mapping[str, Value], node: ast.AST
-) -> Value:
+def call_method(w: Walk, value: Instance, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """`value.name(...)` for a method whose source is available; UNKNOWN without one."""
     method = find_method(w.session, value.info, name)
     if method is None:
@@ -208,6 +220,8 @@ _MODULE_METHODS = frozenset(
 def _object_member(value: ExternalInstance, name: str, node: ast.AST) -> Value:
     """An attribute of an instance of a class without available source."""
     cls = value.cls
+    if name == "__traceback__":
+        return ExternalInstance("types.TracebackType")
     if cls in ("torch.finfo", "torch.iinfo"):
         return STR if name == "dtype" else INT if name == "bits" or cls == "torch.iinfo" else Static("float")
     if cls.startswith("torch.nn."):

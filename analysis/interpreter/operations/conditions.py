@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.events import Branch, BranchKind
+from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.special_methods import by_builtin
 from graphmend.analysis.lattice.environment import Environment, merge
 from graphmend.analysis.lattice.evidence import Evidence
@@ -62,6 +63,8 @@ def condition(w: Walk, test: ast.expr, kind: BranchKind, message: Value | None =
         if outcome is not None:
             return outcome
     value = w.eval(test)
+    if value.opaque:
+        used(w, test, "bool", value)
     if value.dispatches:
         value = by_builtin(w, "bool", value, test) or value
     if (
@@ -174,6 +177,8 @@ def _isinstance(w: Walk, test: ast.Call) -> Outcome | None:
     ):
         return None
     value = w.eval(test.args[0])
+    if value.opaque:
+        used(w, test, "isinstance", value)
     if callee.name == "torch.is_tensor":
         classes: list[Value] = [ExternalName("torch.Tensor")]
     else:

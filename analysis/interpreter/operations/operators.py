@@ -6,9 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis.interpreter.events import Branch, Call, Contains
+from graphmend.analysis.interpreter.events import Branch, Call, Contains, Operation
 from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.interpreter.operations.conditions import condition
+from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.lattice.values import (
     BOOL,
     BOTTOM,
@@ -32,6 +33,7 @@ from graphmend.analysis.lattice.values import (
     tensor_in,
     without_none,
 )
+from graphmend.analysis.program.entities import Function
 from graphmend.analysis.tensors import operations
 
 if TYPE_CHECKING:
@@ -51,6 +53,10 @@ def boolop(w: Walk, node: ast.BoolOp) -> Value:
                 value = w.env.get(operand.id, STATIC) if simple and isinstance(operand, ast.Name) else BOOL
                 if _answers(operand):
                     value = FALSE if conjunction else TRUE  # the answer at which evaluation ends here
+                elif isinstance(operand, ast.Call):
+                    w.silent += 1
+                    value = w.eval(operand)
+                    w.silent -= 1
                 result.append(without_none(value) if not conjunction else value)
             if truth is not None and truth is not conjunction:
                 break
@@ -75,6 +81,8 @@ def unary(w: Walk, node: ast.UnaryOp) -> Value:
         truth, _, _ = condition(w, node.operand, "not")
         return BOOL if truth is None else Const(not truth)
     value = w.eval(node.operand)
+    if value.opaque:
+        used(w, node, node.op, value)
     if isinstance(value, Const) and not isinstance(value.value, str) and value.value is not None:
         try:
             return Const(
@@ -117,6 +125,8 @@ _FOLD: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Value, right: Value) -> Value:
     """`left op right`."""
+    if left.opaque or right.opaque:
+        used(w, node, op, left, right)
     text = isinstance(left, Static) and left.type == "str"
     if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not text:
         return operations.binary(node, op, without_none(left), without_none(right))
@@ -217,6 +227,8 @@ def compared(w: Walk, node: ast.expr, op: ast.cmpop, left: Value, right: Value) 
                 w.emit(Branch, node, answer, "if")
             return BOOL
         w.emit(Contains, node, left, right)
+        if right.opaque:
+            used(w, node, "contains", right)
         if (
             isinstance(left, Const)
             and isinstance(right, Container)
@@ -226,6 +238,10 @@ def compared(w: Walk, node: ast.expr, op: ast.cmpop, left: Value, right: Value) 
         ):
             return Const(isinstance(op, ast.NotIn))  # an empty **kwargs
         return BOOL
+    if left.opaque or right.opaque:
+        used(w, node, op, left, right)
+    if isinstance(left, Function) and isinstance(right, Function) and left is not right:
+        w.emit(Operation, node, "==", left)
     if left.dispatches or right.dispatches:
         answer = special_methods.compared(w, node, op, left, right)
         if answer is not None:

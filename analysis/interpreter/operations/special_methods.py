@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.arguments import Arguments
 from graphmend.analysis.lattice.values import UNKNOWN, Value
 from graphmend.analysis.program.entities import Function, class_of
 from graphmend.analysis.resolution.classes import find_method
@@ -30,9 +31,7 @@ _BUILTINS = {
 }  # fmt: skip
 
 
-def call_special_method(
-    w: Walk, value: Value, names: tuple[str, ...], args: tuple[Value, ...], node: ast.AST
-) -> Value | None:
+def call_special_method(w: Walk, value: Value, names: tuple[str, ...], args: Arguments, node: ast.AST) -> Value | None:
     """The result of the first of these methods that the value's class has; None where its source has none."""
     own = class_of(value)
     if own is None or not w.session.stack.traced:  # what is only read for its value does well without

@@ -6,6 +6,8 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.operations.attributes import call_method
+from graphmend.analysis.interpreter.operations.objects import used
+from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import (
     INT,
@@ -61,7 +63,15 @@ def item(w: Walk, value: Value, index: Value, node: ast.AST) -> Value:
         return call_method(w, value, "__getitem__", (index,), {}, node)
     if isinstance(value, ExternalName) and value.name in ("os.environ",):
         return STR
+    if value is UNKNOWN and _selects_dimensions(index):
+        return Tensor(Evidence("is indexed as only a Tensor can be", node), likely=True)
     return UNKNOWN
+
+
+def _selects_dimensions(index: Value) -> bool:
+    """Whether no list and no dict takes an index: `[:, 0]`, `[rows, columns]` of tensors."""
+    parts = index.items if isinstance(index, Container) and index.kind == "tuple" else None
+    return any(isinstance(p, Tensor) or (isinstance(p, Container) and p.kind == "slice") for p in parts or ())
 
 
 def _element(value: Container, index: Value, node: ast.AST) -> Value:
@@ -91,7 +101,7 @@ def _one_of(value: Value, node: ast.AST) -> Value:
     place = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
     shape = value.shape if value.rank == 0 else ("element", place)
     dtype = value.dtype if isinstance(value.dtype, str) else ("element dtype", place)
-    return Tensor(
+    return value.__class__(
         value.origin,
         value.rank,
         dtype,
@@ -104,6 +114,8 @@ def _one_of(value: Value, node: ast.AST) -> Value:
 
 def element_of(w: Walk, value: Value, node: ast.AST) -> Value:
     """What iteration over a value yields."""
+    if value.opaque:
+        used(w, node, "iterate", value)
     if isinstance(value, Tensor):
         return operations.unbound(value, node)
     if isinstance(value, Container):

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.events import SetAttribute, Subscript
+from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Tensor, Value, join
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 def assign(w: Walk, target: ast.expr, value: Value, augmented: bool = False) -> None:
     """Bind a target: a name, a pattern, an attribute or an element."""
     if isinstance(target, ast.Name):
+        if value.opaque and _is_global(w, target.id):
+            used(w, target, "global", value)
         bind(w, target.id, value)
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(w, target, value)
@@ -35,7 +38,15 @@ def assign(w: Walk, target: ast.expr, value: Value, augmented: bool = False) -> 
     elif isinstance(target, ast.Subscript):
         owner = w.eval(target.value)
         w.emit(Subscript, target, owner, index_of(w, target.slice), True)
+        if owner.opaque:
+            used(w, target, "store", owner)
         _store_item(w, target, owner, value)
+
+
+def _is_global(w: Walk, name: str) -> bool:
+    """Whether the function declares a name as global."""
+    body = w.info.node.body
+    return isinstance(body, list) and any(isinstance(s, ast.Global) and name in s.names for s in body)
 
 
 def bind(w: Walk, name: str, value: Value) -> None:
@@ -69,6 +80,18 @@ def _unpack(w: Walk, target: ast.Tuple | ast.List, value: Value) -> None:
         element = element_of(w, value, target)
         for one in target.elts:
             assign(w, one, Container("list", of=element) if isinstance(one, ast.Starred) else element)
+
+
+def measure(w: Walk, target: ast.Tuple, node: ast.expr) -> None:
+    """Behind `a, b = x.shape`, `x` has two dimensions: refines its value where that was not known."""
+    whole = node.func if isinstance(node, ast.Call) and not node.args and not node.keywords else node
+    if not isinstance(whole, ast.Attribute) or whole.attr not in ("shape", "size"):
+        return
+    path = dotted(whole.value)
+    value = w.env.get(path) if path is not None else None
+    open_end = any(isinstance(e, ast.Starred) for e in target.elts)
+    if path is not None and not open_end and isinstance(value, Tensor) and value.rank is None:
+        w.env[path] = value.of_rank(len(target.elts))
 
 
 def _store_item(w: Walk, target: ast.Subscript, owner: Value, value: Value) -> None:

@@ -6,33 +6,33 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.interpreter.calls.gradient_mode import GRADIENT_MODES, switches_gradients_off
 from graphmend.analysis.interpreter.events import With
 from graphmend.analysis.interpreter.operations import special_methods
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import UNKNOWN, Container, Static, Tensor, Value
-from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.program.entities import Function, Instance
+from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
 
 
 #: context managers in whose body Dynamo can break and resume (torch 2.13); in any other, a break gives the frame up
-RESUMABLE = frozenset({
-    "torch.no_grad", "torch.enable_grad", "torch.set_grad_enabled", "torch.inference_mode", "torch.autocast",
-    "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.autograd.grad_mode.no_grad",
+RESUMABLE = GRADIENT_MODES | {
+    "torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.cpu.amp.autocast",
     "contextlib.nullcontext", "torch.profiler.record_function", "torch.autograd.profiler.record_function",
-    "torch.profiler.profile", "torch.cuda.stream", "torch.autograd.no_grad", "torch.autograd.enable_grad",
-})  # fmt: skip
+    "torch.profiler.profile", "torch.cuda.stream",
+}  # fmt: skip
 
 
-GRADIENTS_OFF = frozenset(
-    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.grad_mode.no_grad"}
-)
-#: contexts that switch gradients on, or off where their argument says so
-_GRADIENTS_SET = frozenset({
-    "torch.enable_grad", "torch.autograd.enable_grad", "torch.autograd.grad_mode.enable_grad",
-    "torch.set_grad_enabled", "torch.autograd.set_grad_enabled", "torch.autograd.grad_mode.set_grad_enabled",
-})  # fmt: skip
+def _made_by(w: Walk, node: ast.expr) -> str | None:
+    """The name of the decorator by which a function of the program makes a context, with what it lacks."""
+    callee = w.eval(node.func) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+    if not isinstance(callee, Function) or not callee.info.decorated_with("contextlib.contextmanager"):
+        return None
+    yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk(callee.info.node))
+    return "contextlib.contextmanager" if yields else "contextlib.contextmanager without yield"
 
 
 def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool | None]:
@@ -42,7 +42,7 @@ def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool | None]:
     name = value.cls if isinstance(value, ExternalInstance) else value.name if isinstance(value, ExternalName) else None
     if isinstance(value, Static) and value.type == "device":
         name = "torch.device"
-    w.emit(With, node, name, value)
+    w.emit(With, node, name or _made_by(w, node), value)
     bound: Value = UNKNOWN
     if isinstance(value, Container) and value.kind == "generator":
         bound = value.element
@@ -55,14 +55,8 @@ def enter_context(w: Walk, node: ast.expr) -> tuple[Value, bool, bool | None]:
 
 
 def _gradients_off(name: str | None, node: ast.expr) -> bool | None:
-    arguments = [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
-    given = arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else None
-    if name is not None and name.endswith("inference_mode"):
-        return not arguments or given is True
-    if name in GRADIENTS_OFF:
-        return True
-    if name in _GRADIENTS_SET:
-        return given is False
+    if name in GRADIENT_MODES:
+        return switches_gradients_off(name, node)
     # what nothing is known of may switch them on
     known = name is not None and (name in RESUMABLE or not name.startswith("torch.") or name == "torch.device")
     return None if known else False

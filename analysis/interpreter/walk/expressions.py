@@ -7,14 +7,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.calls.dispatch import call
-from graphmend.analysis.interpreter.events import Subscript
+from graphmend.analysis.interpreter.events import Operation, Subscript
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.dictionaries import spread
+from graphmend.analysis.interpreter.operations.loads import MAY_BE_UNTAKEN, loaded
+from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.operators import binop, boolop, compare, unary
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of, item
 from graphmend.analysis.interpreter.walk.assignment import assign, bind
-from graphmend.analysis.lattice.external import PartialString
+from graphmend.analysis.lattice.external import ExternalName, PartialString, WrittenText
 from graphmend.analysis.lattice.values import (
     FALSE,
     NONE,
@@ -23,10 +25,12 @@ from graphmend.analysis.lattice.values import (
     UNKNOWN,
     Const,
     Container,
+    Tensor,
     Value,
     join,
     join_all,
     present,
+    tensor_in,
 )
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.resolution.names import global_name
@@ -51,18 +55,26 @@ def _name(w: Walk, node: ast.Name) -> Value:
     name = node.id
     value = w.env.get(name)
     if value is not None:
+        if value.__class__ in MAY_BE_UNTAKEN:
+            loaded(w, node, value)
         return value
     if name in w.lazy:
         known = w.lazy[name]
         if isinstance(known, Value):
             return known
         w.env[name] = w.lazy[name] = UNKNOWN  # a definition in a circle
-        w.env[name] = w.lazy[name] = value = w.eval(known)
+        w.env[name] = w.lazy[name] = value = join_all(map(w.eval, known))
         return value
     if w.closure is not None and name in w.closure:
         return w.closure[name]
     value = global_name(w.session, w.module, name)
-    return value if value is not UNKNOWN else w.session.driven_variable(w.module, name)
+    if value is UNKNOWN:
+        value = w.session.driven_variable(w.module, name)
+    if value.opaque:
+        used(w, node, "load", value)
+    if isinstance(value, Container) and value.kind == "set":
+        w.emit(Operation, node, "load", value)
+    return value
 
 
 def _attribute(w: Walk, node: ast.Attribute) -> Value:
@@ -71,8 +83,14 @@ def _attribute(w: Walk, node: ast.Attribute) -> Value:
         path = dotted(node)
         known = w.env.get(path) if path is not None else None
         if known is not None:
+            if known.__class__ in MAY_BE_UNTAKEN:
+                loaded(w, node, known)
             return known
-    return attribute(w, w.eval(base), node.attr, node)
+    owner = w.eval(base)
+    value = attribute(w, owner, node.attr, node)
+    if value.__class__ in MAY_BE_UNTAKEN:
+        loaded(w, node, value, owner)
+    return value
 
 
 def _tuple(w: Walk, node: ast.Tuple | ast.List | ast.Set) -> Value:
@@ -88,6 +106,10 @@ def _tuple(w: Walk, node: ast.Tuple | ast.List | ast.Set) -> Value:
                 spread.append(element_of(w, value, element))
         else:
             items.append(w.eval(element))
+    if kind == "set":
+        used(w, node, "hash", *items)
+        if w.session.mode.options:
+            w.emit(Operation, node, "set display", Container(kind, tuple(items)))
     if spread:
         return Container(kind, of=join_all([*items, *spread]))
     return Container(kind, tuple(items))
@@ -108,6 +130,8 @@ def _dict(w: Walk, node: ast.Dict) -> Value:
                 values.append(UNKNOWN)
             continue
         name = w.eval(key)
+        if name.opaque:
+            used(w, key, "hash", name)
         values.append(value)
         if isinstance(name, Const):
             try:
@@ -137,7 +161,14 @@ def _subscript(w: Walk, node: ast.Subscript) -> Value:
     value = w.eval(node.value)
     index = index_of(w, node.slice)
     w.emit(Subscript, node, value, index, False)
-    return item(w, value, index, node)
+    if value.opaque:
+        used(w, node, "subscript", value)
+    if isinstance(value, ExternalName) and value.name.startswith("typing.") and tensor_in(index) is not None:
+        w.emit(Operation, node, "subscript by a tensor", value)
+    element = item(w, value, index, node)
+    if element.__class__ in MAY_BE_UNTAKEN:
+        loaded(w, node, element)
+    return element
 
 
 def _slice(w: Walk, node: ast.Slice) -> Value:
@@ -206,12 +237,16 @@ def _named(w: Walk, node: ast.NamedExpr) -> Value:
 
 def _joined(w: Walk, node: ast.JoinedStr) -> Value:
     known: list[str | None] = []
+    written = False
     for part in node.values:
         value = w.eval(part)
+        written = written or (isinstance(value, Tensor) and not value.likely) or isinstance(value, WrittenText)
         plain = not isinstance(part, ast.FormattedValue) or (part.conversion == -1 and part.format_spec is None)
         known.append(str(value.value) if plain and isinstance(value, Const) else None)
     if None not in known:
         return Const("".join(filter(None, known)))
+    if written:
+        return WrittenText()
     return PartialString(known[0] or "", known[-1] or "") if known[0] or known[-1] else STR
 
 

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.calls.dispatch import apply
 from graphmend.analysis.interpreter.calls.external import external
-from graphmend.analysis.interpreter.events import Define, Event, Raise, Situation
+from graphmend.analysis.interpreter.events import Define, Event, Operation, Raise, Situation
 from graphmend.analysis.interpreter.operations.conditions import condition
+from graphmend.analysis.interpreter.operations.objects import returned, used
 from graphmend.analysis.interpreter.operations.operators import binary
 from graphmend.analysis.interpreter.operations.subscripts import element_of
-from graphmend.analysis.interpreter.walk.assignment import assign, bind
+from graphmend.analysis.interpreter.walk.assignment import assign, bind, measure
 from graphmend.analysis.interpreter.walk.contexts import enter_context
 from graphmend.analysis.interpreter.walk.expressions import EVALUATE
 from graphmend.analysis.interpreter.walk.patterns import matched
+from graphmend.analysis.interpreter.walk.restoring import Restoring
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.environment import Environment, behind_break, filled_in, merge, same
 from graphmend.analysis.lattice.external import ExternalInstance
@@ -39,29 +41,6 @@ if TYPE_CHECKING:
 _ROUNDS = 3
 #: loops within loops that are walked more than once: each round of one is as many of all that it holds
 _NESTED = 4
-
-
-class _Restoring:
-    """Restores the situation of a walk at the end of a `with` block and, behind an exception, its environment."""
-
-    __slots__ = ("_blocks", "_conditional", "_env", "_gradients_off", "_silent", "_unrolled", "_walk")
-
-    def __init__(self, walk: Walker) -> None:
-        self._walk = walk
-
-    def __enter__(self) -> None:
-        walk, situation = self._walk, self._walk.situation
-        self._blocks, self._conditional = len(situation.blocks), situation.conditional
-        self._gradients_off, self._silent, self._unrolled = situation.gradients_off, walk.silent, walk.unrolled
-        self._env = walk.env
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        walk, situation = self._walk, self._walk.situation
-        del situation.blocks[self._blocks :]
-        situation.conditional, situation.gradients_off = self._conditional, self._gradients_off
-        walk.silent, walk.unrolled = self._silent, self._unrolled
-        if kind is not None:
-            walk.env = self._env
 
 
 class Walker:
@@ -87,8 +66,9 @@ class Walker:
         """How many graph breaks the walk has passed."""
         self.path_ends: set[str] = set()
         """The last names of all dotted paths that `env` may hold."""
-        self.lazy: dict[str, ast.expr | Value] = {}
-        """Locals that are evaluated on demand: their expression, or the value once that was asked for."""
+        self.lazy: dict[str, list[ast.expr] | Value] = {}
+        """Locals that are evaluated on demand: the expressions that are assigned to them, or their value once that was
+        asked for."""
         self._loops: list[tuple[list[Environment], list[Environment]]] = []
 
     @property
@@ -98,9 +78,9 @@ class Walker:
 
     # -- expressions and events
 
-    def restoring(self) -> _Restoring:
+    def restoring(self) -> Restoring:
         """A context manager that restores the situation at its end and, behind an exception, the environment."""
-        return _Restoring(self)
+        return Restoring(self)
 
     def eval(self, node: ast.expr) -> Value:
         return EVALUATE[node.__class__](self, node)
@@ -256,6 +236,8 @@ class Walker:
         # Dynamo traces a handler only when the exception is raised while tracing, which an explicit `raise` is the sign
         # of.
         for handler in node.handlers:
+            if raised and handler.type is not None:
+                self.emit(Operation, handler.type, "except", self.eval(handler.type))
             returned = len(self.returns)
             with self.restoring():
                 self.situation.blocks.append("except")
@@ -273,7 +255,10 @@ class Walker:
         return self.run(node.finalbody) and falls_through
 
     def _return(self, node: ast.Return) -> bool:
-        self.returns.append(self.eval(node.value) if node.value is not None else Const(None))
+        value = self.eval(node.value) if node.value is not None else Const(None)
+        if not self.depth and self.session.region.kind == "compiled":
+            returned(self, node, value)
+        self.returns.append(value)
         return False
 
     def _raise(self, node: ast.Raise) -> bool:
@@ -293,12 +278,18 @@ class Walker:
         self.env = before
         truth, yes, _ = condition(self, node.test, "assert", message)
         self.env.update(yes)
+        if truth is False and node.msg is not None and message is not None:
+            self.emit(Operation, node, "assert", message)
+        if truth is False and not self.depth and self.always and not self.situation.blocks:
+            self.emit(Raise, node)
         return truth is not False
 
     def _assign(self, node: ast.Assign) -> None:
         value = self.eval(node.value)
         for target in node.targets:
             assign(self, target, value)
+            if isinstance(target, ast.Tuple):
+                measure(self, target, node.value)
 
     def _annotated(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -315,7 +306,7 @@ class Walker:
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         info = self.session.inner_function(node, self.info)
         for decorator in node.decorator_list:
-            self.eval(decorator)
+            self.emit(Operation, decorator, "decorate", self.eval(decorator))
         closure = self.env if self.closure is None else {**self.closure, **self.env}
         self.env[node.name] = closure[node.name] = Function(info, closure=closure)
 
@@ -329,6 +320,8 @@ class Walker:
 
     def _delete(self, node: ast.Delete) -> None:
         for target in node.targets:
+            if isinstance(target, ast.Attribute) and ((owner := self.eval(target.value)).opaque or owner.dispatches):
+                used(self, target, "delete", owner)
             path = dotted(target)
             if path is not None:
                 self.env.pop(path, None)

@@ -11,6 +11,8 @@ from graphmend.analysis.torch_facts import TorchFacts
 _CALLS = {
     "torch.compiler.disable.<locals>.call": ("GB0098", "a function under torch.compiler.disable"),
     "torch._dynamo.graph_break": ("GB0025", "torch._dynamo.graph_break"),
+    "torch._dynamo.comptime.comptime.graph_break": ("GB0030", "comptime.graph_break"),
+    "torch._dynamo.step_unsupported": ("GB4636", "torch._dynamo.step_unsupported"),
     "torch._dynamo.skip_frame": ("GB0025", "torch._dynamo.skip_frame"),
 }
 

@@ -112,7 +112,9 @@ def example_inputs():
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
         if callee.startswith("torch.nn."):
             return callee in _FUNCTIONAL
-        return callee.startswith("torch.") and (callee in _RANGES or any(o.no_tensors for o in torch.overloads(callee)))
+        if not callee.startswith("torch.") or callee.startswith("torch.autograd."):
+            return False
+        return callee in _RANGES or any(o.no_tensors and o.returns.is_tensor for o in torch.overloads(callee))
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if context.mode.scalars:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event, SetAttribute
-from graphmend.analysis.lattice.values import Const, Tensor, tensor_in
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Const, Container, Tensor, tensor_in
+from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.torch_facts.options import traced_with
 
 _CALLS = {
     "torch.Tensor.backward": "GB0123", "torch.autograd.grad": "GB9186", "torch.autograd.backward": "GB0007",
@@ -104,6 +107,9 @@ def example_inputs():
             return Break("GB0206", event.owner.origin, event.owner.likely, fill={"call": ".requires_grad = ..."})
         assert isinstance(event, Call)
         callee = event.callee
+        if traced_with(context.mode.options, callee):
+            gb_id = _refused_inputs(event)
+            return None if gb_id is None else Break(gb_id, fill={"call": callee.removeprefix("torch.Tensor")})
         if callee in _FACTORIES:
             asked = event.keywords.get("requires_grad")
             on = isinstance(asked, Const) and asked.value is True
@@ -120,8 +126,26 @@ def example_inputs():
 def _requires_grad(event: Call, short: str) -> Break | None:
     """On an input it breaks; on what the graph computes only if the result leaves it, which is likely."""
     tensor = tensor_in(event.receiver) if event.receiver is not None else None
-    if tensor is None:
+    asked = event.argument(0, "requires_grad")
+    if tensor is None or (isinstance(asked, Const) and not asked.value):
         return None
     if tensor.graph_input:
         return Break("GB0125", tensor.origin, tensor.likely, fill={"call": short})
     return Break("GB8985", tensor.origin, True, fill={"call": short})
+
+
+def _refused_inputs(event: Call) -> str | None:
+    """What breaks of `backward` and `autograd.grad` although they are traced: inputs that are no leaves."""
+    if event.callee == "torch.Tensor.backward":
+        inputs = event.keywords.get("inputs")
+        parts = inputs.items if isinstance(inputs, Container) else None
+        if parts == ():
+            return "GB0442"
+        return "GB7054" if any(isinstance(p, Tensor) and not p.graph_input for p in parts or ()) else None
+    wanted = event.argument(1, "inputs")
+    if isinstance(wanted, Instance):
+        return "GB6663"
+    if isinstance(wanted, Container) and wanted.kind == "dict" and not wanted.fields and wanted.of is not None:
+        return "GB1724"
+    is_edge = isinstance(wanted, ExternalInstance) and wanted.cls == "torch.autograd.graph.GradientEdge"
+    return "GB5748" if is_edge else None

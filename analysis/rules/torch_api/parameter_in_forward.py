@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.torch_facts.options import traced_with
 
 _CALLS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
@@ -79,4 +81,9 @@ def example_inputs():
         return callee in _CALLS
 
     def judge(self, event: Event, context: Context) -> Break | None:
-        return Break("GB0264")
+        assert isinstance(event, Call)
+        data = event.argument(0, "data")
+        if data is None:
+            return Break("GB0226")
+        from_outside = isinstance(data, Tensor) and data.graph_input  # it is made before the graph
+        return None if from_outside or traced_with(context.mode.options, event.callee) else Break("GB0264")

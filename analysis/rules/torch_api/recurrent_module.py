@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from graphmend.analysis.interpreter.events import Call, Event
+from graphmend.analysis.finding import Effect
+from graphmend.analysis.interpreter.events import Call, Event, Load
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import SparseTensor, options
+from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
 
@@ -14,11 +18,13 @@ _MODULES = frozenset({"torch.nn.LSTM.forward", "torch.nn.GRU.forward", "torch.nn
 class RecurrentModule(Rule):
     """
     What it does:
-        Finds calls of `nn.LSTM`, `nn.GRU` and `nn.RNN`.
+        Finds calls of `nn.LSTM`, `nn.GRU` and `nn.RNN`, and all other uses of such a module: `self.lstm.hidden_size`,
+        `self.lstm.flatten_parameters()`, `self.lstm is None`.
 
     Why it breaks:
-        TorchDynamo does not put them into a graph unless `torch._dynamo.config.allow_rnn` is set (torch 2.13). Their
-        cells (`nn.LSTMCell`) are fine.
+        TorchDynamo does not take them in unless `torch._dynamo.config.allow_rnn` is set (torch 2.13): already reading
+        the attribute that holds one ends the graph, and the function is not traced any further. Their cells
+        (`nn.LSTMCell`) are fine.
 
     Example:
         out, state = self.lstm(x)
@@ -37,7 +43,7 @@ class RecurrentModule(Rule):
     name = "recurrent-module"
     message = "TorchDynamo does not trace {call}: the graph breaks here"
     advice = "Set torch._dynamo.config.allow_rnn = True when the program starts."
-    events = (Call,)
+    events = (Call, Load)
     valid: ClassVar = (
         """
 import torch
@@ -70,5 +76,17 @@ def example_inputs():
         return callee in _MODULES
 
     def judge(self, event: Event, context: Context) -> Break | None:
+        if isinstance(event, Load):
+            held = options(event.value)
+            if any(isinstance(o, SparseTensor) for o in held):
+                return None
+            cls = next(
+                (o.cls.rpartition(".")[2] for o in held if isinstance(o, ExternalInstance)), "a recurrent module"
+            )
+            doubtful = len(held) > 1
+            return Break("GB0014", None, doubtful, fill={"call": f"nn.{cls}"}, effect="skips-frame")
         assert isinstance(event, Call)
-        return Break("GB0014", fill={"call": event.callee.removesuffix(".forward").replace("torch.nn.", "nn.")})
+        effect: Effect | None = "skips-frame" if isinstance(event.receiver, Instance) else None  # `super().forward(x)`
+        return Break(
+            "GB0014", effect=effect, fill={"call": event.callee.removesuffix(".forward").replace("torch.nn.", "nn.")}
+        )

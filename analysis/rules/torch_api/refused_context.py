@@ -126,4 +126,8 @@ def example_inputs():
             return Break("GB0007", fill={"call": entered.cls}, effect="skips-frame")
         assert isinstance(event, With)
         gb_id = _CONTEXTS.get(event.callee or "")
+        if event.callee == "contextlib.contextmanager without yield":
+            gb_id = "GB0221"
+        if event.callee == "contextlib.contextmanager" and "no enable_trace_contextlib" in context.mode.options:
+            gb_id = "GB0263"
         return Break(gb_id, fill={"call": event.callee or "it"}, effect="skips-frame") if gb_id is not None else None

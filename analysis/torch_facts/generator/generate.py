@@ -195,7 +195,7 @@ def rules(tree: Tree, functions: dict[str, dict[str, list[str]]]) -> dict[str, A
             own = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
             names = {n for n in stubs.functions(tree.module(path).body, {}) if not n.startswith("_")}
             refused += [f"{public}.{n}" for n in names if not traced & {f"{public}.{n}", f"{own}.{n}"}]
-    handled = trace_rules.are_trees_released(tree.module("torch/_dynamo/variables/torch.py"))
+    handled = trace_rules.handled_functions(tree.module("torch/_dynamo/variables/torch.py"))
     python: dict[str, list[str]] = {}
     for name in sorted(n for n in traced if not n.startswith(("torch._C.", "torch._VF.", "math."))):
         owner, _, last = name.rpartition(".")

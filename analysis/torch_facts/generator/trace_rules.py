@@ -94,7 +94,7 @@ def _names(elements: Iterable[ast.expr]) -> list[str]:
     return found
 
 
-def are_trees_released(module: ast.Module) -> set[str]:
+def handled_functions(module: ast.Module) -> set[str]:
     """What `variables/torch.py` computes while tracing: its lists of functions to fold, and those with a handler."""
     found: set[str] = set()
     for node in ast.walk(module):

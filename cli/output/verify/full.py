@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from rich.console import Console
 from rich.text import Text
 
+from graphmend.cli.output.verify.places import line, place
 from graphmend.cli.paths import relative
 from graphmend.dynamo.verdict import judge
 
@@ -74,7 +75,7 @@ def _target(target: TargetReport, report: Report, mending: Mending | None, out: 
         _break(item, out)
     for recompile in target.recompiles:
         out.write(
-            f"  {relative(recompile.path)}:{recompile.line}: {recompile.function} compiled again: {recompile.reason}\n"
+            f"  {line(recompile.path, recompile.line)}: {recompile.function} compiled again: {recompile.reason}\n"
         )
     after = None if report.after is None else next((t for t in report.after.targets if t.name == target.name), None)
     if mending is not None and not mending.made:
@@ -107,9 +108,9 @@ def _judged(findings: Sequence[Judged], out: Page) -> None:
         out.write(f"graphmend check: {confirmed} of {foreseen} findings confirmed\n")
     for item in findings:
         finding = item.finding
-        if item.state in ("not seen", "only TorchDynamo"):
-            place = f"{relative(finding.path)}:{finding.span.line}:{finding.span.column + 1}"
-            out.write(f"  {place}: {finding.code} {item.state}: {item.reason}\n")
+        if item.state in ("not seen", "runs eagerly", "only TorchDynamo"):
+            where = place(finding.path, finding.span)
+            out.write(f"  {where}: {finding.code} {item.state}: {item.reason}\n")
     missed = [item.finding for item in findings if item.state == "not reached"]
     if missed:
         out.write(f"  not reached: {', '.join(f'{f.code} in line {f.span.line}' for f in missed)}\n")
@@ -132,7 +133,7 @@ def _result(target: TargetReport) -> str:
 def _break(item: Break, out: Page) -> None:
     name = f"{item.gb_id} {item.gb_type}" if item.gb_id else item.gb_type
     times = f" ({item.count} times)" if item.count > 1 else ""
-    out.write(f"  {relative(item.path)}:{item.span.line}:{item.span.column + 1}: {name}: {EFFECTS[item.kind]}{times}\n")
+    out.write(f"  {place(item.path, item.span)}: {name}: {EFFECTS[item.kind]}{times}\n")
     source = item.source.rstrip()
     if source:
         text = source.lstrip()
@@ -144,7 +145,7 @@ def _break(item: Break, out: Page) -> None:
     for hint in item.hints:
         out.hint(hint)
     for frame in item.stack[:-1]:
-        out.write(f"      from {relative(frame.path)}:{frame.span.line} in {frame.function}\n")
+        out.write(f"      from {line(frame.path, frame.span.line)} in {frame.function}\n")
 
 
 def _comparison(comparison: Comparison, named: Sequence[str], out: Page) -> None:
@@ -161,10 +162,10 @@ def _comparison(comparison: Comparison, named: Sequence[str], out: Page) -> None
                 out.write(f"  {title:<9} {item.kind}: {item.line}\n", _colour(title == "named"))
         if len(items) > LINES:
             out.write(f"  {title:<9} {len(items) - LINES} more\n", _colour(title == "named"))
-    for line in comparison.silenced:
-        out.write(f"  silenced  {line}\n", _colour(False))
-    for line in comparison.remarks[:LINES]:
-        out.write(f"  note      {line}\n")
+    for text in comparison.silenced:
+        out.write(f"  silenced  {text}\n", _colour(False))
+    for text in comparison.remarks[:LINES]:
+        out.write(f"  note      {text}\n")
 
 
 def write_watched(watched: Watched, to: TextIO) -> None:
@@ -177,7 +178,7 @@ def write_watched(watched: Watched, to: TextIO) -> None:
         _break(item, out)
     for recompile in watched.recompiles:
         out.write(
-            f"  {relative(recompile.path)}:{recompile.line}: {recompile.function} compiled again: {recompile.reason}\n"
+            f"  {line(recompile.path, recompile.line)}: {recompile.function} compiled again: {recompile.reason}\n"
         )
 
 

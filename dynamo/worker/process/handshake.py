@@ -6,10 +6,10 @@ import os
 import platform
 import sys
 
+from .. import versions
 from .channel import Message
 
 PROTOCOL = 1
-OLDEST_TORCH = (2, 6)
 
 
 def handshake() -> Message:
@@ -43,21 +43,9 @@ def handshake() -> Message:
         return hello
     hello["torch"] = str(version)
     hello["cuda"] = getattr(getattr(torch, "version", None), "cuda", None)
-    if release(str(version)) < OLDEST_TORCH:
-        hello["problem"] = (
-            f"torch {version} in {sys.executable} is too old to be checked: "
-            f"{'.'.join(map(str, OLDEST_TORCH))} is the oldest that will do"
-        )
+    if refusal := versions.refusal(str(version)):
+        hello["problem"] = f"torch {version} in {sys.executable} is not checked: {refusal}"
     return hello
-
-
-def release(version: str) -> tuple[int, ...]:
-    """The first two numbers of a version."""
-    numbers = []
-    for part in version.split("+")[0].split(".")[:2]:
-        digits = "".join(c for c in part if c.isdigit())
-        numbers.append(int(digits or 0))
-    return tuple(numbers)
 
 
 def can_fork() -> bool:

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 
-from . import limits
+from . import confinement, limits
 from .channel import Message, receive, send
 from .fork_server import Parent
 from .handshake import handshake, one_line
@@ -27,6 +27,9 @@ def main(requests: int, answers: int, once: bool) -> None:
         if job is not None:
             os.close(requests)
             limits.apply(job["timeout"] * (os.cpu_count() or 1), job.get("memory"))
+            from ..runs import self_test
+
+            self_test.run()
             send(answers, {"id": job["id"], "end": "done", "result": run_job(job, answers)})
         return
     warm(answers)
@@ -34,13 +37,14 @@ def main(requests: int, answers: int, once: bool) -> None:
 
 
 def warm(answers: int) -> None:
-    """A small compile, so that modules which Dynamo imports late are there before the first fork."""
+    """A small compile, so that modules which Dynamo imports late are there before the first fork, and the self-test."""
     import gc
 
-    from ..runs import warmup
+    from ..runs import self_test, warmup
 
     began = time.monotonic()
     warmup.run()
+    self_test.run()
     gc.collect()
     gc.freeze()  # objects made so far stay in pages that the forks share
     send(answers, {"warm": round(time.monotonic() - began, 3), "memory": resident(), "files": installed()})
@@ -71,7 +75,11 @@ def run_job(job: Message, answers: int) -> Message:
     try:
         from .. import job as job_module
 
+        if job.get("confined"):
+            confinement.apply(job["confined"])
         return job_module.run(job, say)
+    except confinement.Unconfined as error:
+        return {"problem": f"the mended text cannot be confined: {error}"}
     except MemoryError:
         return {"problem": "the check ran out of memory"}
     except KeyboardInterrupt:

@@ -1,25 +1,26 @@
 """Records what TorchDynamo does: each break with its place, the lines it traced, the graphs, the recompiles.
 
-Tested with torch 2.13.0. Hooks, all on classes of `torch._dynamo`:
-
-* `InstructionTranslatorBase.log_graph_break` is called once for each break that Dynamo accepts, with the exception
-  behind it;
-* `ConvertFrameAssert.__call__` sees the breaks that could not be resumed escape (the whole frame then runs eagerly);
-* `InstructionTranslatorBase.starts_line` sees every line that is traced;
-* `convert_frame.get_and_maybe_log_recompilation_reasons` answers why a frame is compiled again.
-
-The exceptions carry `gb_type`, `msg` and `real_stack`. Where one of the hooks is missing, `Recorder.missing` names it.
+Where it hooks in, by version of torch, stands in `hooks.py`. Breaks come two ways: Dynamo accepts one and goes on
+behind it (`log_graph_break`), or one escapes and the whole frame runs in plain Python (`ConvertFrameAssert.__call__`).
+What the hooks saw is held against torch's own log and counters (`witness.py`): `Recorder.blind` says where it cannot be
+trusted.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from torch._dynamo import convert_frame, exc, symbolic_convert
+import torch
+from torch._dynamo import exc, symbolic_convert
 
 from . import linetable, positions
+from .hooks import HOOKS, Installed, lack, named
+from .witness import Witness
 
 Event = dict[str, Any]
 
@@ -27,11 +28,27 @@ _HINT = re.compile(r"^  Hint: (.*(?:\n    .*)*)", re.M)
 _EXPLANATION = re.compile(r"^  Explanation: (.*(?:\n    .*)*?)(?=\n  Hint:|\n\n|\Z)", re.M)
 _RESUME = re.compile(r"^(?:torch_dynamo_resume_in_)+(.*?)(?:_at_\d+)+$")
 _BREAKS = (exc.Unsupported, exc.UserError)
+_CARRIERS: tuple[type[BaseException], ...] = (*_BREAKS, *([exc.SkipFrame] if hasattr(exc, "SkipFrame") else []))
+"""Exceptions that may have a break behind them: before 2.12 a break in a loop leaves its frame as `SkipFrame`."""
+_UNLOGGED = ("raises", "error")
+"""Kinds of events that torch's log does not tell of: they reach the program as exceptions."""
+
+
+class _Said(NamedTuple):
+    """A break in Dynamo's own words."""
+
+    type: str
+    wrapped_by: list[str]
+    message: str
 
 
 def _ids() -> dict[str, str]:
-    load = getattr(exc, "_load_gb_type_to_gb_id_map", None)
-    return load() if load is not None else {}
+    """Dynamo's own ids of breaks by their types; none where this torch has no registry of them."""
+    try:
+        registry = json.loads(Path(exc.__file__).with_name("graph_break_registry.json").read_text("utf-8"))
+        return {entry["Gb_type"]: number for number, entries in registry.items() for entry in entries}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def plain_name(name: str) -> str:
@@ -42,17 +59,28 @@ def plain_name(name: str) -> str:
 
 def original(error: BaseException) -> BaseException:
     """The break behind 'graph break in loop' and its kind, which wrap the first one."""
-    seen = set()
+    seen: set[int] = set()
+    innermost = error
     while True:
         inner = error.__cause__ or error.__context__
-        if not isinstance(inner, _BREAKS) or id(inner) in seen:
-            return error
+        if not isinstance(inner, _CARRIERS) or id(inner) in seen:
+            return innermost
         seen.add(id(inner))
         error = inner
+        innermost = error if isinstance(error, _BREAKS) else innermost
 
 
 def _squeeze(text: str) -> str:
     return " ".join(text.split())
+
+
+def _first_line(message: str) -> str:
+    return message.strip().split("\n", 1)[0].strip()
+
+
+def _stated(message: str) -> str | None:
+    """The type of a break, which its message begins with; None where it is not in the form of Dynamo's breaks."""
+    return _first_line(message) if _EXPLANATION.search(message) else None
 
 
 class Recorder:
@@ -67,9 +95,18 @@ class Recorder:
         """For each graph the break that ended it, as [file, line, type]; None where the frame ended."""
         self._cut: Any = None
         self.recompiles: list[dict[str, Any]] = []
-        self.missing: list[str] = []
+        self._lacks = [text for hook in HOOKS.values() if (text := lack(hook, torch.__version__))]
+        self._witness = Witness()
+        self._installed = Installed()
+        self._logged = self._accepted_breaks = 0
+        self._converting: list[Event] | None = None
+        """What was noted of the frame that is being converted: how it ends decides of which kind its breaks are."""
         self._ids = _ids()
-        self._saved: list[tuple[Any, str, Any]] = []
+
+    @property
+    def blind(self) -> str | None:
+        """Why what was recorded cannot be trusted; None where nothing speaks against it."""
+        return self._lacks[0] if self._lacks else self._witness.contradicts(self._logged, self._accepted_breaks)
 
     def backend(self, graph: Any, inputs: Any, **_: Any) -> Any:
         """Counts a graph's operations and runs it as it is."""
@@ -78,43 +115,41 @@ class Recorder:
         self.graphs.append(sum(n.op in ("call_function", "call_method", "call_module") for n in graph.graph.nodes))
         return graph.forward
 
-    @property
-    def lacks_breaks(self) -> bool:
-        """Whether this torch has no place to hook breaks in."""
-        return not hasattr(symbolic_convert.InstructionTranslatorBase, "log_graph_break")
+    def converted(self) -> None:
+        """Called when Dynamo is done with a frame."""
 
     # hooks
 
     def __enter__(self) -> Recorder:
         linetable.correct()
-        base = symbolic_convert.InstructionTranslatorBase
-        self._wrap(base, "log_graph_break", self._log_graph_break)
-        self._wrap(base, "starts_line", self._starts_line)
-        self._wrap(convert_frame.ConvertFrameAssert, "__call__", self._convert_frame)
-        self._wrap(convert_frame, "get_and_maybe_log_recompilation_reasons", self._recompilation)
+        for name, make in (
+            ("accepted", self._log_graph_break),
+            ("line", self._starts_line),
+            ("converted", self._convert_frame),
+            ("recompiled", self._recompilation),
+        ):
+            self._installed.wrap(HOOKS[name].place(torch.__version__), make)
+        self._witness.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        while self._saved:
-            owner, name, value = self._saved.pop()
-            setattr(owner, name, value)
-
-    def _wrap(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        value = getattr(owner, name, None)
-        if value is None:
-            self.missing.append(name)
-            return
-        self._saved.append((owner, name, value))
-        setattr(owner, name, make(value))
+        self._witness.__exit__()
+        self._installed.remove()
 
     def _log_graph_break(self, inner: Any) -> Any:
-        def log_graph_break(tx: Any, *args: Any, **kwargs: Any) -> Any:
-            error = kwargs.get("exc") or next((a for a in args if isinstance(a, BaseException)), None)
-            if error is not None and not getattr(error, "logged", False):
-                reason = kwargs.get("reason") or next((a for a in args if isinstance(a, str)), "")
+        def log_graph_break(*args: Any, **kwargs: Any) -> Any:
+            given = named(inner, args, kwargs)
+            tx = given.get("self") or getattr(symbolic_convert.tls, "current_tx", None)  # 2.8 does not hand it on
+            reason, error = given.get("reason", ""), given.get("exc")
+            if error is None:  # before 2.12 the exception is not handed on: it is the one that is being handled
+                error = sys.exc_info()[1]
+                if not isinstance(error, _BREAKS) or str(error) not in reason:
+                    error = None
+            if not getattr(error, "logged", False):
                 kind = "skip" if reason.startswith("Failed to handle") else "break"
-                self._note(error, "raises" if getattr(tx, "one_graph", False) else kind, tx)
-            return inner(tx, *args, **kwargs)
+                kind = "raises" if getattr(tx, "one_graph", False) else kind
+                self._accepted(error, reason, given.get("user_stack"), kind, tx)
+            return inner(*args, **kwargs)
 
         return log_graph_break
 
@@ -129,15 +164,27 @@ class Recorder:
 
     def _convert_frame(self, inner: Any) -> Any:
         def convert(converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+            outer, self._converting = self._converting, []
+            compiled = True
             try:
-                return inner(converter, frame, *args, **kwargs)
+                result = inner(converter, frame, *args, **kwargs)
+                compiled = getattr(result, "guarded_code", None) is not None
+                return result
             except Exception as error:
+                compiled = not isinstance(error, _BREAKS)
                 if not getattr(error, "logged", False):
                     kind = "skip" if isinstance(error, _BREAKS) else "error"
                     if kind == "skip" and getattr(converter, "_one_graph", False):
                         kind = "raises"
-                    self._note(error, kind, None, frame.f_code)
+                    self._escaped(error, kind, frame.f_code)
                 raise
+            finally:
+                events, self._converting = self._converting, outer
+                for event in events:
+                    if event["kind"] == "break" and not compiled:  # the frame was given up behind it
+                        event["kind"], event["skipped_frame"] = "skip", True
+                    self.events.append(event)
+                self.converted()
 
         return convert
 
@@ -160,49 +207,61 @@ class Recorder:
 
     # events
 
-    def _note(self, error: BaseException, kind: str, tx: Any, code: Any = None) -> None:
-        inner = original(error)
-        kind_of_break, wrapped = self._types(error, inner)
-        stack = self._stack(error, tx) or self._stack(inner, None)
-        if not stack and code is not None:
-            stack = [self._frame(code.co_filename, code.co_firstlineno, code.co_name, None, None, None)]
+    def _accepted(self, error: BaseException | None, reason: str, stack: Any, kind: str, tx: Any) -> None:
+        """A break that Dynamo means to go on behind."""
+        self._accepted_breaks += 1
+        if error is not None:
+            frames = self._stack(error, tx) or self._stack(original(error), None)
+            self._note(self._words(error), frames, kind)
+        else:  # before 2.12 a branch has no exception; its reason is the message
+            stack = stack or torch._guards.TracingContext.extract_stack()
+            self._note(_Said(_first_line(reason), [], reason), self._frames(stack, tx), kind)
+
+    def _escaped(self, error: BaseException, kind: str, code: Any) -> None:
+        """A break, or an error, that gives up a frame."""
+        frames = self._stack(error, None) or self._stack(original(error), None)
+        frames = frames or [self._frame(code.co_filename, code.co_firstlineno, code.co_name, None, None, None)]
+        self._note(self._words(error), frames, kind)
+
+    def _note(self, said: _Said, stack: list[dict[str, Any]], kind: str) -> None:
+        self._logged += kind not in _UNLOGGED
         if not stack:
             return
-        message = str(getattr(inner, "msg", None) or inner)
-        explanation = _EXPLANATION.search(message)
+        explanation = _EXPLANATION.search(said.message)
         place = next((f for f in reversed(stack) if self.in_project(f["file"])), stack[-1])
         if kind == "break":
-            self._cut = [place["file"], place["span"][0], kind_of_break]
-        self.events.append(
-            {
-                "kind": kind,
-                "gb_type": kind_of_break,
-                "gb_id": self._ids.get(kind_of_break),
-                "wrapped_by": wrapped,
-                "reason": _squeeze(explanation.group(1)) if explanation else _squeeze(message)[:400],
-                "hints": [_squeeze(hint) for hint in _HINT.findall(message)],
-                "stack": stack,
-                "skipped_frame": kind == "skip",
-                "function": place["function"],
-                "file": place["file"],
-                "span": place["span"],
-                "source": positions.line_text(place["file"], place["span"][0]),
-                "in_project": self.in_project(place["file"]),
-            }
-        )
+            self._cut = [place["file"], place["span"][0], said.type]
+        event = {
+            "kind": kind,
+            "gb_type": said.type,
+            "gb_id": self._ids.get(said.type),
+            "wrapped_by": said.wrapped_by,
+            "reason": _squeeze(explanation.group(1)) if explanation else _squeeze(said.message)[:400],
+            "hints": [_squeeze(hint) for hint in _HINT.findall(said.message)],
+            "stack": stack,
+            "skipped_frame": kind == "skip",
+            "function": place["function"],
+            "file": place["file"],
+            "span": place["span"],
+            "source": positions.line_text(place["file"], place["span"][0]),
+            "in_project": self.in_project(place["file"]),
+        }
+        (self.events if self._converting is None else self._converting).append(event)
 
-    def _types(self, error: BaseException, inner: BaseException) -> tuple[str, list[str]]:
-        """The type of the original break, and of those that wrap it.
+    def _words(self, error: BaseException) -> _Said:
+        """What Dynamo says of the original break, and the types of those that wrap it.
 
-        Wrappers put the original's name first in their message.
+        Wrappers put the original's name first in their message. Before 2.12 breaks carry no type; it is the first line.
         """
-        outer_type = getattr(error, "gb_type", None) or type(error).__name__
-        inner_type = getattr(inner, "gb_type", None) or type(inner).__name__
+        inner = original(error)
+        message = str(getattr(inner, "msg", None) or inner)
+        first = _first_line(message)
+        outer_type = getattr(error, "gb_type", None) or _stated(str(error)) or type(error).__name__
+        inner_type = getattr(inner, "gb_type", None) or _stated(message) or type(inner).__name__
         wrapped = [outer_type] if inner is not error else []
-        first = str(getattr(inner, "msg", inner)).split("\n", 1)[0].strip()
         if first != inner_type and first in self._ids:
-            return first, wrapped or [inner_type]
-        return inner_type, wrapped
+            return _Said(first, wrapped or [inner_type], message)
+        return _Said(inner_type, wrapped, message)
 
     def _stack(self, error: BaseException, tx: Any) -> list[dict[str, Any]]:
         """The user's frames, outermost first.
@@ -210,9 +269,12 @@ class Recorder:
         The translator that accepted the break knows its instruction's exact position; the frame summaries carry no
         end line.
         """
+        return self._frames(getattr(error, "real_stack", None) or [], tx)
+
+    def _frames(self, stack: Any, tx: Any) -> list[dict[str, Any]]:
         frames = [
             (f.filename, f.lineno or 1, f.name, getattr(f, "colno", None), None, getattr(f, "end_colno", None))
-            for f in getattr(error, "real_stack", None) or []
+            for f in stack
             if f.filename
         ]
         place = getattr(getattr(tx, "current_instruction", None), "positions", None)

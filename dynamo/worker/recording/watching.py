@@ -10,6 +10,10 @@ import os
 import sys
 from typing import Any
 
+import torch
+
+from .. import versions
+from .hooks import HOOKS, Installed
 from .lines import Project
 from .recorder import Recorder
 
@@ -39,24 +43,33 @@ def write(kind: str, item: Any) -> None:
         os.close(descriptor)
 
 
+class Watcher(Recorder):
+    """A recorder that tells once where it cannot be trusted."""
+
+    told = False
+
+    def converted(self) -> None:
+        if not self.told and (reason := self.blind) is not None:
+            self.told = True
+            write("blind", versions.blind(torch.__version__, reason))
+
+
 def start() -> None:
     """Hooks into Dynamo for the rest of the process."""
     project = Project(os.environ.get("GRAPHMEND_WATCH_ROOTS", os.getcwd()).split(os.pathsep))
-    recorder = Recorder(project.contains)
+    recorder = Watcher(project.contains)
     recorder.events, recorder.recompiles = Sink("break"), Sink("recompile")
     recorder.__enter__()
-    _count_graphs()
-    write("start", {"argv": sys.argv, "missing": recorder.missing})
+    Installed().wrap(HOOKS["graph"].place(torch.__version__), _counting_graphs)
+    write("start", {"argv": sys.argv, "torch": torch.__version__})
+    recorder.converted()
 
 
-def _count_graphs() -> None:
-    """Each graph that goes to a backend, whichever backend that is."""
-    from torch._dynamo.output_graph import OutputGraph
-
-    inner = OutputGraph.call_user_compiler
+def _counting_graphs(inner: Any) -> Any:
+    """Tells of each graph that goes to a backend, whichever backend that is."""
 
     def call_user_compiler(output: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
         write("graph", sum(n.op in ("call_function", "call_method", "call_module") for n in graph.graph.nodes))
         return inner(output, graph, *args, **kwargs)
 
-    OutputGraph.call_user_compiler = call_user_compiler  # type: ignore[assignment, method-assign]
+    return call_user_compiler

@@ -24,7 +24,7 @@ from . import devices
 SMALLEST_PART = 16
 
 
-class Room:
+class MemoryBudget:
     """What memory allows: the device, and to how many parts batches are cut."""
 
     def __init__(self, possible: list[str], parts: int = 1) -> None:
@@ -36,7 +36,7 @@ class Room:
     def device(self) -> str:
         return self.possible[0]
 
-    def short(self) -> bool:
+    def reduce(self) -> bool:
         """Memory was short: half the batch, at last another device. False where nothing is left to try."""
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
@@ -75,15 +75,21 @@ class Fit:
     """An example that the target accepts: the instance, what makes its arguments, and where it runs."""
 
     def __init__(
-        self, target: Target, example: Example, room: Room, contains: Callable[[str], bool], *, remember: bool = False
+        self,
+        target: Target,
+        example: Example,
+        budget: MemoryBudget,
+        contains: Callable[[str], bool],
+        *,
+        remember: bool = False,
     ) -> None:
         self.target = target
         self.example = example
-        self.device = room.device
-        self.parts = room.parts
+        self.device = budget.device
+        self.parts = budget.parts
         self.contains = contains
         variants.seed(0)
-        self.instance = devices.move(example.build(), room.device)
+        self.instance = devices.move(example.build(), budget.device)
         variants.seed(0)
         self.calls = len(example.inputs())
         self.state = compare.state(self.instance)
@@ -118,13 +124,13 @@ class Fit:
 
 
 class Finder:
-    """Looks for inputs of one target. `room` is what is left to try when memory is short later."""
+    """Looks for inputs of one target. `budget` is what is left to try when memory is short later."""
 
     def __init__(
         self,
         target: Target,
         contains: Callable[[str], bool],
-        room: Room,
+        budget: MemoryBudget,
         until: float,
         *,
         again: bool = False,
@@ -132,7 +138,7 @@ class Finder:
     ) -> None:
         self.target = target
         self.contains = contains
-        self.room = room
+        self.budget = budget
         self.until = until
         self.again = again
         """Whether the example was run before, by another process: it counts whatever it raises."""
@@ -145,17 +151,17 @@ class Finder:
             try:
                 return self._on_device(each())
             except torch.OutOfMemoryError as error:
-                if not self.room.short():
+                if not self.budget.reduce():
                     raise Unusable(f"{self.target.name} does not fit into memory: {describe(error)}") from error
             except Unusable as error:
-                if time.monotonic() > self.until or not self.room.next_device(f"failed ({error})"):
+                if time.monotonic() > self.until or not self.budget.next_device(f"failed ({error})"):
                     raise
 
     def _on_device(self, examples: Iterable[Example]) -> tuple[Fit, list[Run]]:
         tried: list[str] = []
         for example in examples:
             try:
-                fit = Fit(self.target, example, self.room, self.contains, remember=self.remember)
+                fit = Fit(self.target, example, self.budget, self.contains, remember=self.remember)
                 runs = [fit.eager(Run(call, GIVEN)) for call in range(fit.calls)]
             except torch.OutOfMemoryError:
                 raise

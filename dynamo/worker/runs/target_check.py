@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 import torch._dynamo
 
+from .. import versions
 from ..comparison import compare
 from ..discover import Target
 from ..errors import Unusable, describe
@@ -18,10 +18,9 @@ from ..inputs import variants
 from ..inputs.examples import Arguments, Example
 from ..inputs.variants import GIVEN
 from ..recording import lines
-from ..recording.break_log import BreakLog
 from ..recording.recorder import Recorder, once_each
 from . import devices, timing
-from .fitting import Finder, Fit, Room, Run
+from .fitting import Finder, Fit, MemoryBudget, Run
 
 VARIANTS_KEPT = 6
 VARIANTS_SECONDS = 4.0
@@ -69,9 +68,11 @@ class TargetCheck:
     def run(self, each: Callable[[], Iterable[Example]]) -> dict[str, Any]:
         """The whole check; with less of everything again where memory is short in the middle of it."""
         old = compare.kept(self.job["compare"], self.target.name) if self.job.get("compare") else None
-        room = Room(self.possible_devices) if old is None else Room([old["device"]], old["parts"])
+        budget = MemoryBudget(self.possible_devices) if old is None else MemoryBudget([old["device"]], old["parts"])
         compared = bool(self.job.get("keep") or self.job.get("compare"))
-        finder = Finder(self.target, self.project.contains, room, self.until, again=old is not None, remember=compared)
+        finder = Finder(
+            self.target, self.project.contains, budget, self.until, again=old is not None, remember=compared
+        )
         while True:
             self.progress(f"finding inputs for {self.target.name}")
             try:
@@ -81,7 +82,7 @@ class TargetCheck:
                 self.answer.update(status="no-inputs", problem=str(error))
                 return self.answer
             except torch.OutOfMemoryError as error:
-                if not room.short():
+                if not budget.reduce():
                     self.answer.update(status="failed", problem=f"{self.target.name}: {describe(error)}")
                     return self.answer
 
@@ -91,7 +92,7 @@ class TargetCheck:
             inputs=fit.example.text,
             arguments=[shapes(fit.arguments(run)) for run in runs],
             device=devices.title(fit.device),
-            notes=list(finder.room.said()),
+            notes=list(finder.budget.said()),
         )
         runs = runs + self._other_sides(finder, fit, runs)
         self._tell_runs(runs)
@@ -146,9 +147,8 @@ class TargetCheck:
         recorder = Recorder(self.project.contains)
         graphs: list[int] = []
         TargetCheck.current = recorder
-        log = BreakLog()
         try:
-            with recorder, log if recorder.lacks_breaks else contextlib.nullcontext():
+            with recorder:
                 call = fit.callable
                 if not is_compiled(call):
                     call = torch.compile(call, backend=recorder.backend)
@@ -172,10 +172,8 @@ class TargetCheck:
             traced={path: lines.ranges(found) for path, found in traced.items()},
             recompiles=recorder.recompiles,
         )
-        if recorder.lacks_breaks:
-            self.answer["log"] = log.text
-        if recorder.missing:
-            self.answer["notes"].append("torch {} lacks {}".format(torch.__version__, ", ".join(recorder.missing)))
+        if recorder.blind is not None:
+            self.answer.update(status="failed", problem=versions.blind(torch.__version__, recorder.blind))
         return call
 
     def _side_by_side(self, finder: Finder, fit: Fit, runs: list[Run], compiled: Any) -> None:

@@ -1,45 +1,48 @@
-"""What an unsafe mend may change: which kinds of difference, as mends name them, admit which observed ones.
-
-This is the only file to adapt where the kinds change.
-"""
+"""What an unsafe mend may change: the words of mends cover kinds of difference as they do for `graphmend verify`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from graphmend.transforms.fix import DifferenceKind, Fix
+from graphmend.dynamo.verdict import KINDS
+from graphmend.transforms.fix import Fix
 
-#: the kinds that a mend may name, each with the observed differences that it admits (see `judge`)
-ADMITS: dict[DifferenceKind, tuple[str, ...]] = {
-    "rounding": ("*.rounding", "*.data", "*.dtype"),
-    "dtype": ("*.dtype", "*.data", "*.rounding", "raised"),
-    "shape": ("*.shape", "*.stride", "*.data", "raised"),
-    "strides": ("*.stride",),
-    "aliasing": ("*.alias", "*.stride", "*.data", "*.rounding"),
-    "type": ("*.kind", "*.type", "*.dtype", "stdout", "stderr", "logs"),
-    "exception": ("raised", "value.*", "grads.*", "inputs.*", "state.*", "stdout", "stderr", "logs", "warnings"),
-    "gradients": ("grads.*", "*.requires_grad"),
-    "zero-gradients": ("grads.*", "*.requires_grad"),
-    "evaluation": (),
-    "random": ("rng", "*.data", "*.rounding"),
-    "output": ("stdout", "stderr", "logs", "warnings"),
-    "output-order": ("stdout", "stderr", "logs", "warnings"),
-    "state": ("state.*",),
-    "specialised": (),
-    "private": (),
+#: what `judge` sees, as `section.what` or `what`, and the kind of difference that it is
+_SEEN = {
+    "rng": "random",
+    "stdout": "output-text",
+    "stderr": "output-text",
+    "logs": "output-text",
+    "warnings": "output-text",
+    "raised": "exception",
+    "rounding": "rounding",
+    "dtype": "dtype",
+    "type": "dtype",
+    "kind": "dtype",
+    "device": "device",
+    "shape": "shape",
+    "stride": "strides",
+    "alias": "aliasing",
+    "requires_grad": "requires-grad",
 }
+#: what any difference in a section is
+_SECTIONS = {"grads": "gradients", "inputs": "argument-state", "state": "state"}
 
 
 def unnamed(observed: Iterable[str], fixes: Iterable[Fix]) -> list[str]:
     """The observed differences that no mend names."""
-    named = [difference for fix in fixes for difference in fix.differences]
-    admitted = {pattern for difference in named for pattern in ADMITS[difference.kind]}
-    return [what for what in observed if not any(_matches(what, pattern) for pattern in admitted)]
+    seen = list(observed)
+    names = {difference.kind for fix in fixes for difference in fix.differences}
+    return [what for what in seen if names.isdisjoint(words(what, seen))]
 
 
-def _matches(what: str, pattern: str) -> bool:
-    where, _, field = what.partition(" ")[0].rpartition(".")
-    wanted_where, _, wanted_field = pattern.rpartition(".")
-    if not wanted_where:
-        return field == pattern
-    return bool(where) and wanted_where in ("*", where) and wanted_field in ("*", field)
+def words(what: str, seen: Collection[str]) -> frozenset[str]:
+    """The words of which one must be among those of a mend. Other values are covered by none, but where random numbers
+    are drawn otherwise."""
+    section, _, field = what.partition(" ")[0].rpartition(".")
+    covering = KINDS[_SECTIONS.get(section, "value")] | KINDS[_SEEN.get(field, "value")]
+    if section == "grads" and field == "kind":
+        covering |= KINDS["zero-gradients"]
+    if field == "rounding" and f"{section}.dtype" in seen:  # another dtype rounds otherwise
+        covering |= KINDS["dtype"]
+    return covering | (KINDS["random"] if "rng" in seen else frozenset())

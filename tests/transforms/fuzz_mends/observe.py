@@ -1,14 +1,13 @@
 """Everything that can be seen of a program: each input runs through its `case`, and what was given, kept, written and
 raised is described in plain data.
 
-A description of a tensor names its memory by a number that counts the storages in the order in which they are met:
-inputs first, then what the program keeps, then results. So two runs agree only where they share memory alike.
+A description of a tensor names its memory by the place at which it is met first: in the inputs, then in what the
+program keeps, then in results. So two runs agree only where they share memory alike.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import io
 import logging
@@ -30,22 +29,32 @@ _DEEPEST = 6
 
 
 class Memory:
-    """Numbers for storages and for tensors, in the order in which they are met."""
+    """Names for storages and for tensors: the path at which each is met first."""
 
     def __init__(self) -> None:
-        self._storages: dict[int, int] = {}
-        self._tensors: dict[int, int] = {}
+        self.path: tuple[str, ...] = ()
+        self._storages: dict[int, str] = {}
+        self._tensors: dict[int, str] = {}
         self._kept: list[Any] = []
 
-    def place(self, tensor: torch.Tensor) -> list[int | None]:
+    def place(self, tensor: torch.Tensor) -> list[str | None]:
         """The storage, where there is one, and the tensor itself."""
         self._kept.append(tensor)
+        here = "/".join(self.path)
         try:
             pointer = tensor.untyped_storage().data_ptr()
         except (RuntimeError, NotImplementedError):
             pointer = 0
-        storage = self._storages.setdefault(pointer, len(self._storages)) if pointer and tensor.numel() else None
-        return [storage, self._tensors.setdefault(id(tensor), len(self._tensors))]
+        storage = self._storages.setdefault(pointer, here) if pointer and tensor.numel() else None
+        return [storage, self._tensors.setdefault(id(tensor), here)]
+
+    @contextlib.contextmanager
+    def inside(self, part: object) -> Iterator[None]:
+        self.path = (*self.path, str(part))
+        try:
+            yield
+        finally:
+            self.path = self.path[:-1]
 
 
 def described(value: Any, memory: Memory, depth: int = 0) -> Any:
@@ -53,15 +62,19 @@ def described(value: Any, memory: Memory, depth: int = 0) -> Any:
         return _tensor(value, memory)
     if depth > _DEEPEST:
         return ["deep"]
-    further = functools.partial(described, memory=memory, depth=depth + 1)
+
+    def further(inner: Any, part: object) -> Any:
+        with memory.inside(part):
+            return described(inner, memory, depth + 1)
+
     if isinstance(value, (list, tuple)):
-        return [type(value).__name__, *map(further, value)]
+        return [type(value).__name__, *(further(v, i) for i, v in enumerate(value))]
     if isinstance(value, dict):
-        return ["dict", *([str(k), further(v)] for k, v in value.items())]
+        return ["dict", *([str(k), further(v, k)] for k, v in value.items())]
     if isinstance(value, (int, float, str, bytes, bool, complex, type(None), slice, range, torch.Size, torch.dtype)):
         return [type(value).__name__, repr(value)]
     if isinstance(value, (torch.nn.Module, types.SimpleNamespace)) or type(value).__module__ == "program":
-        return [type(value).__name__, *([k, further(v)] for k, v in sorted(vars(value).items()) if k not in _HIDDEN)]
+        return [type(value).__name__, *([k, further(v, k)] for k, v in sorted(vars(value).items()) if k not in _HIDDEN)]
     return [type(value).__name__]
 
 
@@ -154,10 +167,12 @@ def answer(
         except Exception as error:
             seen["raised"] = type(error).__name__
         else:
-            seen["value"] = described(value, memory)
+            with memory.inside("value"):
+                seen["value"] = described(value, memory)
             seen["grads"] = _gradients(value, leaves)
     seen["inputs"] = described(arguments, memory)
-    seen["state"] = described(kept(), memory)
+    with memory.inside("kept"):
+        seen["state"] = described(kept(), memory)
     seen["rng"] = [
         hashlib.md5(torch.get_rng_state().numpy().tobytes()).hexdigest(),
         hashlib.md5(repr(random.getstate()).encode()).hexdigest(),
@@ -175,8 +190,8 @@ def _gradients(value: Any, leaves: list[torch.Tensor]) -> Any:
         found = torch.autograd.grad(total, leaves, allow_unused=True)  # type: ignore[arg-type]
     except Exception as error:
         return ["raised", type(error).__name__]
-    # how a gradient lies in memory is the engine's choice
-    return described([None if g is None else g.contiguous() for g in found], Memory())
+    # how a gradient lies in memory, and the sign of a zero in it, is the engine's choice
+    return [described(None if g is None else g.contiguous() + 0, Memory()) for g in found]
 
 
 def loaded(text: str) -> types.ModuleType:

@@ -10,6 +10,7 @@ from graphmend.analysis.lattice.values import Container, Scalar, Static, Value, 
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.as_tensors import BY_ZERO, OF_BOOL, POWER, PRECISION, WRAPS
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -28,6 +29,7 @@ class Combined(NamedTuple):
     differences: tuple[Difference, ...]
 
 
+@answers("numbers")
 def combined(
     facts: FunctionFacts,
     dtype: Hashable,

@@ -11,6 +11,7 @@ from collections.abc import Hashable
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.questions import answers
 
 _KINDS = ("bool", "int", "float", "complex")
 _ORDER = {kind: order for order, kind in enumerate(_KINDS)}
@@ -40,6 +41,7 @@ def wider(dtype: Hashable) -> tuple[str, str] | None:
     return None
 
 
+@answers("numbers")
 def unlike(value: Tensor, dtype: Hashable) -> Difference | None:
     """What a 0-d tensor does to a tensor that a number of the same kind does not."""
     of = value.dtype
@@ -58,6 +60,7 @@ def unlike(value: Tensor, dtype: Hashable) -> Difference | None:
     return PROMOTES
 
 
+@answers("numbers")
 def holds(value: Tensor, dtype: Hashable) -> bool:
     """Can a tensor hold every number of a dtype, so that converting one to it never raises?"""
     kind = dtype_kind(dtype)
@@ -70,6 +73,7 @@ def holds(value: Tensor, dtype: Hashable) -> bool:
     return kind == "bool" or (value.dtype == "int64" and kind == "int")
 
 
+@answers("numbers")
 def exact_in(number: float, dtype: Hashable) -> bool:
     """Does comparing with a number mean the same in a dtype as in Python?"""
     if number in (float("inf"), float("-inf")) or abs(number) > 2**53:

@@ -26,7 +26,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Class
-from graphmend.transforms.code.expression_text import folded, is_atom
+from graphmend.transforms.code.expression_text import is_atom
 from graphmend.transforms.code.fstrings import quoted
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import is_elif, replaceable
@@ -35,7 +35,9 @@ from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
 from graphmend.transforms.legality.context import observed
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.legality.operations.checks import CONDITIONS
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 NAME = "assert_async"
 
 
+@asks("effects", "totality", "memory", "numbers", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = guard(facts)
     if statement is None:
@@ -58,8 +61,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the statement shares its line with another one")
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
+    title = "assert inside the graph while compiled (torch._assert_async)"
+    kept: list[list[ast.stmt]] = []
     try:
-        new, kept = _asserted(facts, statement, predicates)
+        if (plain := _plain(facts, statement, predicates)) is not None:
+            title, new = "assert what TorchDynamo keeps in the graph: one tensor, and a plain text", plain
+        else:
+            new, kept = _asserted(facts, statement, predicates)
     except NotATensorError as error:
         return refuse(NAME, str(error))
 
@@ -70,11 +78,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         Difference("exception", "while compiled the exception is a RuntimeError, on a GPU an asynchronous one"),
         *predicates.differences,
     ]
-    return offer(NAME, "assert inside the graph while compiled (torch._assert_async)", facts, make, differences)
-
-
-#: calls that raise where their first argument does not hold
-_CHECKS = ("torch._assert", "torch._check", "torch._check_value")
+    return offer(NAME, title, facts, make, differences)
 
 
 def guard(facts: FunctionFacts) -> ast.If | ast.Assert | ast.Expr | None:
@@ -90,6 +94,7 @@ def guard(facts: FunctionFacts) -> ast.If | ast.Assert | ast.Expr | None:
     return None
 
 
+@answers("effects")
 def _effect_of_message(facts: FunctionFacts, statement: ast.If | ast.Assert | ast.Expr) -> str | None:
     """What the message of an exception does besides giving a text: the call of a function that is not known to only
     compute. What takes numbers out of tensors does not count.
@@ -100,7 +105,7 @@ def _effect_of_message(facts: FunctionFacts, statement: ast.If | ast.Assert | as
         made = [*(statement.body if _raised(statement.body) else statement.orelse)]
     else:
         call = _check(facts, statement)
-        made = [*call.args[1:], *call.keywords] if call is not None else []
+        made = [*call.args[_place(facts, call) + 1 :], *call.keywords] if call is not None else []
     for node in (n for part in made for n in ast.walk(part)):
         if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
             return ast.unparse(node)
@@ -127,8 +132,15 @@ _CONSUMING = tuple(
 
 def _check(facts: FunctionFacts, statement: ast.Expr) -> ast.Call | None:
     """`torch._assert(test, message)`."""
-    call = called(facts, statement.value, *_CHECKS)
-    return call if call is not None and call.args and not isinstance(call.args[0], ast.Starred) else None
+    call = called(facts, statement.value, *CONDITIONS)
+    if call is None or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    return call if len(call.args) > _place(facts, call) else None
+
+
+def _place(facts: FunctionFacts, call: ast.Call) -> int:
+    """Where a check has its condition."""
+    return CONDITIONS[qualified(facts, call.func) or ""]
 
 
 def _raised(block: list[ast.stmt]) -> ast.Raise | None:
@@ -149,6 +161,23 @@ def _said(block: list[ast.stmt]) -> ast.expr | None:
         values = [s.value for s in block if isinstance(s, ast.Assign) and ast.unparse(s.targets[0]) == said.id]
         return values[-1] if values else None
     return said
+
+
+def _plain(facts: FunctionFacts, statement: ast.If | ast.Assert | ast.Expr, predicates: Predicates) -> str | None:
+    """An `assert` of one tensor, in the place of one that asks Python about tensors and says a constant text: torch
+    keeps it in the graph, and plain Python raises the same as before. None for all other checks.
+    """
+    if not isinstance(statement, ast.Assert) or not (statement.msg is None or _is_text(statement.msg)):
+        return None
+    static, tests = split(facts, statement.test)
+    if static or not tests:
+        return None
+    said = "" if statement.msg is None else f", {predicates.code.argument(statement.msg)}"
+    return f"assert {predicates.all_of(tests)}{said}\n"
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _asserted(
@@ -174,10 +203,8 @@ def _asserted(
         text = predicates.negated(tests[0])
     if static and (statement.orelse or wrong):
         raise NotATensorError("the other side would have to be written twice, for the test that is known while tracing")
-    deep = 8 if static else 4
     function = predicates.imports.name("torch._assert_async")
-    call = folded(f"{function}({text}{message(said)})", 119 - deep - statement.col_offset)
-    call = call.replace("\n", "\n" + " " * deep) + "\n"
+    call = f"{function}({text}{message(said)})\n"
     head = "".join(f"{code.operand(s) if isinstance(s, ast.BoolOp) else code.line(s)} and " for s in static)
     inner = f"    if {head.removesuffix(' and ')}:\n        {call}" if static else f"    {call}"
     test = code.line(statement.test)
@@ -206,8 +233,9 @@ def _held(facts: FunctionFacts, statement: ast.Assert | ast.Expr, predicates: Pr
 def _asked(facts: FunctionFacts, statement: ast.Expr) -> tuple[ast.expr, ast.expr | None]:
     call = _check(facts, statement)
     assert call is not None
-    said = [*call.args[1:], *(k.value for k in call.keywords)]
-    return call.args[0], said[0].body if said and isinstance(said[0], ast.Lambda) else said[0] if said else None
+    at = _place(facts, call)
+    said = [*call.args[at + 1 :], *(k.value for k in call.keywords)]
+    return call.args[at], said[0].body if said and isinstance(said[0], ast.Lambda) else said[0] if said else None
 
 
 def _bracketed(test: str) -> str:

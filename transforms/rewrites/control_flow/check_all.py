@@ -30,7 +30,7 @@ from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.control_flow.assert_async import message
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ NAME = "check_all"
 _CHECKS = {"torch._check_tensor_all": 0, "torch._check_tensor_all_with": 1}
 
 
+@asks("context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     if not isinstance(statement, ast.Expr):

@@ -42,7 +42,8 @@ from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
-from graphmend.transforms.rewrites.answers import show
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, show
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -55,6 +56,7 @@ _REASON = (
 )
 
 
+@asks("effects", "totality", "memory", "order", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
     if statement is None or is_elif(facts.source, statement) or not replaceable(facts, [statement]):
@@ -91,6 +93,7 @@ def _binds(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign) and all(isinstance(t, ast.Name) for t in statement.targets)
 
 
+@answers("effects")
 def _calls_unknown(facts: FunctionFacts, sides: tuple[list[ast.stmt], list[ast.stmt]]) -> bool:
     """Does a side call anything but functions of torch and Python?"""
     calls = [n for side in sides for s in side for n in ast.walk(s) if isinstance(n, ast.Call)]

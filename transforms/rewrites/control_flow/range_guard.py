@@ -34,7 +34,8 @@ from graphmend.transforms.code.text_edits import insert_before, replace_expressi
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.memory import changed_in_place
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -66,6 +67,7 @@ class _Range(NamedTuple):
     word: str
 
 
+@asks("effects", "memory", "order", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     root = _asked(facts)
     if root is None:
@@ -80,7 +82,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     drawing = [r for r in found if isinstance(r.drawn, ast.Call)]
     statement = facts.statement
-    if drawing and (len(drawing) > 1 or len(found) > 1 or not _is_first(statement, drawing[0])):
+    asked_before = _asked_before(facts, drawing[0]) if drawing else []
+    if drawing and (len(drawing) > 1 or len(found) > 1 or asked_before is None):
         return refuse(NAME, "the number is drawn where something else may be evaluated first")
     if drawing and (is_elif(facts.source, statement) or not begins_line(facts.source, statement)):
         return refuse(NAME, "there is no line in front of the test for what draws the number")
@@ -92,7 +95,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             if isinstance(each.drawn, ast.Call):
                 name = fresh(facts, "drawn")
                 replace[each.drawn] = name
-                edits.append(insert_before(facts.source, statement, f"{name} = {code.line(each.drawn)}\n"))
+                head = " and ".join(code.operand(v) for v in asked_before or ())
+                drawn = f"{code.line(each.drawn)} if {head} else None" if head else code.line(each.drawn)
+                edits.append(insert_before(facts.source, statement, f"{name} = {drawn}\n"))
             text = f"{code.operand(each.bound)} {each.guard} {each.word} {code.text(each.compare, replace)}"
             above = facts.parent(each.compare)
             joined = ast.And if each.word == "and" else ast.Or
@@ -121,6 +126,7 @@ def _behind(facts: FunctionFacts, root: ast.expr) -> list[ast.expr]:
     return found
 
 
+@answers("order")
 def _only_asked(facts: FunctionFacts, name: str) -> bool:
     """Does each use of a name ask for its truth alone?"""
     for node in ast.walk(facts.function):
@@ -226,11 +232,18 @@ def _is_guarded(facts: FunctionFacts, one: _Range, code: Code) -> bool:
     return any(ast.dump(ast.parse(ast.unparse(v), mode="eval").body) == wanted for v in before)
 
 
-def _is_first(statement: ast.stmt, one: _Range) -> bool:
-    """Is a number that is drawn in the test of an `if` the first thing that it evaluates?"""
+def _asked_before(facts: FunctionFacts, one: _Range) -> list[ast.expr] | None:
+    """What the test of an `if` asks before it draws a number: conjuncts that may be asked twice. None where something
+    else is evaluated first.
+    """
+    statement = facts.statement
     if not isinstance(statement, ast.If):
-        return False
-    first: ast.expr = statement.test
+        return None
+    first, before = statement.test, list[ast.expr]()
+    if isinstance(first, ast.BoolOp) and isinstance(first.op, ast.And):
+        at = next((i for i, v in enumerate(first.values) if any(n is one.compare for n in ast.walk(v))), 0)
+        before, first = first.values[:at], first.values[at]
     while isinstance(first, (ast.BoolOp, ast.UnaryOp)):
         first = first.values[0] if isinstance(first, ast.BoolOp) else first.operand
-    return first is one.compare
+    asked = all(tensor_in(facts.value(n)) is None for v in before for n in ast.walk(v) if isinstance(n, ast.expr))
+    return before if first is one.compare and asked and not effects(facts, *before) else None

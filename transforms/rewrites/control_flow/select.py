@@ -26,14 +26,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, dtype_kind, join_all, tensor_in
-from graphmend.transforms.code.expression_text import folded
+from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.blocks import returns, short
+from graphmend.transforms.if_conversion.blocks import returns
 from graphmend.transforms.if_conversion.side_functions import (
     NotAFunctionError,
     Side,
@@ -46,7 +46,8 @@ from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.memory import changed_in_place, shares
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.control_flow import where, where_expression
 
 if TYPE_CHECKING:
@@ -56,17 +57,16 @@ if TYPE_CHECKING:
 NAME = "select"
 _TITLE = "choose with graphmend.runtime.select: an if in plain Python, one graph while compiling"
 _RUNTIME = "graphmend.runtime"
-#: lines of more characters than this are folded
-_WIDTH = 119
 
 
+@asks("effects", "totality", "memory", "order", "dtypes", "numbers", "shapes", "gradients", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.IfExp)), None)
     is_branch = isinstance(statement, ast.If) and _within(facts, statement.test)
     if not is_branch and (chosen is None or not _within(facts, chosen.test)):
         return None
-    proven = where.rewrite(finding, facts) if is_branch else where_expression.rewrite(finding, facts)
+    proven = (where if is_branch else where_expression).rewrite.decide(finding, facts)
     if isinstance(proven, Fix) and proven.applicability == "safe":
         return None  # torch.where says the same without a runtime
     imports = Imports(facts)
@@ -204,7 +204,7 @@ def _pairs(
         for side in sides:
             node = side.bound.get(name)
             if node is not None:
-                given.append((node, facts.value(node), short(node)))
+                given.append((node, facts.value(node), shortened(node)))
             elif any(name in stored([s]) for s in side.statements):
                 given.append((None, _bound_to(facts, side.statements, name), name))
             else:
@@ -220,7 +220,7 @@ def _pairs(
         for one in returned[0]:
             for other in returned[1]:
                 if one is not None and other is not None:
-                    yield (one, facts.value(one), short(one)), (other, facts.value(other), short(other))
+                    yield (one, facts.value(one), shortened(one)), (other, facts.value(other), shortened(other))
 
 
 def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -> Value:
@@ -264,6 +264,7 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
             return
 
 
+@answers("shapes")
 def _of_other_sizes(facts: FunctionFacts, part: ast.expr, whole: ast.expr) -> bool:
     """Is one expression a part of a tensor that the other one has all of, or of another rank?"""
     values = facts.value(part), facts.value(whole)
@@ -306,7 +307,7 @@ class _Writer:
         texts = [self._function(side, name, results) for side, name in zip(sides, ("then", "otherwise"), strict=True)]
         head = "return" if not results else f"{', '.join(results)} ="
         line = f"{head} {self.function}({condition}, {texts[0]}, {texts[1]})"
-        return "\n".join([*self.lines, folded(line, _WIDTH - statement.col_offset)]) + "\n", self.kept
+        return "\n".join([*self.lines, line]) + "\n", self.kept
 
     def _function(self, side: Side, wanted: str, results: Sequence[str]) -> str:
         """A function of no arguments that runs a side."""
@@ -314,10 +315,7 @@ class _Writer:
         if side.simple:
             values = [code.argument(side.bound[n]) if n in side.bound else n for n in results]
             if not results:
-                (last,) = side.statements
-                assert isinstance(last, ast.Return)
-                assert last.value is not None
-                values = [code.argument(last.value)]
+                values = [code.argument(s.value) for s in side.statements if isinstance(s, ast.Return) and s.value][:1]
             text = values[0] if len(values) == 1 else f"({', '.join(values)})"
             if "\n" not in text:
                 return f"lambda: {text}"

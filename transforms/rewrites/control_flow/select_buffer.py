@@ -40,7 +40,7 @@ from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -57,6 +57,7 @@ class Side(NamedTuple):
     registration: ast.Call
 
 
+@asks("effects", "totality", "memory", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     if not isinstance(statement, ast.If):
@@ -84,11 +85,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     code = Code(facts.source)
     selected = f"{imports.name('torch.where')}({test}, {code.argument(taken.value)}, {code.argument(other.value)})"
     last = code.line(taken.registration, {taken.value: selected})
-    kept: list[list[ast.stmt]] = [taken.prepared, other.prepared, statement.body, statement.orelse]
-    holes = "".join(f"    {HOLE.format(i)}\n" for i in (0, 1) if kept[i])
+    kept: list[list[ast.stmt]] = [statement.body, statement.orelse]
+    kept += [side.prepared for side in (taken, other) if side.prepared]
+    holes = "".join(f"    {HOLE.format(i)}\n" for i in range(2, len(kept)))
     new = (
         f"if {imports.name('torch.compiler.is_compiling')}():\n{holes}    {last}\n"
-        f"elif {code.line(statement.test)}:\n    {HOLE.format(2)}\nelse:\n    {HOLE.format(3)}\n"
+        f"elif {code.line(statement.test)}:\n    {HOLE.format(0)}\nelse:\n    {HOLE.format(1)}\n"
     )
 
     def make() -> list[TextEdit]:

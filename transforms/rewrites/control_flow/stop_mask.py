@@ -41,13 +41,13 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.selection import NotSelectableError, incoming
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, effects_of_test, split
 from graphmend.transforms.legality.dtypes import casts_into, kind
-from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator
 from graphmend.transforms.legality.memory import changed_in_place, seen_elsewhere
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.legality.totality import may_raise
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 NAME = "stop_mask"
 
 
+@asks("effects", "totality", "memory", "order", "dtypes", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     leaving = facts.statement
     if not _leaves(leaving):
@@ -165,7 +166,7 @@ class _Masked:
             *gradient_differences(facts, loop, [evaluated]),
         ]
         self.differences.append(Difference("evaluation", "all iterations run, the skipped ones in vain"))
-        if facts.gradients(loop) != "off":
+        if recorded(facts, loop):
             self.differences.append(
                 Difference(
                     "zero-gradients", "inputs that only skipped iterations use get zeros for gradients instead of None"

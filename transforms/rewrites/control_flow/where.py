@@ -24,10 +24,8 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.transforms.code.expression_text import folded
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh, reads, stored
 from graphmend.transforms.code.positions import replaceable
@@ -41,14 +39,15 @@ from graphmend.transforms.if_conversion.selection import (
     NothingError,
     NotSelectableError,
     SideValue,
+    aliasing,
     incoming,
     select,
 )
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
-from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.in_place import writable, written_on_both_sides
-from graphmend.transforms.legality.memory import changed_in_place, escapes, shares
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers, kept
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -56,8 +55,6 @@ if TYPE_CHECKING:
     from graphmend.transforms.if_conversion.stores import Change
 
 NAME = "where"
-#: lines of more characters than this are folded
-_WIDTH = 119
 #: a test of more characters than this gets a line and a name of its own
 _LONG = 40
 
@@ -70,6 +67,7 @@ class Converted(NamedTuple):
     kept: list[list[ast.stmt]]
 
 
+@asks("effects", "totality", "memory", "order", "dtypes", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
     return _rewritten(_Branch(facts, statement)) if statement is not None else None
@@ -88,7 +86,7 @@ class _Branch(NamedTuple):
         return hash(self.statement)
 
 
-@lru_cache(maxsize=1)
+@kept
 def _rewritten(branch: _Branch) -> Fix | Refusal:
     facts, statement = branch
     imports = Imports(facts)
@@ -128,10 +126,8 @@ def _absorbing(facts: FunctionFacts, statement: ast.If, absorbed: list[ast.stmt]
         raise NotATensorError("the test is not known to look at a tensor")
     body, orelse = ([*side, *([] if returns(side) else absorbed)] for side in (statement.body, statement.orelse))
     test = predicates.all_of(tests)
-    room = _WIDTH - statement.col_offset - 4 * bool(static)
     last = absorbed[-1] if absorbed else statement
-    selected = _select(facts, statement, (body, orelse), last, test, predicates)
-    lines = [part for line in selected for part in folded(line, room).split("\n")]
+    lines = _select(facts, statement, (body, orelse), last, test, predicates)
     kept: list[list[ast.stmt]] = []
     if static:
         head = " and ".join(
@@ -211,7 +207,7 @@ def _select(
         raise NotSelectableError("only one side returns")
     pairs = _pairs(facts, statement, then, other)
     for name, (a, b) in pairs.items():
-        predicates.differences += _aliasing(facts, name, a, b, statement)
+        predicates.differences += aliasing(facts, name, a, b, statement)
     evaluated = [[*side.evaluated, *side.inner] for side in (then, other)]
     predicates.differences += gradient_differences(facts, statement, evaluated, then.protected | other.protected)
     changes = dict.fromkeys([*then.changes, *other.changes])
@@ -244,6 +240,7 @@ def _select(
     return [*lines, f"return {returned}"] if returned is not None else lines
 
 
+@answers("order")
 def _in_order(facts: FunctionFacts, predicates: Predicates, texts: dict[str, str], writes: list[str]) -> list[str]:
     """The assignments and the writes into memory. Each side computed what it binds before it wrote, and what it writes
     from what the names were on entry; each write selects between a new value and what is there just then."""
@@ -305,11 +302,11 @@ def _change(
         a, b = (c.choice if c else change.before for c in (one, two))
         if a is None or b is None:
             raise NotSelectableError(f"`{target}` is not known to be a tensor before the branch")
-        predicates.differences += _aliasing(facts, target, a, b, statement)
+        predicates.differences += aliasing(facts, target, a, b, statement)
         if not (one and two):
             predicates.differences.append(Difference("state", f"`{target}` is stored to on both sides"))
         return _Store(select(predicates, condition.text, a, b))
-    unseen = facts.gradients(statement) == "off" or (
+    unseen = not recorded(facts, statement) or (
         writable(facts, statement, change.root) and _only_changed(statement, change.root, one, two)
     )
     if not unseen:
@@ -339,25 +336,6 @@ def _assignments(texts: dict[str, str]) -> list[str]:
             if _mentions(texts[later], place):
                 return [f"{', '.join(places)} = {', '.join(texts.values())}"]
     return [f"{place} = {text}" for place, text in texts.items()]
-
-
-def _aliasing(facts: FunctionFacts, name: str, a: SideValue, b: SideValue, statement: ast.If) -> list[Difference]:
-    """A side that hands an existing tensor on hands on a copy now."""
-    if a.items is not None and b.items is not None and len(a.items) == len(b.items):
-        parts = zip(a.items, b.items, strict=True)
-        return [d for x, y in parts for d in _aliasing(facts, name, x, y, statement)]
-    if a.text == b.text or all(shares(facts, side.node).fresh for side in (a, b)):
-        return []
-    found = []
-    if name == RETURN:
-        found.append(Difference("aliasing", "the result is a copy where a side returns an existing tensor"))
-    elif changed_in_place(facts, name):
-        raise NotSelectableError(f"`{name}` is changed in place, and would be a copy of the tensor that it is now")
-    elif escapes(facts, name):
-        found.append(Difference("aliasing", f"`{name}` is bound to a copy where a side keeps an existing tensor"))
-    if facts.gradients(statement) == "off":
-        found.append(Difference("gradients", "under no_grad the tensor that is kept loses its gradient history"))
-    return found
 
 
 def _same_call(

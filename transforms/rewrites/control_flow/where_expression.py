@@ -19,13 +19,14 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block
-from graphmend.transforms.if_conversion.selection import NotSelectableError, select
+from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, aliasing, select
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.gradients import gradient_differences
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 NAME = "where_expression"
 
 
+@asks("effects", "totality", "memory", "dtypes", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     chosen = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.IfExp)), None)
     if chosen is None or facts.node not in (*ast.walk(chosen.test), chosen):
@@ -54,18 +56,14 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         text = select(predicates, test, then, other, lambda uses: uses.follow(chosen))
         if test not in text:
             raise NotSelectableError("both sides give the same: nothing would ask the test, which may raise")
+        handed = aliasing(facts, _receiver(facts, chosen), then, other, facts.statement)
     except (NotSelectableError, NotATensorError) as error:
         return refuse(NAME, str(error))
     differences = [
         *predicates.differences,
+        *([] if _consumed(facts, chosen) else handed),
         *gradient_differences(facts, facts.statement, [[chosen.body], [chosen.orelse]], protected),
     ]
-    if any(isinstance(side, (ast.Name, ast.Attribute, ast.Subscript)) for side in (chosen.body, chosen.orelse)):
-        differences.append(Difference("aliasing", "the result is a copy where a side is an existing tensor"))
-        if facts.gradients(facts.statement) == "off":
-            differences.append(
-                Difference("gradients", "under no_grad the tensor that is kept loses its gradient history")
-            )
     if static:
         head = " and ".join(predicates.code.operand(s) for s in static)
         text = f"({text} if {head} else {other.text})"
@@ -74,3 +72,19 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_expression(facts.source, chosen, text)]
 
     return offer(NAME, "compute both sides and select with torch.where", facts, make, differences)
+
+
+def _receiver(facts: FunctionFacts, chosen: ast.IfExp) -> str | None:
+    """The name that an expression is bound to, `RETURN` where it is returned, None where it goes elsewhere."""
+    match facts.parent(chosen):
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name
+        case ast.Return():
+            return RETURN
+    return None
+
+
+def _consumed(facts: FunctionFacts, chosen: ast.IfExp) -> bool:
+    """Is what is chosen an operand of arithmetic, which makes new memory?"""
+    parent = facts.parent(chosen)
+    return isinstance(parent, (ast.BinOp, ast.Compare)) and is_tensor(facts, parent)

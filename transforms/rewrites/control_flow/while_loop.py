@@ -44,11 +44,11 @@ from graphmend.transforms.if_conversion.selection import NotSelectableError, inc
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import is_layer
-from graphmend.transforms.legality.gradients import carries
+from graphmend.transforms.legality.gradients import carries, recorded
 from graphmend.transforms.legality.memory import changed_in_place, may_share, seen_elsewhere, shares
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 NAME = "while_loop"
 
 
+@asks("effects", "totality", "memory", "order", "dtypes", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = _loop_of(facts)
     if found is None:
@@ -160,7 +161,7 @@ def _check_gradients(
     facts: FunctionFacts, loop: ast.While | ast.For, evaluated: list[ast.expr], predicates: Predicates
 ) -> None:
     """What the loop only reads gets no gradient from `torch.while_loop` (torch 2.13)."""
-    if facts.gradients(loop) == "off":
+    if not recorded(facts, loop):
         return
     bound = writes(*loop.body)
     read = sorted({path for e in evaluated for path in carries(facts, e)} - bound)
@@ -169,9 +170,10 @@ def _check_gradients(
         name = read[0] if read else ast.unparse(layers[0].func)
         raise NotSelectableError(f"`{name}` may ask for gradients, which the loop operator does not give it")
     if any(kinds(facts, e) & {"float", "complex"} for e in evaluated):
-        predicates.differences.append(
-            Difference("exception", "the aot_eager and inductor backends raise where gradients flow through the loop")
-        )
+        predicates.differences += [
+            Difference("exception", "the aot_eager and inductor backends raise where gradients flow through the loop"),
+            Difference("gradients", "where no iteration runs, gradients are those of one (torch 2.13)"),
+        ]
 
 
 def _carried_apart(facts: FunctionFacts, loop: ast.While | ast.For, carried: list[str]) -> list[Difference]:
@@ -182,6 +184,9 @@ def _carried_apart(facts: FunctionFacts, loop: ast.While | ast.For, carried: lis
             if changed_in_place(facts, name, behind=loop):
                 raise NotSelectableError(f"`{name}` may be another tensor, and is changed in place")
             found.append(Difference("aliasing", f"`{name}` is a copy where no iteration changes it"))
+            if not recorded(facts, loop):
+                says = f"under no_grad `{name}` loses its gradient history where no iteration changes it"
+                found.append(Difference("gradients", says))
     return found
 
 

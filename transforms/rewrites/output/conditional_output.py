@@ -29,7 +29,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.speculation import speculate
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, attributed
 from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred
 
@@ -42,6 +42,7 @@ _RUNTIME = "graphmend.runtime"
 _LEVELS = ["debug", "info", "warning", "warn", "error", "critical", "log", "warning_once", "warning_advice"]
 
 
+@asks("effects", "totality", "memory", "numbers", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
     if statement is None or not any(_begins(facts, side) for side in (statement.body, statement.orelse)):

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class, Function, Instance, class_of
-from graphmend.transforms.code.expression_text import Code, folded
+from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.module_level import bound_once, is_made_once
@@ -37,7 +37,8 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import cached_around, guarding_try
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.totality import may_raise
-from graphmend.transforms.rewrites.answers import offer, refuse, show
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
 from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred, is_warning
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ OUTPUT = ("GM201", "GM202", "GM203", "GM204")
 ATTRIBUTED = (
     "whom `stacklevel` attributes the warning to, and so whether it is shown, depends on frames outside the graph"
 )
-#: lines of more characters than this are folded
-_WIDTH = 119
 _TITLE = "emit the output from inside the graph (graphmend.runtime), nothing lost"
 _OUTWARD = [
     "gc",
@@ -103,6 +102,7 @@ _NOT_OUTPUT = frozenset(
 )
 
 
+@asks("context", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = output_call(facts)
     if call is None:
@@ -155,11 +155,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         if made is not None:
             name, hoisted = bound_once(facts, made, "logger")
             function = code.text(call.func, {made: name})
-        line = facts.source.lines.line(call.lineno - 1)
-        indent = line[: len(line) - len(line.lstrip())]
-        new = folded(f"{emit}({function}{separator}{rest}", _WIDTH - len(indent)).replace("\n", f"\n{indent}")
-        if "\n" in rest:  # it has lines of its own
-            new = f"{emit}({function}{separator}{rest}"
+        new = f"{emit}({function}{separator}{rest}"
         return [*imports.edits(), *hoisted, replace_expression(facts.source, call, new)]
 
     if attributed(facts, call):
@@ -168,6 +164,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(NAME, title, facts, make, differences)
 
 
+@answers("context")
 def misplaced(facts: FunctionFacts, call: ast.Call) -> str | None:
     """Why output at this place can't happen inside a graph; None where it can."""
     if (cached := cached_around(facts)) is not None:
@@ -185,6 +182,7 @@ def misplaced(facts: FunctionFacts, call: ast.Call) -> str | None:
     return None
 
 
+@answers("context")
 def handled(facts: FunctionFacts) -> str | None:
     """What may raise in the `try` around the statement, for a handler that the break let see it.
 
@@ -254,6 +252,7 @@ def _with_logger(facts: FunctionFacts, call: ast.Call) -> Fix | None:
 _OBJECTS = (Instance, ExternalInstance, Class, Function)
 
 
+@answers("context")
 def attributed(facts: FunctionFacts, call: ast.Call) -> bool:
     """Is a warning attributed to a caller by `stacklevel`?"""
     if qualified(facts, call.func) != "warnings.warn":

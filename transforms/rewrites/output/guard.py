@@ -25,7 +25,8 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.rewrites.answers import offer, refuse, show
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
 from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, OUTPUT, attributed, handled, is_emitted, outward
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 NAME = "is_compiling"
 
 
+@asks("order", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     reason = _needed(finding, facts, statement)
@@ -66,6 +68,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(NAME, title, facts, make, differences, silences=silences)
 
 
+@answers("order")
 def _needed(finding: Finding, facts: FunctionFacts, statement: ast.stmt) -> str | None:
     """Why a statement cannot be left out; "" where that would not be sensible to say, None where it can be."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):

@@ -34,7 +34,8 @@ from graphmend.transforms.code.positions import begins_line, first_position, rep
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -112,6 +113,7 @@ _ONCE = (
 )
 
 
+@asks("memory", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if isinstance(facts.statement, ast.ClassDef):
         return _class(facts, facts.statement)
@@ -172,6 +174,7 @@ def _class(facts: FunctionFacts, node: ast.ClassDef) -> Fix | Refusal:
     return offer(NAME, "make the class once, at import", facts, make, _ONCE)
 
 
+@answers("memory")
 def _is_written(facts: FunctionFacts, node: ast.ClassDef) -> bool:
     """May the class, or what it holds, be changed?"""
     mutable = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)

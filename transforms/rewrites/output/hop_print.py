@@ -29,7 +29,9 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.totality import may_raise
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.output.emit import misplaced, output_call
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 NAME = "hop_print"
 
 
+@asks("totality", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = output_call(facts)
     if call is None or called(facts, call, "builtins.print") is None:
@@ -68,10 +71,14 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     plain = [_without_item(facts, v) for v in values]
     if not all(is_tensor(facts, v) for v in plain) or "!" in "".join(p for p in pieces if "{!" in p):
         return refuse(NAME, "only tensors and literals can be printed by torch's print operator")
+    taken = [v for v, p in zip(values, plain, strict=True) if v is not p]
+    differences += [
+        Difference("exception", f"`{ast.unparse(v)}` no longer raises") for v in taken if may_raise(facts, v)
+    ]
     form = separator.join(pieces)
     if not form:
         return refuse(NAME, "torch's print operator loses an empty text")
-    if facts.gradients(facts.statement) != "off" and values:
+    if recorded(facts, facts.statement) and values:
         differences.append(
             Difference("output", "a tensor that requires gradients prints without its `grad_fn` while compiled")
         )

@@ -27,7 +27,7 @@ from graphmend.transforms.code.liveness import bound_anywhere
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, DifferenceKind, Fix, Refusal, TextEdit
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -47,6 +47,7 @@ _WATCHING = (
 _CHOOSING = ("torch.backends.cudnn.flags",)
 
 
+@asks("names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.Call)), None)
     if isinstance(facts.node, (ast.With, ast.For)):

@@ -25,7 +25,8 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import called, is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 NAME = "text_form"
 
 
+@asks("gradients")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node = facts.node
     if not isinstance(node, ast.expr) or (parts := _parts(facts, node)) is None:
@@ -55,7 +57,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if not all(isinstance(t, Tensor) and t.rank for t in tensors):
         return refuse(NAME, "an f-string writes a 0-d tensor as its number, and the tensor may be one")
     differences = []
-    if facts.gradients(facts.statement) != "off":
+    if recorded(facts, facts.statement):
         differences.append(
             Difference("output", "while compiled a tensor that requires gradients names another `grad_fn`")
         )

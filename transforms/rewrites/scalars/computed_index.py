@@ -32,13 +32,16 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import conversion, taken
-from graphmend.transforms.legality.effects import effects, in_place_operands
-from graphmend.transforms.legality.masked_elements import dense, same_dtype
-from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.in_place import dense
+from graphmend.transforms.legality.masked_elements import same_dtype
+from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -51,9 +54,10 @@ _LATE = Difference("exception", "an index out of range raises later on a GPU")
 _COPY = Difference("aliasing", "the result is a copy instead of a view")
 _LAYOUT = Difference("strides", "the result may have other strides")
 _NO_INDEX = (
-    Difference("shape", "a bool, which adds a dimension, is taken for a whole number"),
-    Difference("exception", "a float, which is no index, is cut to a whole number"),
+    Difference("shape", "a bool, which adds a dimension, raises, or picks all where there is one element"),
+    Difference("exception", "an index of another dtype than int32 and int64 raises, whole numbers too"),
 )
+_CUT = Difference("exception", "a float, which is no index, is cut to a whole number")
 
 
 class _Index(NamedTuple):
@@ -62,6 +66,7 @@ class _Index(NamedTuple):
     differences: tuple[Difference, ...] = ()
 
 
+@asks("effects", "totality", "memory", "dtypes", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     subscript = _subscript(facts)
     if subscript is None:
@@ -81,7 +86,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "other indices stand beside the computed one")
     if isinstance(subscript.ctx, ast.Store):
         return _stored(facts, subscript, computed, index)
-    if _written(facts, subscript):
+    if written_to(facts, subscript):
         return refuse(NAME, f"`{ast.unparse(subscript)}` is written to, which a copy does not pass on")
     dim = indices.index(computed)
     whole = Code(facts.source).text(subscript, {computed: index.text})
@@ -126,27 +131,7 @@ def _stored(facts: FunctionFacts, subscript: ast.Subscript, computed: ast.expr, 
     return offer(NAME, "store through an index tensor", facts, lambda: edits, differences)
 
 
-def _written(facts: FunctionFacts, node: ast.expr) -> bool:
-    """Is what is read changed in place: as it stands, or by the name that it is given?"""
-    inner: ast.AST = node
-    for above in facts.ancestors(node):
-        match above:
-            case (
-                ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) | ast.Attribute(value=value, ctx=ast.Store())
-            ) if value is inner:
-                return True
-            case ast.Call() if any(_within(node, o) for o in in_place_operands(facts, above)):
-                return True
-            case ast.AugAssign(target=target) if target is inner:
-                return True
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is inner:
-                return changed_in_place(facts, name)
-            case ast.stmt():
-                return False
-        inner = above
-    return False
-
-
+@answers("memory")
 def _consumed(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is what is read only computed with, so that nobody can tell a copy from a view?"""
     parent = facts.parent(node)
@@ -168,6 +153,7 @@ def _flat(facts: FunctionFacts, node: ast.Subscript) -> bool:
     return isinstance(value, Tensor) and value.rank is not None and value.rank <= 2
 
 
+@answers("totality")
 def _in_range(facts: FunctionFacts, node: ast.Subscript, computed: ast.expr) -> bool:
     """Is an index the place of an extremum in the very tensor that it indexes?"""
     found = conversion(facts, computed)
@@ -183,6 +169,7 @@ def _in_range(facts: FunctionFacts, node: ast.Subscript, computed: ast.expr) -> 
     return False
 
 
+@answers("dtypes")
 def _is_bool(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is an index a bool for certain?"""
     found = conversion(facts, node)
@@ -215,9 +202,10 @@ def _index(facts: FunctionFacts, node: ast.expr) -> _Index | None:
 
 
 def _one(text: str, dtype: Hashable, differences: tuple[Difference, ...]) -> _Index:
-    """Only int32 and int64 are positions: a tensor of uint8 is a mask, and others are no index."""
+    """Only int32 and int64 are positions: a tensor of uint8 is a mask, and others are no index. A cast of what may be
+    a bool, or a float, would answer where Python raises, or with other elements."""
     whole = dtype_kind(dtype) == "int"
-    cast = "" if dtype in ("int32", "int64") else ".long()"
+    cast = ".long()" if whole and dtype not in ("int32", "int64") else ""
     return _Index(f"{text}{cast}.reshape(1)", differences if whole else (*differences, *_NO_INDEX))
 
 
@@ -233,7 +221,7 @@ def _arithmetic(facts: FunctionFacts, node: ast.expr) -> _Index | None:
             replace[inner] = found.text if found.dtype == "int64" else f"{found.text}.long()"
             differences += found.differences
             if dtype_kind(found.dtype) not in ("int", "bool"):
-                differences.append(_NO_INDEX[1])
+                differences.append(_CUT)
         elif conversion(facts, inner) is not None:
             return None
     if not replace or any(isinstance(n, ast.Div) for n in ast.walk(node)):
@@ -274,7 +262,7 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix |
     differences = [d for d in index.differences if d.kind != "shape"]
     table: tuple[str, type] | None = None
     if isinstance(value, Container) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor):
-        if _written(facts, node):
+        if written_to(facts, node):
             return refuse(NAME, f"`{ast.unparse(node)}` is written to, which a copy does not pass on")
         differences += [*_stacked(facts, value, text), _LATE]
         function, argument = "torch.stack", text
@@ -317,7 +305,7 @@ def _stacked(facts: FunctionFacts, value: Container, text: str) -> list[Differen
         found.append(Difference("exception", f"the tensors of `{text}` must have equal shapes"))
     if not whole or len(dtypes) > 1 or dtypes & {None, "int", "float", "complex"}:
         found.append(Difference("dtype", f"if the dtypes of `{text}` differ, the result has the promoted one"))
-    if facts.gradients(facts.statement) != "off":
+    if recorded(facts, facts.statement):
         found.append(
             Difference("zero-gradients", "tensors that are not chosen get zeros for gradients instead of None")
         )

@@ -37,7 +37,9 @@ from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 NAME = "counter_buffer"
 
 
+@asks("memory", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     match facts.statement:
         case ast.AugAssign(
@@ -68,7 +71,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"`{name}` is stored to elsewhere too")
     number = constant(first.value)
     kept = Kept()
-    text = tensor_text(facts, value, kept, detach=facts.gradients(facts.statement) != "off")
+    text = tensor_text(facts, value, kept, detach=recorded(facts, facts.statement))
     found = conversion(facts, value)
     if text is None or found is None or not isinstance(number, (int, float)):
         return refuse(NAME, f"`{ast.unparse(value)}` is not known to come from a tensor")
@@ -131,6 +134,7 @@ def _dotted(facts: FunctionFacts, node: ast.expr) -> str | None:
 _READERS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.FormattedValue)
 
 
+@answers("memory")
 def _handed_on(owner: ast.ClassDef, name: str) -> bool:
     """Does the class give the attribute another name? `+=` of a tensor then changes what that name stands for."""
     parents = parents_in(owner)

@@ -36,10 +36,11 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, taken
 from graphmend.transforms.legality.context import observed
+from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -89,6 +90,7 @@ _EXACT = frozenset(["sqrt", "fabs", "floor", "ceil", "trunc", "isnan", "isinf", 
 _TOTAL = frozenset(["fabs", "isnan", "isinf", "isfinite", "atan", "tanh", "asinh", "erf", "erfc"])
 
 
+@asks("memory", "numbers", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node = facts.node
     if not isinstance(node, ast.Call):
@@ -117,8 +119,6 @@ def _number(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
         folder, _, function = (qualified(facts, parent.func) or "").partition(".")
         if folder == "math":
             return _math(facts, parent, function)
-    if (answer := _retensored(facts, node)) is not None:
-        return answer
     if _decides(facts, node):
         return None
     kept = taken(facts, node, detach=_detach(facts))
@@ -160,38 +160,6 @@ def _decides(facts: FunctionFacts, node: ast.expr) -> bool:
             return False
         child = above
     return False
-
-
-_RETENSORED = Difference("dtype", "the new tensor has the dtype and device of the one it is copied from")
-
-
-def _retensored(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
-    """`torch.tensor(t.item())` is a copy of `t`, in torch's default dtype where `t` is a float; a list is a stack."""
-    above = facts.parent(node)
-    listed = above if isinstance(above, (ast.List, ast.Tuple)) else None
-    parent = facts.parent(listed) if listed is not None else above
-    if not (isinstance(parent, ast.Call) and called(facts, parent, "torch.tensor") and len(parent.args) == 1):
-        return None
-    if [k.arg for k in parent.keywords] not in ([], ["dtype"]) or parent.args[0] is not (listed or node):
-        return None
-    parts = [taken(facts, e, detach=True) for e in (listed.elts if listed is not None else [node])]
-    known = [p for p in parts if p is not None]
-    if len(known) < len(parts):
-        return refuse(NAME, f"what `{ast.unparse(parent.args[0])}` takes its numbers out of is not known to be tensors")
-    cast = f".to({Code(facts.source).text(parent.keywords[0].value)})" if parent.keywords else ""
-
-    def make() -> list[TextEdit]:
-        imports = Imports(facts)
-        if listed is None:
-            text = f"{known[0].text}.clone(){cast}"
-        else:
-            text = f"{imports.name('torch.stack')}([{', '.join(p.text for p in known)}]){cast}"
-        return [*imports.edits(), replace_expression(facts.source, parent, text)]
-
-    differences = [d for p in known for d in p.differences]
-    if listed is not None and len({p.dtype for p in known}) > 1:
-        differences.append(Difference("exception", "tensors of different dtypes are promoted, or cannot be stacked"))
-    return offer(NAME, "copy the tensor itself", facts, make, [*differences, _RETENSORED])
 
 
 def _math(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal | None:
@@ -280,4 +248,4 @@ def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal:
 
 
 def _detach(facts: FunctionFacts) -> bool:
-    return facts.gradients(facts.statement) != "off"
+    return recorded(facts, facts.statement)

@@ -29,13 +29,11 @@ from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, number_type
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.effects import warns
-from graphmend.transforms.legality.in_place import bound_to, writable, written_on_both_sides
+from graphmend.transforms.legality.in_place import dense, writable, written_on_both_sides
 from graphmend.transforms.legality.masked_elements import (
     Picked,
-    dense,
     is_mask,
     one_by_one,
     other_shape,
@@ -43,10 +41,9 @@ from graphmend.transforms.legality.masked_elements import (
     picks_in,
     same_dtype,
 )
-from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.legality.totality import may_raise
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -55,6 +52,7 @@ if TYPE_CHECKING:
 NAME = "drop_guard"
 
 
+@asks("effects", "totality", "memory", "domain", "dtypes", "shapes", "gradients")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     if not isinstance(statement, ast.If) or statement.orelse:
@@ -77,13 +75,6 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         differences += _always(facts, statement, store, mask, copied)
     roots = dict.fromkeys(n for s in stores for n in _written(s) if n not in copied)
     differences += [written_on_both_sides(n) for n in roots if not writable(facts, statement, n)]
-    differences += [
-        Difference("output", f"`{name}` that is expanded memory warns, also where the mask picks nothing")
-        for name in roots
-        if not all(shares(facts, made).fresh for made in bound_to(facts, name))
-    ]
-    if observed(facts, statement) and any(d.kind == "exception" for d in differences):
-        return refuse(NAME, "a `try` sees the exceptions of the store")
     return offer(NAME, "store without asking first", facts, make, differences)
 
 

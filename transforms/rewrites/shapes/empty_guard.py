@@ -29,12 +29,12 @@ from graphmend.transforms.code.text_edits import HOLE, delete, merged_edit, repl
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.empty_effects import (
     EmptyEffect,
-    NotIdleError,
+    HasEffectError,
     asks_if_any,
     asks_if_empty,
     index_source,
 )
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -47,6 +47,7 @@ _DIFFERENCES = (
 )
 
 
+@asks("effects", "order")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     if not isinstance(statement, ast.Assign) or index_source(facts, statement.value) is None:
@@ -64,11 +65,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if leaves and not (isinstance(loop, (ast.For, ast.While)) and guard in loop.body):
         return refuse(NAME, "the question leaves more than the body of its loop")
     guarded = behind[behind.index(guard) + 1 :] if leaves else guard.body
-    idle = EmptyEffect(facts, names)
+    effect = EmptyEffect(facts, names)
     try:
-        idle.take(guarded)
-        idle.check_ends(loop if leaves and isinstance(loop, ast.stmt) else guard, guarded)
-    except NotIdleError as error:
+        effect.take(guarded)
+        effect.check_ends(loop if leaves and isinstance(loop, ast.stmt) else guard, guarded)
+    except HasEffectError as error:
         return refuse(NAME, str(error))
 
     def make() -> list[TextEdit]:
@@ -81,7 +82,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         ]
 
     return offer(
-        NAME, "leave out the question whether anything was found", facts, make, [*_DIFFERENCES, *idle.differences()]
+        NAME, "leave out the question whether anything was found", facts, make, [*_DIFFERENCES, *effect.differences()]
     )
 
 

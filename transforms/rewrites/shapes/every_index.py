@@ -32,8 +32,8 @@ from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.qualified_names import called, constant, method
 from graphmend.transforms.code.text_edits import delete, merged_edit, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.empty_effects import EmptyEffect, NotIdleError, index_source
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.legality.empty_effects import EmptyEffect, HasEffectError, index_source
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -49,6 +49,7 @@ _DIFFERENCES = (
 )
 
 
+@asks("effects", "order")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node = facts.node
     match facts.statement:
@@ -68,7 +69,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         body = _Body(facts, loop, mask)
         _only_there(facts, hits, loop)
         uses = [] if numbers else body.numbers()
-    except NotIdleError as error:
+    except HasEffectError as error:
         return refuse(NAME, str(error))
     every = f"range({mask}.shape[0])"
     indices = every if numbers else f"[[index] for index in {every}]"
@@ -130,9 +131,9 @@ def _numbers(facts: FunctionFacts, found: ast.Call, value: ast.expr) -> bool:
             case ast.Call(func=ast.Attribute(attr="tolist"), args=[]) if as_tuple and flat and node is value:
                 return True
             case _:
-                raise NotIdleError("how the indices are kept is not known")
+                raise HasEffectError("how the indices are kept is not known")
     if as_tuple or node is not found:
-        raise NotIdleError("how the indices are kept is not known")
+        raise HasEffectError("how the indices are kept is not known")
     return False
 
 
@@ -140,7 +141,7 @@ def _only_there(facts: FunctionFacts, hits: str, loop: ast.For) -> None:
     """Only the loop may read the indices."""
     found = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == hits]
     if len(found) != 2 or loop.orelse:
-        raise NotIdleError(f"`{hits}` is read outside the loop as well")
+        raise HasEffectError(f"`{hits}` is read outside the loop as well")
 
 
 class _Body:
@@ -148,20 +149,20 @@ class _Body:
 
     def __init__(self, facts: FunctionFacts, loop: ast.For, mask: str) -> None:
         if not isinstance(loop.target, ast.Name):
-            raise NotIdleError("the loop unpacks its indices")
+            raise HasEffectError("the loop unpacks its indices")
         self._facts, self._loop, self._mask = facts, loop, mask
         self.index = loop.target.id
         self._names = {self.index}
         self._found = False
-        idle = EmptyEffect(facts, bind=self._bind)
-        idle.take(loop.body)
+        effect = EmptyEffect(facts, bind=self._bind)
+        effect.take(loop.body)
         if not self._found:
-            raise NotIdleError(f"the body does not look for positions in `{mask}`")
+            raise HasEffectError(f"the body does not look for positions in `{mask}`")
         if any(mask in writes(s) for s in loop.body):
-            raise NotIdleError(f"`{mask}` changes in the loop")
-        idle.check_ends(loop, loop.body, [self.index])
-        self.skips = idle.skips
-        self.differences = idle.differences()
+            raise HasEffectError(f"`{mask}` changes in the loop")
+        effect.check_ends(loop, loop.body, [self.index])
+        self.skips = effect.skips
+        self.differences = effect.differences()
 
     def numbers(self) -> list[ast.expr]:
         """Where a tensor of one index is made a number, each as a whole."""
@@ -174,7 +175,7 @@ class _Body:
                 continue
             call = self._facts.parent(above) if above is not None else None
             if not (isinstance(above, ast.Attribute) and above.attr == "item" and isinstance(call, ast.Call)):
-                raise NotIdleError(f"`{self.index}` is used as a tensor")
+                raise HasEffectError(f"`{self.index}` is used as a tensor")
             found.append(call)
         return found
 

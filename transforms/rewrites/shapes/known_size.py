@@ -35,7 +35,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.masked_elements import nonzero_of
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
-from graphmend.transforms.rewrites.answers import offer, refuse, show
+from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -51,6 +51,7 @@ _CONVERSIONS = ("float", "double", "half", "bfloat16", "to", "type", "type_as")
 _Form = tuple[ast.expr, str, list[Difference]]
 
 
+@asks("effects", "domain", "numbers", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     for form in (_first, _classes, _repeats, _bins, _distinct):
         imports = Imports(facts)

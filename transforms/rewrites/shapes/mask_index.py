@@ -28,7 +28,8 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.legality.masked_elements import Nonzero, is_mask, nonzero_of
 from graphmend.transforms.legality.memory import escapes, shares
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 NAME = "mask_index"
 
 
+@asks("memory", "domain", "shapes")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = nonzero_of(facts, facts.node)
     if found is None or not isinstance(facts.node, ast.expr):
@@ -64,9 +66,14 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         for tensor in (use.value for use in indexed)
         if not _same_shape(facts, tensor, found.mask)
     ]
+    asked = facts.value(found.mask)
+    if not (isinstance(asked, Tensor) and asked.rank):
+        says = f"`{ast.unparse(found.mask)}` without dimensions has a place, which raises as an index, and no more"
+        differences.append(Difference("exception", says))
     return offer(NAME, "index with the mask itself", facts, lambda: [changed], differences)
 
 
+@answers("shapes")
 def _same_shape(facts: FunctionFacts, tensor: ast.expr, mask: ast.expr) -> bool:
     one, two = facts.value(tensor), facts.value(mask)
     return isinstance(one, Tensor) and isinstance(two, Tensor) and one.shape is not None and one.shape == two.shape
@@ -117,6 +124,7 @@ def _indexed(facts: FunctionFacts, node: ast.expr, mask: ast.expr) -> list[ast.S
     return found
 
 
+@answers("memory")
 def _changes(facts: FunctionFacts, mask: ast.expr) -> bool:
     """May a mask be written to after its places were found? What is new and has no name is not."""
     statement = facts.statement

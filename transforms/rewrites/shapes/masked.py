@@ -33,7 +33,7 @@ from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.masked_elements import Picked, is_mask, missing_dimensions, other_shape, picked
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 NAME = "masked"
 
 
+@asks("effects", "domain", "numbers", "shapes", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     try:
         for form in (_counted, _partitioned):

@@ -34,7 +34,7 @@ from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
-from graphmend.transforms.legality.gradients import leak
+from graphmend.transforms.legality.gradients import leak, recorded
 from graphmend.transforms.legality.masked_elements import (
     WORKS,
     Picked,
@@ -49,7 +49,7 @@ from graphmend.transforms.legality.masked_elements import (
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.speculation import repeatable, speculate
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -80,6 +80,7 @@ class _Reduction:
     """Only the picked dimension is reduced."""
 
 
+@asks("effects", "totality", "memory", "domain", "dtypes", "shapes", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = picked(facts, facts.node)
     if found is None or not isinstance(facts.node, ast.expr) or _stored_to(facts, facts.node):
@@ -282,7 +283,7 @@ class _Elements:
         self.differences.append(
             Difference("exception", f"`{how}` of nothing gives the {'smallest' if least else 'largest'} value")
         )
-        if self.facts.gradients(self.facts.statement) != "off" and kind not in ("int", "bool"):
+        if recorded(self.facts, self.facts.statement) and kind not in ("int", "bool"):
             self.differences.append(
                 Difference(
                     "gradients", f"a gradient that infinite elements share, as each is the {how}, is shared by all"

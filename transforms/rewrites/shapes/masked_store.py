@@ -28,14 +28,12 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.gradients import gradient_differences
-from graphmend.transforms.legality.in_place import apart, intact, linear, linear_operator
+from graphmend.transforms.legality.in_place import apart, dense, intact, linear, linear_operator
 from graphmend.transforms.legality.masked_elements import (
     Picked,
     aligned,
-    dense,
     one_by_one,
     other_shape,
     picked,
@@ -44,7 +42,8 @@ from graphmend.transforms.legality.masked_elements import (
     unlike,
 )
 from graphmend.transforms.legality.speculation import repeatable, speculate
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
 NAME = "masked_store"
 
 
+@asks("effects", "totality", "memory", "domain", "dtypes", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     answer = _stored(facts)
     return answer if answer is not None else _stored_one_by_one(facts)
@@ -113,8 +113,6 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
         differences += unlike(facts, inner.tensor, tensor)
     if not dense(facts, statement, tensor):
         differences.append(_OVERLAP)
-    if differences and observed(facts, statement):
-        return refuse(NAME, "a `try` sees the exceptions of the store")
     differences += gradient_differences(facts, statement, [[value]])
     return offer(NAME, "store under the mask with torch.where", facts, make, differences)
 
@@ -146,6 +144,7 @@ def _cast(
     return number_type(facts, value) is None and not same_dtype(facts, tensor, value), []
 
 
+@answers("dtypes")
 def _other_dtype(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     """Are the dtypes of two tensors known, and not the same?"""
     dtypes = {v.dtype for v in (facts.value(one), facts.value(other)) if isinstance(v, Tensor)}

@@ -38,7 +38,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.module_level import insert_above
 from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
-from graphmend.transforms.rewrites.answers import show
+from graphmend.transforms.rewrites.answers import asks, show
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -56,6 +56,7 @@ _REASON = (
 )
 
 
+@asks("names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     switch = _SWITCHES.get(finding.code)
     site = site_of(finding, facts)

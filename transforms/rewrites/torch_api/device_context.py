@@ -40,7 +40,8 @@ from graphmend.transforms.code.text_edits import (
 )
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -117,6 +118,7 @@ class _Obeys(Exception):
     """Why the context may matter to something inside in a way that an argument can't say."""
 
 
+@asks("context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.With)), None)
     if statement is None or len(statement.items) != 1:
@@ -209,12 +211,14 @@ def _own_method(facts: FunctionFacts, node: ast.AST) -> ast.expr | None:
     return next((o for o in operands if facts.value(o).dispatches), None)
 
 
+@answers("context")
 def _is_called(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is an expression the function of a call, or a part of its path?"""
     above = facts.parent(node)
     return isinstance(above, ast.Attribute) or (isinstance(above, ast.Call) and above.func is node)
 
 
+@answers("context")
 def _is_open(facts: FunctionFacts, call: ast.Call) -> bool:
     """Does a constructor leave the device to the context?"""
     if any(k.arg is None for k in call.keywords):
@@ -240,6 +244,7 @@ def _is_device(facts: FunctionFacts, node: ast.expr) -> bool:
     )
 
 
+@answers("context")
 def _ignores(facts: FunctionFacts, call: ast.Call, name: str) -> bool:
     """Is a call one to which a device context means nothing?"""
     folder, _, last = name.rpartition(".")

@@ -27,7 +27,7 @@ from graphmend.transforms.code.compile_site import site_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix, Refusal
-from graphmend.transforms.rewrites.answers import show
+from graphmend.transforms.rewrites.answers import asks, show
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -37,6 +37,7 @@ NAME = "fullgraph"
 _REASON = "every other break of the same compile call becomes an error: let `graphmend verify` see whether it holds"
 
 
+@asks()
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     site = site_of(finding, facts) if finding.default_flags_only else None
     if site is None:

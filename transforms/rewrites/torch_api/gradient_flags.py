@@ -29,15 +29,16 @@ from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import parameters, reads, writes
+from graphmend.transforms.code.liveness import locals_of, parameters, reads, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, method, qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
-from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.memory import changed_in_place, shares
 from graphmend.transforms.legality.same_shape import alike
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -59,6 +60,7 @@ _RAISES = Difference(
 )
 
 
+@asks("memory", "dtypes", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     answer = _answer(facts)
     if isinstance(answer, Fix) and (asked := _asked(facts)):
@@ -109,6 +111,7 @@ def _flag(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
     return offer(NAME, "call requires_grad_", facts, make, [] if known else [_RAISES])
 
 
+@answers("gradients")
 def _is_leaf(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
     """Is a name bound to new tensors alone, which nothing is recorded of?"""
     bound = bindings(facts).get(name, [])
@@ -121,11 +124,13 @@ def _is_made(facts: FunctionFacts, node: ast.expr) -> bool:
     return made is not None and all(k.arg not in ("requires_grad", None) for k in made.keywords)
 
 
+@answers("dtypes")
 def _is_float(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
     value = facts.before(statement).get(name)
     return isinstance(value, Tensor) and dtype_kind(value.dtype) in ("float", "complex")
 
 
+@answers("memory")
 def _leaves(facts: FunctionFacts, name: str) -> bool:
     """Is something returned that is computed from a tensor? Dynamo 2.13 refuses such a tensor a gradient of its own."""
     derived, count = {name}, 0
@@ -158,6 +163,8 @@ def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
     likeness = alike(facts, tensor, value)
     if likeness.blocker:
         return refuse(NAME, likeness.blocker)
+    if other := _viewing(facts, tensor):
+        return refuse(NAME, f"`{other}` keeps the old data, which would be overwritten")
 
     def make() -> list[TextEdit]:
         code = Code(facts.source)
@@ -172,6 +179,14 @@ def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
         *likeness.differences,
     ]
     return offer(NAME, "copy into the data", facts, make, differences)
+
+
+@answers("memory")
+def _viewing(facts: FunctionFacts, tensor: ast.expr) -> str | None:
+    """A name of the function whose tensor shares the memory of another one, and is not that tensor itself."""
+    own = shares(facts, tensor).paths
+    names = sorted(locals_of(facts.function) & bindings(facts).keys())
+    return next((n for n in names if shares(facts, ast.Name(n, ast.Load())).views & own), None)
 
 
 def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
@@ -203,6 +218,7 @@ def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
     )
 
 
+@answers("memory")
 def _is_changed(facts: FunctionFacts, name: str) -> bool:
     """Is the tensor of a name changed in place under that name?"""
     for node in ast.walk(facts.function):
@@ -220,6 +236,7 @@ def _is_changed(facts: FunctionFacts, name: str) -> bool:
     return False
 
 
+@answers("memory")
 def _handed_on(facts: FunctionFacts, made: ast.Call) -> str | None:
     """What is not known to only compute, and gets a tensor or what is computed from it."""
     above = facts.parent(made)

@@ -22,7 +22,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Fix
-from graphmend.transforms.rewrites.answers import offer
+from graphmend.transforms.rewrites.answers import asks, offer
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -32,6 +32,7 @@ NAME = "name_argument"
 _FUNCTION, _COUNT, _NAME = "itertools.groupby", 2, "key"
 
 
+@asks()
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | None:
     call = called(facts, facts.node, _FUNCTION) if isinstance(facts.node, ast.expr) else None
     if call is None or len(call.args) != _COUNT or any(isinstance(a, ast.Starred) for a in call.args):

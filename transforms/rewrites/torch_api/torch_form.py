@@ -26,8 +26,10 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kinds
+from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
-from graphmend.transforms.rewrites.answers import offer, refuse
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -39,6 +41,7 @@ NAME = "torch_form"
 _Form = tuple[ast.expr, str, list[Difference]]
 
 
+@asks("order", "dtypes", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     for form in _FORMS:
         imports = Imports(facts)
@@ -74,7 +77,7 @@ def _combinations(facts: FunctionFacts, code: Code, imports: Imports) -> _Form |
     value = facts.value(call.args[0])
     if not isinstance(value, Tensor) or value.rank != 1:
         differences.append(Difference("exception", f"`{x}` of no or several dimensions raised, and gives pairs now"))
-    if facts.gradients(facts.statement) != "off" and kinds(facts, call.args[0]) & {"float", "complex"}:
+    if recorded(facts, facts.statement) and kinds(facts, call.args[0]) & {"float", "complex"}:
         differences.append(Difference("rounding", "gradients of pairs are added up in another order"))
     indices = f"{imports.name('torch.triu_indices')}({size}, {size}, {diagonal}, device={x}.device)"
     return call, f"{x}[{indices}.T.contiguous()]", differences
@@ -107,7 +110,7 @@ def _random(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     like = imports.name("torch.randint_like")
     arguments = ", ".join(code.argument(a) for a in call.args)
     differences = [Difference("random", "other random numbers are drawn from the same generator")]
-    if facts.gradients(facts.statement) != "off":
+    if recorded(facts, facts.statement):
         differences.append(Difference("gradients", "the result does not ask for gradients, and a leaf raises no more"))
     if isinstance(base, ast.Name):
         return call, f"{base.id}.copy_({like}({base.id}, {arguments}))", differences
@@ -249,6 +252,7 @@ def _uniform(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str 
     return None
 
 
+@answers("order")
 def _is_branched_on(facts: FunctionFacts) -> bool:
     """Whether a test in the function reads a name that the finding's statement assigns."""
     targets = facts.statement.targets if isinstance(facts.statement, ast.Assign) else []

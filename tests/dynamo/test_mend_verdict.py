@@ -8,8 +8,8 @@ import pytest
 
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.syntax.span import Span
+from graphmend.dynamo import mend_verdict
 from graphmend.dynamo.report import Break, Comparison, Lines, Report, TargetReport
-from graphmend.server.verification import mend_verdict
 
 PATH = "/project/model.py"
 SPAN = Span(4, 4, 4, 20)

@@ -1,0 +1,44 @@
+"""Where the text of a method gives its instance attributes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend.analysis.syntax.nodes import pattern, statements_of
+
+_REGISTERING = frozenset({"register_buffer", "register_parameter", "add_module", "register_module"})
+
+
+def assignments(body: list[ast.stmt], me: str) -> Iterator[tuple[str, ast.stmt, ast.expr]]:
+    """`me.name = value`: name, statement and value, in the order of the text."""
+    for statement in statements_of(body):
+        targets: list[ast.expr] = []
+        if isinstance(statement, ast.Assign):
+            targets = statement.targets
+        elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+            targets = [statement.target]
+        value: ast.expr | None = getattr(statement, "value", None)
+        if value is None:
+            continue
+        for target in targets:
+            for one, its in _pairs(target, value):
+                if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == me:
+                    yield one.attr, statement, its
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """`a, b = c, d` is `a = c` and `b = d`."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
+
+
+def registrations(body: list[ast.stmt]) -> Iterator[tuple[str, str, ast.Call]]:
+    """`self.register_buffer("name", ...)` and the like: name, method called, call."""
+    for statement in statements_of(body):
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
+            continue
+        if call.func.attr in _REGISTERING and (name := pattern(call.args[0])) is not None:
+            yield name, call.func.attr, call

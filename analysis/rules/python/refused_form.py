@@ -1,0 +1,124 @@
+"""GM506: a function of Python is called in a form that Dynamo does not trace."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from graphmend.analysis.interpreter.events import Call, Event, Operation
+from graphmend.analysis.lattice.external import ExternalName
+from graphmend.analysis.lattice.values import Const, Container, Static
+from graphmend.analysis.rules.arguments import refused_argument
+from graphmend.analysis.rules.rule import Break, Context, Rule
+from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.torch_facts.arguments import DEMANDS
+
+
+class RefusedForm(Rule):
+    """
+    What it does:
+        Finds calls of Python's own functions that TorchDynamo traces, but not with these arguments: names of
+        attributes that hold a tensor's value, options that have no name in its model, ...
+
+    Why it breaks:
+        TorchDynamo models builtins and the standard library one by one, for the usual arguments (torch 2.13).
+
+    Example:
+        getattr(module, f"layer{index_tensor}")
+
+    Use instead:
+        getattr(module, f"layer{index}")
+
+    Mends:
+        none: pass what the function takes while it is traced
+
+    References:
+        https://docs.pytorch.org/docs/2.13/compile/programming_model.graph_breaks_index.html
+    """
+
+    code = "GM506"
+    name = "refused-form"
+    message = "TorchDynamo does not trace {call} with this argument, it {reason}: the graph breaks here"
+    advice = "Pass what the function takes while it is traced."
+    events = (Call, Operation)
+    valid: ClassVar = (
+        """
+import collections
+import itertools
+
+import torch
+
+@torch.compile
+def f(x):
+    last = collections.deque([1, 2], 2)
+    pairs = list(itertools.product(last, repeat=2))
+    return x * len(pairs) + getattr(x, "ndim", 1)
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
+    )
+    invalid: ClassVar = (
+        """
+import random
+
+import torch
+
+@torch.compile
+def f(x):
+    y = x + 1
+    numbers = random.Random(x=1)
+    return y * 2
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
+    )
+
+    def concerns(self, callee: str, torch: TorchFacts) -> bool:
+        return callee in DEMANDS and not callee.startswith(("torch.", "numpy."))
+
+    def judge(self, event: Event, context: Context) -> Break | None:
+        if isinstance(event, Operation):
+            return _form(event) or _with_option(event, context.mode.options)
+        assert isinstance(event, Call)
+        demand = refused_argument(event)
+        if demand is None:
+            return None
+        call = event.callee.removeprefix("builtins.") + "()"
+        return Break(demand.gb_id, fill={"call": call, "reason": demand.reason})
+
+
+def _form(event: Operation) -> Break | None:
+    """Statements that are refused by what stands in them."""
+    value = event.value
+    if event.name == "assert" and not (isinstance(value, Static) and value.type == "str"):
+        fill = {"call": "an assertion that fails", "reason": "takes a text as message"}
+        return Break("GB0171", fill=fill)
+    if event.name == "except":
+        parts = value.items or () if isinstance(value, Container) else (value,)
+        if any(isinstance(part, Const) for part in parts):
+            fill = {"call": "an exception handler", "reason": "takes classes of exceptions"}
+            return Break("GB0050" if isinstance(value, Const) else "GB0051", fill=fill)
+    if event.name == "subscript by a tensor":
+        return Break("GB9137", fill={"call": "a type", "reason": "takes constants"})
+    if event.name == "decorate" and isinstance(value, ExternalName) and value.name in _OUTSIDE_ONLY:
+        fill = {"call": f"{value.name}", "reason": "takes functions from outside the compiled one"}
+        return Break("GB0078", fill=fill)
+    return None
+
+
+#: decorators that are traced on functions from outside only
+_OUTSIDE_ONLY = frozenset({"torch._dynamo.nonstrict_trace"})
+
+#: options of Dynamo's own tests: the operation that they make break
+_OPTIONS = {
+    "leaf return": ("debug_force_graph_break_on_leaf_return", "GB0269"),
+    "set display": ("inject_BUILD_SET_unimplemented_TESTING_ONLY", "GB0200"),
+}
+
+
+def _with_option(event: Operation, options: frozenset[str]) -> Break | None:
+    option, gb_id = _OPTIONS.get(event.name, ("", ""))
+    if option not in options:
+        return None
+    return Break(gb_id, fill={"call": f"a {event.name}", "reason": f"breaks with {option}"})

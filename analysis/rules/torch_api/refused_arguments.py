@@ -1,0 +1,130 @@
+"""GM606: a function of torch is called with an argument that Dynamo does not put into a graph."""
+
+from __future__ import annotations
+
+import ast
+from typing import ClassVar
+
+from graphmend.analysis.interpreter.events import Call, Event
+from graphmend.analysis.lattice.external import ExternalName
+from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.rules.arguments import is_plain, refused_argument
+from graphmend.analysis.rules.rule import Break, Context, Rule
+from graphmend.analysis.syntax.traversal import walk
+from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.torch_facts.arguments import DEMANDS
+
+
+class RefusedArguments(Rule):
+    """
+    What it does:
+        Finds calls of torch that TorchDynamo traces, but not with these arguments: operands of `torch.cond` and its
+        kind that are no tensors, options by position, devices that do not exist, ...
+
+    Why it breaks:
+        TorchDynamo models each of these functions by hand, for the arguments that it documents (torch 2.13).
+
+    Example:
+        torch.cond(p, f, g, {"x": x})
+
+    Use instead:
+        torch.cond(p, f, g, (x,))
+
+    Mends:
+        none: pass what the function takes while it is traced
+
+    References:
+        https://docs.pytorch.org/docs/2.13/compile/programming_model.graph_breaks_index.html
+    """
+
+    code = "GM606"
+    name = "refused-arguments"
+    message = "TorchDynamo does not trace {call} with this argument, it {reason}: the graph breaks here"
+    advice = "Pass what the function takes while it is traced."
+    events = (Call,)
+    valid: ClassVar = (
+        """
+import torch
+
+@torch.compile
+def f(x):
+    y = x + 1
+    return torch.cond(y.sum() > 0, torch.sin, torch.cos, (y,))
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
+    )
+    invalid: ClassVar = (
+        """
+import torch
+
+@torch.compile
+def f(x: torch.Tensor):
+    y = x + 1
+    y.set_(torch.ones(8).untyped_storage(), 0, (4,), (1,))
+    return y * 2
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
+    )
+
+    def concerns(self, callee: str, torch: TorchFacts) -> bool:
+        if callee in ("torch.operation", _NONSTRICT):
+            return True
+        return callee in DEMANDS and callee.startswith(("torch.", "numpy."))
+
+    def judge(self, event: Event, context: Context) -> Break | None:
+        assert isinstance(event, Call)
+        if event.callee == "torch.operation":
+            return _object(event, context)
+        if event.callee == _NONSTRICT:
+            return _handed_on(event)
+        demand = refused_argument(event)
+        if demand is None:
+            return None
+        call = event.callee.removeprefix("builtins.") + "()"
+        return Break(demand.gb_id, fill={"call": call, "reason": demand.reason})
+
+
+def _object(event: Call, context: Context) -> Break | None:
+    """An operation on tensors that is given an object of the program's own."""
+    assert isinstance(event.receiver, ExternalName)
+    name = event.receiver.name
+    returns = context.torch.returns(name)
+    if name.startswith(("torch.nn.", "torch.utils.")) or returns is None or not returns.is_tensor:
+        return None
+    for value in event.arguments:
+        if not isinstance(value, Instance) or value.info.node.bases or value.info.node.decorator_list:
+            continue
+        override = value.info.methods.get("__torch_function__")
+        fill = {"call": f"{name}()", "reason": "takes tensors and numbers"}
+        if override is None and is_plain(value):
+            return Break("GB0055", fill=fill)
+        if override is not None and _declines(override.node):
+            return Break("GB0000", fill=fill)
+    return None
+
+
+def _declines(node: ast.AST) -> bool:
+    """Whether all that a function returns is `NotImplemented`."""
+    returned = [n.value for n in walk(node) if isinstance(n, ast.Return)]
+    return bool(returned) and all(isinstance(v, ast.Name) and v.id == "NotImplemented" for v in returned)
+
+
+_NONSTRICT = "torch._dynamo.nonstrict_trace.call"
+
+
+def _handed_on(event: Call) -> Break | None:
+    """A function that is traced with less care gets tensors, constants, and what pytree knows of."""
+    for value in event.arguments:
+        if not isinstance(value, Instance) or value.info.node.bases or value.info.node.decorator_list:
+            continue
+        text, name = value.info.module.source.text, value.info.name
+        fill = {"call": "a function under nonstrict_trace", "reason": "takes tensors and what pytree knows of"}
+        if "register_" not in text:
+            return Break("GB0236", fill=fill)
+        if f"register_constant({name})" in text and value.made_inside:
+            return Break("GB0238", fill=fill)
+    return None

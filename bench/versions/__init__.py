@@ -1,0 +1,1 @@
+"""GraphMend with each torch that it supports."""

@@ -1,0 +1,119 @@
+"""Which lines break under this interpreter's torch: read from its own `graph_breaks` log, by nothing of GraphMend's.
+
+    PY log_truth.py FOLDER
+
+Each file of the folder has an `example_inputs()`, and a function `case`, `f` or the like that is compiled with
+`torch.compile` and called with each of the examples. The answer is JSON: by file the lines, and what a call raised.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+SECONDS = 60
+_HEAD = re.compile(r"Graph break (?:\(.*?\) )?in user code at (?P<file>.*):(?P<line>\d+)")
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_TRACEBACK = "User code traceback"
+
+
+class Log(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self.texts.append(record.getMessage())
+        except TypeError:  # torch 2.8 logs a repeated break with one argument too many
+            self.texts.append(str(record.msg))
+
+
+def lines(text: str, path: str) -> set[int]:
+    """The line of a file that a log entry blames: the innermost frame there, else what its first line names."""
+    frames = text.split(_TRACEBACK, 1)[-1]
+    own = [int(found["line"]) for found in _FRAME.finditer(frames) if found["file"] == path]
+    if own:
+        return {own[-1]}
+    head = _HEAD.search(text)
+    return {int(head["line"])} if head and head["file"] == path else set()
+
+
+def observe(path: Path) -> dict[str, Any]:
+    """Imports a file, calls what it compiles, and reads the log."""
+    import torch
+    import torch._dynamo
+
+    torch.set_num_threads(1)
+    torch._logging.set_logs(graph_breaks=True)
+    log = Log()
+    for name in list(logging.root.manager.loggerDict):
+        if name.endswith("__graph_breaks"):
+            logger = logging.getLogger(name)
+            logger.handlers, logger.propagate = [log], False
+    compile_ = torch.compile
+
+    def compiled(model: Any = None, **options: Any) -> Any:
+        options["backend"] = "eager"
+        return compile_(model, **options)
+
+    torch.compile = compiled  # type: ignore[assignment]
+    raised = None
+    try:
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+        function = next(vars(module)[name] for name in ("case", "f", "step", "main") if name in vars(module))
+        for arguments in module.example_inputs():
+            try:
+                function(*arguments)
+            except Exception as error:
+                raised = f"{type(error).__name__}: {error}"[:200]
+    except BaseException as error:
+        raised = f"{type(error).__name__}: {error}"[:200]
+    found = set().union(*(lines(text, str(path)) for text in log.texts))
+    return {"lines": sorted(found), "raised": raised}
+
+
+def in_a_fork(path: Path) -> dict[str, Any]:
+    """`observe` in a process of its own, ended in time."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(read)
+        signal.alarm(SECONDS)
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(null, descriptor)
+        with os.fdopen(write, "w") as stream:
+            json.dump(observe(path), stream)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as stream:
+        text = stream.read()
+    os.waitpid(child, 0)
+    return json.loads(text) if text else {"lines": [], "raised": "it did not end"}
+
+
+def main() -> None:
+    import torch
+    import torch._dynamo  # before the forks
+
+    files = sorted(Path(sys.argv[1]).resolve().glob("*.py"))
+    print(json.dumps({"torch": torch.__version__, "files": {file.name: in_a_fork(file) for file in files}}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What `graphmend ask` asks about, and how the answers are shown."""

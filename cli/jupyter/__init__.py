@@ -1,0 +1,1 @@
+"""What Jupyter asks for by entry point and extension."""

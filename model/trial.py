@@ -1,0 +1,139 @@
+"""The gates that look at a replaced text: the analysis once more, then TorchDynamo beside the original."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.check import Result
+from graphmend.dynamo import mend_verdict
+from graphmend.dynamo.verdict import KINDS, judge
+from graphmend.model.gates.text import Unfit
+from graphmend.model.subject import Extent
+from graphmend.transforms.fix import DIFFERENCES, Difference, DifferenceKind
+
+if TYPE_CHECKING:
+    from graphmend.analysis.check import Result
+    from graphmend.analysis.finding import Finding
+    from graphmend.dynamo.report import Comparison, Report, TargetReport
+    from graphmend.dynamo.report import Difference as Seen
+
+_ROUNDING = frozenset({"rounding"})
+
+
+class Verified(NamedTuple):
+    """What a check of a replacement showed."""
+
+    differences: tuple[Difference, ...]
+    """What differed, as far as it may: rounding, with its size."""
+    runs: int
+    breaks: tuple[int, int]
+    """In how many places the graphs of the targets broke, before and after."""
+
+
+class Differs(Unfit):
+    """A replacement behaves differently. `shown` is for the user: it may hold what the code printed or raised."""
+
+    def __init__(self, said: str, shown: str) -> None:
+        super().__init__(said)
+        self.shown = shown
+
+
+class Rechecked(NamedTuple):
+    """What the analysis finds in the replaced text."""
+
+    gone: tuple[Finding, ...]
+    new: tuple[Finding, ...]
+    """For TorchDynamo to judge."""
+
+
+def recheck(before: Result, wanted: Sequence[Finding], after: Result) -> Rechecked:
+    """Raises `Unfit` where none of the wanted findings is gone."""
+    if after.source.tree is None:
+        raise Unfit("the file does not parse with the answer in it")
+    known = {item.key for item in _all(before)}
+    found = {item.key: item for item in _all(after)}
+    gone = tuple(item for item in wanted if item.key not in found)
+    if not gone:
+        raise Unfit("GraphMend still finds the break in the answer")
+    return Rechecked(gone, tuple(item for key, item in found.items() if key not in known))
+
+
+def _all(result: Result) -> Iterator[Finding]:
+    yield from result.findings
+    for found in result.elsewhere.values():
+        yield from found
+
+
+def verified(
+    report: Report, finding: Finding, doubtful: tuple[Finding, ...], where: Extent, lines: int, rounding: bool
+) -> Verified:
+    """What a check of both texts shows; raises `Unfit`.
+
+    `doubtful` are findings that the analysis has of the replaced text alone, `where` the lines of the function in the
+    original and `lines` how many the replacement has. With `rounding` numbers may differ by it, and that is named.
+    """
+    allowed = _ROUNDING if rounding else frozenset()
+    after = report.after
+    if report.problem is not None or after is None:
+        raise Unfit(f"nothing could be run: {report.problem}")
+    after = dataclasses.replace(after, named=tuple(allowed))
+    report = dataclasses.replace(report, after=after)
+    if after.problem is None:
+        for target in after.targets:
+            if target.comparison is not None:
+                _equal(target.name, target.comparison, allowed)
+    says = mend_verdict.of(report, finding)
+    if says:
+        raise Unfit(says)
+    covering = [t for t in after.targets if t.comparison is not None]
+    _traced(covering, finding.path, range(where.first, where.first + lines))
+    for item in doubtful:
+        if any(b.path == item.path and b.span.line == item.span.line for b in after.breaks):
+            raise Unfit(f"the answer has a new break in its place: {item.message}")
+    again = sum(len(target.recompiles) for target in covering)
+    if again > sum(len(target.recompiles) for target in report.targets):
+        raise Unfit("the answer is compiled more often than the original")
+    counts = len({*_places(report)}), len({*_places(after)})
+    runs = min(target.comparison.runs for target in covering if target.comparison is not None)
+    return Verified(tuple(_named(covering, allowed)), runs, counts)
+
+
+def _equal(name: str, comparison: Comparison, allowed: frozenset[str]) -> None:
+    unnamed = judge(comparison, allowed).unnamed
+    if unnamed:
+        kinds = tuple(dict.fromkeys(item.kind for item in unnamed))
+        said = "; ".join(_kind(kind, comparison) for kind in kinds)
+        raise Differs(f"the answer behaves differently: {said}", f"{name} differs: {unnamed[0].line}")
+
+
+def _kind(kind: str, comparison: Comparison) -> str:
+    """A kind of difference in our own words: nothing that the code printed or raised may reach the model."""
+    if kind == "value":
+        return f"values differ, by up to {comparison.largest:.3g}"
+    covered = sorted(word for word in KINDS.get(kind, ()) if word in DIFFERENCES)
+    return f"{kind} ({DIFFERENCES[covered[0]]})" if covered else kind
+
+
+def _traced(targets: list[TargetReport], path: str, lines: range) -> None:
+    """A function that leaves the graph has no break, and nothing was won."""
+    for target in targets:
+        untraced = (target.executed[path] - target.traced[path]) & set(lines)
+        if untraced:
+            raise Unfit("TorchDynamo does not trace the whole answer")
+
+
+def _places(report: Report) -> Iterator[tuple[str, int]]:
+    compared = {target.name for target in report.targets}
+    return ((item.path, item.span.line) for t in report.targets if t.name in compared for item in t.breaks)
+
+
+def _named(targets: list[TargetReport], allowed: frozenset[str]) -> Iterator[Difference]:
+    seen: dict[DifferenceKind, Seen] = {}
+    for target in targets:
+        assert target.comparison is not None
+        for item in judge(target.comparison, allowed).named:
+            seen.setdefault("rounding", item)
+    for kind, item in seen.items():
+        yield Difference(kind, f"{DIFFERENCES[kind]}: {item.line}")

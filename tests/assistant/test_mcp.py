@@ -1,0 +1,160 @@
+"""`graphmend mcp`, driven by the official client over standard input and output, as an assistant drives it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from mcp import StdioServerParameters
+from mcp.client.session import ClientSession
+from mcp.client.stdio import stdio_client
+
+pytestmark = pytest.mark.asyncio
+
+MODEL = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x):
+        h = self.lin(x)
+        print("in")
+        n = int((h > 0).sum().item())
+        for i in range(n):
+            h = h + i
+        return h
+
+    @staticmethod
+    def example_inputs():
+        return (torch.randn(3, 4),)
+"""
+REPLACEMENT = """def forward(self, x):
+    h = self.lin(x)
+    print("in")
+    n = (h > 0).sum()
+    return h + n * (n - 1) // 2
+"""
+
+
+class Assistant:
+    def __init__(self, session: ClientSession) -> None:
+        self.session = session
+
+    async def call(self, tool: str, **arguments: Any) -> Any:
+        answer = await self.session.call_tool(tool, arguments)
+        (content,) = answer.content
+        if answer.is_error:
+            return content.text
+        return json.loads(content.text)
+
+
+async def driven(folder: Path, script: Any, *options: str) -> None:
+    """Runs `script` with a session of a server for one folder."""
+    parameters = StdioServerParameters(
+        command=sys.executable, args=["-m", "graphmend", "mcp", *options, str(folder)], env=dict(os.environ), cwd=folder
+    )
+    async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        await script(Assistant(session))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "net.py").write_text(MODEL, encoding="utf-8")
+    (tmp_path / "secret.py").write_text("import torch\n", encoding="utf-8")
+    return tmp_path / "project"
+
+
+async def test_tools_that_read_find_explain_and_mend(project: Path) -> None:
+    async def script(assistant: Assistant) -> None:
+        tools = await assistant.session.list_tools()
+        assert [tool.name for tool in tools.tools] == ["check", "explain", "mend"]
+        assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in tools.tools)
+        assert len(tools.model_dump_json()) < 6000
+        found = await assistant.call("check", path="net.py")
+        assert [(f["code"], f["line"], f["mend"]) for f in found["findings"]] == [
+            ("GM201", 12, "safe"),
+            ("GM301", 13, "none"),
+        ]
+        told, taken = found["findings"]
+        diff = await assistant.call("mend", path="net.py", key=told["key"])
+        assert diff["applicability"] == "safe"
+        assert '-        print("in")' in diff["diff"]
+        why = await assistant.call("explain", path=str(project / "net.py"), key=taken["key"])
+        assert why["source"]["first_line"] == 10
+        assert why["no_mend_because"]
+        assert why["rules_for_a_replacement"]
+        nothing = await assistant.call("mend", path="net.py", key=taken["key"])
+        assert nothing["diff"] is None
+        page = await assistant.call("check", path="net.py", limit=1)
+        assert (len(page["findings"]), page["more"], page["total"]) == (1, 1, 2)
+
+    await driven(project, script)
+    assert (project / "net.py").read_text(encoding="utf-8") == MODEL
+
+
+async def test_nothing_outside_the_folders_is_read(project: Path) -> None:
+    (project / "link.py").symlink_to(project.parent / "secret.py")
+    (project / "broken.py").write_text("def (", encoding="utf-8")
+    (project / "notes.txt").write_text("secret", encoding="utf-8")
+
+    async def script(assistant: Assistant) -> None:
+        for path in (
+            "../secret.py",
+            "link.py",
+            str(project.parent / "secret.py"),
+            "/etc/passwd",
+            "missing.py",
+            "a\0b.py",
+        ):
+            says = await assistant.call("check", path=path)
+            assert isinstance(says, str)
+            assert "secret" not in says.replace(path, "")
+        assert "no Python file" in await assistant.call("check", path="notes.txt")
+        assert "does not parse" in await assistant.call("check", path="broken.py")
+        assert "no finding" in await assistant.call("explain", path="net.py", key="GM101:nothing")
+        assert "Unknown tool" in await assistant.call("verify", path="net.py", function="Net.forward")
+
+    await driven(project, script)
+
+
+@pytest.mark.torch
+async def test_a_whole_mend_as_an_assistant_makes_it(project: Path) -> None:
+    pytest.importorskip("torch")
+
+    async def script(assistant: Assistant) -> None:
+        found = await assistant.call("check", path="net.py")
+        taken = found["findings"][1]
+        shown = await assistant.call("verify", path="net.py", function=taken["function"])
+        assert [b["line"] for b in shown["targets"][0]["breaks"]] == [12, 13]
+        wrong = REPLACEMENT.replace("// 2", "// 3")
+        judged = await assistant.call("verify", path="net.py", function=taken["function"], replacement=wrong)
+        assert not judged["passed"]
+        assert judged["failed"]["gate"] == "run"
+        hostile = REPLACEMENT.replace("h + n", "open('x') and h + n")
+        judged = await assistant.call("verify", path="net.py", function=taken["function"], replacement=hostile)
+        assert judged["failed"]["gate"] == "form"
+        judged = await assistant.call("verify", path="net.py", function=taken["function"], replacement=REPLACEMENT)
+        assert judged["passed"], judged
+        assert judged["breaks"] == {"before": 2, "after": 1}
+        # the assistant writes what passed, and asks again
+        text = MODEL[: MODEL.index("    def forward")] + "".join(
+            f"    {line}\n" for line in REPLACEMENT.splitlines()
+        ) + MODEL[MODEL.index("\n    @staticmethod"):]  # fmt: skip
+        (project / "net.py").write_text(text, encoding="utf-8")
+        left = await assistant.call("check", path="net.py")
+        assert [f["code"] for f in left["findings"]] == ["GM201"]
+
+    await driven(project, script, "--allow-run")

@@ -1,0 +1,90 @@
+"""The format that people read: short, and as wide as the terminal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+Run = Callable[..., Any]
+
+#: a training project of a few files, as people write them
+LAB = Path(__file__).with_name("lab")
+FINDING = re.compile(r"(?=^GM\d{3} )", re.MULTILINE)
+
+
+@pytest.fixture
+def lab(folder: Path) -> Path:
+    """A copy of the training project, in the current folder."""
+    return Path(shutil.copytree(LAB, folder, dirs_exist_ok=True))
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_finding_is_its_message_its_line_and_what_to_do(run: Run, folder: Path) -> None:
+    (folder / "m.py").write_text("def f(x):\n\ty = '漢', BREAK\n")
+    assert run("check").out.splitlines() == [
+        "GM101 tensor-branch: BREAK breaks the graph",
+        " --> m.py:2:11  in f (compiled)",
+        "2 |     y = '漢', BREAK",
+        "  |               ^^^^^",
+        "  = mend (unsafe): use torch.where",
+        "",
+        "Found 1 finding in 1 file, 1 file checked. 1 can be mended with --fix --unsafe-fixes.",
+    ]
+
+
+@pytest.mark.usefixtures("fake")
+def test_all_that_is_known_is_shown_on_request(run: Run, folder: Path) -> None:
+    (folder / "m.py").write_text("def f(x):\n\ty = '漢', BREAK\n")
+    out = run("check", "--verbose").out
+    assert "2 |     y = '漢', BREAK\n  |               ^^^^^\n" in out
+    assert "because: x is a parameter of f" in out
+    assert "  = mend (unsafe): use torch.where\n                   both sides run\n" in out
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_project_of_many_findings_fits_on_few_pages(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    out = run("check", ".").out
+    count = len(re.findall(r"^GM\d{3} ", out, re.MULTILINE))
+    assert count >= 26
+    assert out.count("\n") <= 170 * count / 26
+    last = out.splitlines()[-3:]
+    assert re.match(r"rules: GM\d{3} \d+, ", last[0])
+    assert re.match(r"files: models/\w+\.py \d+, ", last[1])
+    listed = [int(number) for number in re.findall(r" (\d+)(?:,|$)", last[1])]
+    assert sum(listed) == count
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_no_finding_has_more_than_six_lines_at_any_width(
+    run: Run, lab: Path, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, *findings = FINDING.split(run("check", ".").out.rpartition("\nrules: ")[0])
+    for text in findings:
+        lines = text.rstrip().splitlines()
+        assert len(lines) <= 6, text
+        assert max(map(cell_len, lines)) <= width, text
+        (place,) = re.findall(r"^ *--> (\S+?):(\d+):(\d+)(?: |$)", text, re.MULTILINE)
+        (carets,) = re.findall(r"^ *\| *(\^+)", text, re.MULTILINE)
+        (begin,) = (line.index("^") for line in lines if re.match(r" *\| *\^", line))
+        source = next(line for line in lines if re.match(r"\d+ \|", line))
+        row, column = int(place[1]), int(place[2])
+        whole = (lab / place[0]).read_text().splitlines()[row - 1]
+        shown = source[begin : begin + len(carets)].removesuffix("...")
+        assert shown
+        assert whole[column - 1 :].startswith(shown), text
+
+
+def test_verbose_is_as_wide_as_the_terminal(run: Run, lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    lines = run("check", "-v", ".").out.splitlines()
+    remarks = [line for line in lines if re.match(r" +(?![-|^ ])", line) and "^^" not in line]
+    assert len(remarks) > 200
+    assert [line for line in remarks if len(line) > 72 and " " in line.strip()] == []

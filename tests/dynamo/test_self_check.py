@@ -1,0 +1,179 @@
+"""The judge checks itself: a torch whose breaks the recorder cannot see is told of, and never called free of breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphmend.analysis.torch_facts import versions as known
+from graphmend.cli.main import main
+from graphmend.dynamo.report import Report
+from graphmend.dynamo.requests import Request
+from graphmend.dynamo.service import Service
+
+from .conftest import Checks
+
+pytestmark = pytest.mark.torch
+
+BREAKS = """\
+import torch
+@torch.compile
+def f(x):
+    print("breaks")
+    return x + 1
+def example_inputs():
+    return [(torch.ones(3),)]
+"""
+REMOVED = {
+    "a hook is gone": "del symbolic_convert.InstructionTranslatorBase.log_graph_break",
+    "a hook takes other arguments": "symbolic_convert.InstructionTranslatorBase.log_graph_break = lambda self: None",
+    "a hook is called no more": """
+inner = symbolic_convert.InstructionTranslatorBase.log_graph_break
+class Aside:
+    def __get__(self, owner, kind): return inner if owner is None else inner.__get__(owner)
+    def __set__(self, owner, value): pass
+kind = type(symbolic_convert.InstructionTranslatorBase)
+kind.__setattr__ = lambda cls, name, value: None if name == "log_graph_break" else type.__setattr__(cls, name, value)
+""",
+    "lines are not seen": "del symbolic_convert.InstructionTranslatorBase.starts_line",
+}
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Callable[[str], str]:
+    """An interpreter in which Dynamo is changed as soon as it is imported."""
+
+    def make(change: str) -> str:
+        folder = tmp_path / "changed"
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text(
+            textwrap.dedent("""\
+            import sys, importlib.abc, importlib.util
+            class Finder(importlib.abc.MetaPathFinder):
+                def find_spec(self, name, path=None, target=None):
+                    if name != "torch._dynamo.symbolic_convert": return None
+                    sys.meta_path.remove(self)
+                    spec = importlib.util.find_spec(name)
+                    inner = spec.loader.exec_module
+                    def exec_module(symbolic_convert):
+                        inner(symbolic_convert)
+                        exec(CHANGE, {"symbolic_convert": symbolic_convert})
+                    spec.loader.exec_module = exec_module
+                    return spec
+            sys.meta_path.insert(0, Finder())
+            """)
+            + f"CHANGE = {change!r}\n"
+        )
+        script = tmp_path / "python"
+        script.write_text(f'#!/bin/sh\nPYTHONPATH={folder}:$PYTHONPATH exec {sys.executable} "$@"\n')
+        script.chmod(0o755)
+        return str(script)
+
+    return make
+
+
+def checked(path: Path, interpreter: str) -> Report:
+    async def check() -> Report:
+        service = Service()
+        try:
+            return await service.check(Request(str(path), interpreter=interpreter))
+        finally:
+            await service.close()
+
+    return asyncio.run(check())
+
+
+@pytest.mark.parametrize("change", REMOVED.values(), ids=REMOVED)
+def test_where_breaks_cannot_be_seen_nothing_is_said_of_them(
+    change: str, python: Callable[[str], str], tmp_path: Path
+) -> None:
+    (tmp_path / "model.py").write_text(BREAKS)
+    found = checked(tmp_path / "model.py", python(change))
+    assert found.problem is not None
+    assert found.problem.startswith("GraphMend cannot see the breaks of torch ")
+    assert found.targets == ()
+
+
+def test_the_command_ends_with_2(
+    python: Callable[[str], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(BREAKS)
+    interpreter = python(REMOVED["a hook is gone"])
+    assert main(["verify", str(path), "--python", interpreter]) == 2
+    shown = capsys.readouterr()
+    assert "cannot see the breaks of torch" in shown.err
+    assert "no graph break" not in shown.out
+
+
+def test_a_watched_command_says_it_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The program puts Dynamo's own function back in the place of ours."""
+    text = BREAKS.replace("@torch.compile", '@torch.compile(backend="eager")') + "f(torch.ones(3))\n"
+    (tmp_path / "program.py").write_text(
+        "from torch._dynamo.symbolic_convert import InstructionTranslatorBase as Base\n"
+        "cells = [cell.cell_contents for cell in Base.log_graph_break.__closure__]\n"
+        "Base.log_graph_break = next(inner for inner in cells if callable(inner))\n" + text
+    )
+    status = main(["verify", "--", sys.executable, str(tmp_path / "program.py")])
+    shown = capfd.readouterr()
+    assert "cannot see the breaks of torch" in shown.err + shown.out
+    assert status == 2
+
+
+def test_a_break_that_only_the_log_tells_of_is_not_kept_back(checks: Checks, tmp_path: Path) -> None:
+    """The checked file takes the recorder's notes away, after the self-test has passed."""
+    path = tmp_path / "model.py"
+    recorder = 'sys.modules["_graphmend_worker.recording.recorder"].Recorder'
+    path.write_text(f"import sys\n{recorder}._accepted = lambda *_: None\n{BREAKS}")
+    (target,) = checks(path).targets
+    assert target.status == "failed"
+    assert target.problem is not None
+    assert "its graph_breaks log tells of 1 break" in target.problem
+
+
+def test_the_log_of_the_user_is_left_as_it_was() -> None:
+    import logging
+
+    import torch._dynamo
+
+    witness = importlib.import_module("graphmend.dynamo.worker.recording.witness")
+    logger = logging.getLogger("torch._dynamo.symbolic_convert.__graph_breaks")
+    before = logger.level, logger.propagate, list(logger.handlers)
+    with witness.Witness() as seen:
+        torch.compile(lambda x: (print("one"), x + 1), backend="eager")(torch.ones(2))
+    torch._dynamo.reset()
+    assert seen.breaks == 1
+    assert (logger.level, logger.propagate, list(logger.handlers)) == before
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "refused", "remark"),
+    [
+        ("2.13.0", (2, 13), False, ""),
+        ("2.10.0+cpu", (2, 10), False, ""),
+        ("2.9.1+rocm6.3", (2, 9), False, ""),
+        ("2.13.0a0+gitabc123", (2, 13), False, ""),
+        ("2.14.0.dev20261101+cu130", (2, 14), False, "torch 2.14 is newer than known, checked as 2.13"),
+        ("3.0", (3, 0), False, "torch 3.0 is newer than known, checked as 2.13"),
+        ("2.7.1", (2, 7), True, ""),
+        ("1.13.1+cu117", (1, 13), True, ""),
+        ("main", None, False, "torch calls itself 'main', which is no version; checked as 2.13"),
+    ],
+)
+def test_versions(version: str, release: tuple[int, int] | None, refused: bool, remark: str) -> None:
+    versions = importlib.import_module("graphmend.dynamo.worker.versions")
+    assert versions.release(version) == release
+    assert (versions.refusal(version) is not None) == refused
+    if not refused:
+        assert versions.remark(version) == remark
+
+
+def test_both_sides_know_the_same_versions() -> None:
+    versions = importlib.import_module("graphmend.dynamo.worker.versions")
+    assert (known()[0], known()[-1]) == (versions.text(versions.OLDEST), versions.text(versions.NEWEST))

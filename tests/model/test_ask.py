@@ -1,0 +1,238 @@
+"""`graphmend ask` against a scripted server: what passes every gate is offered, and nothing else ever is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from graphmend.cli.asking import places
+from graphmend.dynamo.report import Report
+from graphmend.dynamo.requests import Request
+from graphmend.dynamo.service import Service
+from graphmend.model.ask import Answer, ask
+from graphmend.model.meaning import Message, Schema
+from graphmend.workspace.config import Configurations
+
+from .scripted import Handler, Script, Server, says
+
+pytestmark = pytest.mark.torch
+pytest.importorskip("torch")
+
+MODEL = '''import logging
+
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+TOKEN = "canary-5a1e"
+
+
+class Picks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.calls = 0
+
+    def forward(self, x, scale: float = 2.0):
+        """Adds to the rows."""
+        # comments stay
+        h = self.lin(x)
+        n = int((h.sum(-1) > 0).sum().item())
+        for i in range(n):
+            h = h + i * scale
+        self.calls += 1
+        return h
+
+    @staticmethod
+    def example_inputs():
+        return (torch.randn(3, 4), 2.0)
+'''
+HEAD = 'def forward(self, x, scale: float = 2.0):\n    """Adds to the rows."""\n'
+RIGHT = HEAD + (
+    "    # comments stay\n    h = self.lin(x)\n    n = (h.sum(-1) > 0).sum()\n"
+    "    h = h + (n * (n - 1) // 2) * scale\n    self.calls += 1\n    return h\n"
+)
+
+
+def answer(code: str, differs: tuple[str, ...] = ()) -> str:
+    return json.dumps({"differs": differs, "why": "arithmetic"}) + f"\n```python\n{code}```\n"
+
+
+Run = Callable[..., tuple[int, str, str, str]]
+
+
+@pytest.fixture
+def command(tmp_path: Path, server: Server) -> Run:
+    """Runs `graphmend ask` on a file; gives status, output, errors and the file's text afterwards."""
+    path = tmp_path / "picks.py"
+
+    def run(script: Script, *options: str, text: str = MODEL, **environment: str) -> tuple[int, str, str, str]:
+        server.scripts["m"] = script
+        path.write_text(text, encoding="utf-8")
+        words = [sys.executable, "-m", "graphmend", "ask", "picks.py", "--model", f"{server.url}#m", *options]
+        env = {**os.environ, "GRAPHMEND_CACHE_DIR": str(tmp_path / "cache"), **environment}
+        done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240, check=False)
+        return done.returncode, done.stdout, done.stderr, path.read_text(encoding="utf-8")
+
+    return run
+
+
+def test_what_passes_every_gate_is_offered_and_written_only_when_asked(command: Run, server: Server) -> None:
+    status, out, _, text = command(says(answer(RIGHT, ("sums in one step",))))
+    assert (status, text) == (0, MODEL), out
+    assert "1 of 1 mended; 1 requests" in out
+    assert "unsafe: written by m" in out
+    assert "m says: sums in one step" in out
+    status, out, _, text = command(says(answer(RIGHT)), "--write", "--output-format", "json")
+    data = json.loads(out)
+    (found,) = data["answers"]
+    assert status == 0
+    assert [gate["name"] for gate in found["tries"][0]] == ["type", "form", "reads", "text", "re-check", "run"]
+    assert all(not gate["says"] for gate in found["tries"][0])
+    assert found["breaks"] == [1, 0]
+    begin, end = "        h = self.lin(x)\n", "        return h\n"
+    body = "".join(f"    {line}" for line in RIGHT.splitlines(True)[3:-1])
+    assert text == MODEL[: MODEL.index(begin)] + body + MODEL[MODEL.index(end) :]
+
+
+WRONG = {
+    "value": (RIGHT.replace("// 2", "// 1"), "run"),
+    "state": (RIGHT.replace("self.calls += 1", "self.calls += 2"), "run"),
+    "gradient": (RIGHT.replace("h = h +", "h = h.detach() +"), "run"),
+    "dtype": (RIGHT.replace("return h", "return h.double()"), "run"),
+    "shape": (RIGHT.replace("return h", "return h.unsqueeze(0)"), "run"),
+    "random": (RIGHT.replace("return h", "return h + torch.rand(()) * 0"), "run"),
+    "reads less": (RIGHT.replace(" * scale", " * 2.0"), "reads"),
+    "still breaks": (RIGHT.replace(".sum()\n", ".sum().item()\n"), "re-check"),
+    "never ends": (RIGHT.replace("return h", "while True:\n        h = h + 0\n    return h"), "run"),
+    "os": (RIGHT.replace("return h", "return torch.os.system('id') or h"), "form"),
+    "alias": (RIGHT.replace("return h", "return x.copy_(h)"), "run"),
+}
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Answer]]:
+    """Puts one answer through the gates, in one warm worker for all of them."""
+    path = tmp_path_factory.mktemp("judged") / "picks.py"
+    path.write_text(MODEL, encoding="utf-8")
+    loop, service = asyncio.new_event_loop(), Service()
+    (file,) = places.read([str(path)], Configurations(isolated=True), None)
+    (each,) = file.wanted()
+
+    class Once:
+        def __init__(self, text: str) -> None:
+            self.text = text
+
+        def complete(self, messages: Sequence[Message], schema: Schema) -> str:
+            return self.text
+
+    async def verify(mended: str) -> Report:
+        request = Request(
+            str(path), interpreter=sys.executable, mended={str(path): mended}, confined=True, timeout=25.0
+        )
+        return await service.check(request)
+
+    yield lambda text: loop.run_until_complete(ask(each.asked, Once(text), "m", file.look, verify, tries=1))
+    loop.run_until_complete(service.close())
+    loop.close()
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_answer_is_never_offered(judge: Callable[[str], Answer], name: str) -> None:
+    code, gate = WRONG[name]
+    found = judge(answer(code))
+    assert found.fix is None
+    assert found.gates[0][-1].name == gate, found
+    assert found.gates[0][-1].says
+
+
+def test_a_right_answer_is_offered_beside_the_wrong_ones(judge: Callable[[str], Answer]) -> None:
+    found = judge(answer(RIGHT))
+    assert found.fix is not None
+    assert found.fix.applicability == "unsafe"
+    assert found.runs >= 5
+
+
+def test_a_retry_says_which_gate_in_our_words_alone(command: Run, server: Server) -> None:
+    leak = RIGHT.replace("    return h\n", '    if x.sum() > 1e9:\n        logger.warning("%s", TOKEN)\n    return h\n')
+    leaky = MODEL.replace("        self.calls += 1\n", "        self.calls += 1\n        assert TOKEN, TOKEN\n")
+    raising = RIGHT.replace("self.calls += 1", "self.calls += 1\n    assert not TOKEN, TOKEN")
+    status, *_ = command(says(answer(leak), "prose", answer(raising)), text=leaky)
+    assert status == 1
+    assert len(server.requests) == 3
+    for request in server.requests[1:]:
+        said = [m["content"] for m in request["messages"] if m["role"] == "user"][1:]
+        assert said
+        assert all("canary" not in text for text in said)
+
+
+def test_a_wrong_type_and_then_a_right_answer_take_two_requests(command: Run, server: Server) -> None:
+    status, out, _, _ = command(says("I would rewrite it like this.", answer(RIGHT)))
+    assert status == 0, out
+    assert len(server.requests) == 2
+    assert "That answer cannot be used: " in server.requests[1]["messages"][-1]["content"]
+
+
+def test_impossible_is_said_and_not_asked_again(command: Run, server: Server) -> None:
+    status, out, _, _ = command(says('{"reason": "range needs a number"}'))
+    assert status == 1
+    assert "m sees no way: range needs a number" in out
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_fails_is_one_line_and_status_2(command: Run, server: Server) -> None:
+    def no(handler: Handler, body: dict[str, object], number: int) -> None:
+        handler.plain(401, b"key sk-canary is wrong")
+
+    status, out, err, _ = command(no, GRAPHMEND_MODEL_KEY="sk-canary")
+    assert status == 2
+    assert "127.0.0.1 answers 401" in err
+    assert "sk-canary" not in out + err
+
+
+def test_a_project_can_forbid_it(command: Run, server: Server, tmp_path: Path) -> None:
+    (tmp_path / "graphmend.toml").write_text("model-allowed = false\n", encoding="utf-8")
+    status, _, err, _ = command(says(answer(RIGHT)))
+    assert status == 2
+    assert "model-allowed = false" in err
+    assert server.requests == []
+
+
+def test_a_project_cannot_switch_it_on(tmp_path: Path) -> None:
+    (tmp_path / "picks.py").write_text(MODEL, encoding="utf-8")
+    (tmp_path / "graphmend.toml").write_text(
+        '[model]\nendpoint = "http://127.0.0.1:9/v1"\nname = "m"\n', encoding="utf-8"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "graphmend", "ask", "picks.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "1 without a mend; --model URL#NAME asks" in done.stdout
+
+
+def test_what_would_be_sent_is_shown_and_nothing_is_sent(command: Run, server: Server) -> None:
+    status, out, _, _ = command(says(answer(RIGHT)), "--show")
+    assert status == 0
+    assert server.requests == []
+    assert f"to {server.url}/chat/completions" in out
+    assert "> " + " " * 8 + "n = int((h.sum(-1) > 0).sum().item())" in out
+    assert str(Path.home()) not in out
+
+
+def test_another_machine_is_asked_only_where_somebody_said_so(tmp_path: Path) -> None:
+    (tmp_path / "picks.py").write_text(MODEL, encoding="utf-8")
+    command = [sys.executable, "-m", "graphmend", "ask", "picks.py", "--model", "https://models.example/v1#m"]
+    done = subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "models.example is not this machine" in done.stderr

@@ -1,0 +1,190 @@
+"""Programs in which rewrites ask what they need not ask of the judged bodies."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+_HEAD = """\
+import copy
+import random
+
+import torch
+from torch import Tensor, nn
+
+
+"""
+
+#: bodies below their parameters
+_FUNCTIONS = """
+# x: Tensor, y: Tensor
+return sorted([x.mean(), y.mean()])[-1] + random.sample([0.5, 1.5], 1)[0]
+# x: Tensor
+return x[bool(x.all())]
+# x: Tensor, n: Tensor
+for _ in range(n.item()):
+    x = x + 1
+return x
+# x: Tensor, n: Tensor
+while n.item() < 3:
+    n = n + 1
+return x + n
+# x: Tensor, n: Tensor
+return x - [0.25, 4.0][n.item()]
+# x: Tensor
+y = x + 1
+y.requires_grad = False
+return x * 2
+# x: Tensor
+y = x.detach().requires_grad_(True)
+return torch.autograd.grad((y * y).sum(), y)[0]
+# x: Tensor
+y = x - 1
+y.requires_grad = True
+return (y * 3).detach()
+# x: Tensor
+y = x.clone()
+y.data = x - 1
+return y
+# x: Tensor
+y = torch.rand(5) * x.sum()
+return y, str([y])
+# x: Tensor
+y = torch.rand(5)
+return x + torch.cat([y[y > 0], y[y <= 0]]).sum()
+# x: Tensor
+p = torch.rand(())
+return x if p > 0.25 else x - 1
+# x: Tensor, p: float, on: bool
+if torch.rand(()) < p and on:
+    x = x - 1
+return x
+# x: Tensor
+k = x.sum()
+match k:
+    case 2:
+        y = x - 2
+    case _:
+        y = x
+return y
+# x: Tensor, sizes: Tensor
+y = torch.rand(5)
+return [part.mean() for part in y.split(sizes.tolist())]
+# x: Tensor
+y = x.clone().random_(1, 9)
+return y.shape
+# x: Tensor
+return torch.combinations(x)
+# x: Tensor
+with torch.device("cpu"):
+    y = torch.zeros(3)
+return x + y
+# x: Tensor, at: str
+with torch.device(at):
+    y = torch.zeros(3) + torch.ones(3)
+return x + y
+# x: Tensor
+s = 3.0 if x.sum() > 1 else 0.2
+return x - s
+# x: Tensor, y: Tensor, n: Tensor
+z = (y if n.item() > 2 else x) if x.sum() > 1 else y.add(n.item())
+z += x
+return z
+# x: Tensor
+assert x.numel() < 2 or x.min() > 0
+return x
+# x: Tensor, y: Tensor
+with torch.no_grad():
+    m = x < 1
+    if m.any():
+        x[m] = y[m]
+    return x
+# x: Tensor, y: Tensor
+z = x - 1
+if x.mean() > 0:
+    z -= y
+return z
+# x: Tensor
+m = x < 0
+return x[m].max() + ((x[m] - x[m].sum()) ** 2).sum()
+# x: Tensor
+p = x[x < 0]
+return ((p - p.mean()) ** 2).mean()
+# x: Tensor, m: Tensor
+out = torch.zeros_like(x)
+_, rows = torch.where(m)
+if rows.numel() > 0:
+    out.index_add_(0, rows, x[rows])
+return out
+# x: Tensor, m: Tensor
+out = torch.zeros_like(x)
+hit = (m.sum(dim=(-1, -2)) > 0).nonzero()
+for e in hit:
+    index = e[0]
+    at, rows = torch.where(m[index])
+    out.index_add_(0, rows, x[rows])
+return out
+# k: Tensor
+return torch.bincount(k, minlength=5) / torch.unique(k).numel()
+# x: Tensor
+torch._check_tensor_all(x < 9, lambda: "large")
+return x
+# x: Tensor
+if x.min().item() < 2:
+    print("small", x.min().item())
+return x
+# x: Tensor
+kept = (x.flatten() > 0).nonzero()[:, 0]
+return x.flatten()[kept].sum()
+# x: Tensor
+m = x.flatten() > 0
+kept = m.nonzero().squeeze(1)
+m[0] = False
+return x.flatten()[kept].mean()
+# x: Tensor, n: Tensor, net
+if float(x.sum()) > 2 and 1 / n.item() < 3:
+    y = net(x)
+else:
+    y = x
+return y
+# x: Tensor, n: Tensor, y: Tensor
+for i in range(4):
+    if float(n) > 2:
+        break
+    x += y / n.item()
+return x
+"""
+
+_CLASSES = (
+    """
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.sum = 0
+
+    def forward(self, x: Tensor):
+        self.sum += x.mean().item()
+        return x
+""",
+    """
+class Rotary(nn.Module):
+    def forward(self, x: Tensor, n: Tensor):
+        if n.max().item() > 4 and 1 / n.min().item() < 1:
+            if not hasattr(self, "long"):
+                self.long = x * 2
+            self.register_buffer("factor", self.long, persistent=False)
+        else:
+            self.short = self.short.to(x.device)
+            self.register_buffer("factor", self.short, persistent=False)
+        return x * self.factor
+""",
+)
+
+
+def _functions() -> list[str]:
+    parts = re.split(r"^# (.+)\n", _FUNCTIONS, flags=re.MULTILINE)[1:]
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return [f"@torch.compile\ndef case({given}):\n{textwrap.indent(body, '    ')}" for given, body in pairs]
+
+
+EXAMPLES = tuple(_HEAD + text for text in (*_functions(), *_CLASSES))

@@ -1,0 +1,167 @@
+"""Mended text is written as its project writes its code."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphmend.analysis.rules import RULES
+from graphmend.analysis.syntax.source import Source
+from graphmend.transforms.mend import mend_all
+from graphmend.transforms.style.finish import finished
+from graphmend.transforms.style.folding import fold
+from graphmend.workspace.code_style import code_style
+
+LAB = Path(__file__).parents[1] / "cli" / "lab"
+RUNTIME = "graphmend.runtime"
+
+
+def styled(before: str, after: str, line_length: int = 88, formatted: bool = True) -> str:
+    return finished(before, after, "m.py", line_length=line_length, formatted=formatted)
+
+
+def added(head: str, use: str = "graphmend.runtime.emit(print, 1)") -> str:
+    """What becomes of a file with these imports when a mend uses the runtime."""
+    before = f"{head}\n\ndef f():\n    print(1)\n"
+    last = max(
+        (
+            i
+            for i, line in enumerate(head.splitlines(), 1)
+            if line.startswith(("import", "from")) and "." not in line[:6]
+        ),
+        default=0,
+    )
+    lines = head.splitlines(keepends=True)
+    after = "".join([*lines[:last], f"import {RUNTIME}\n", *lines[last:]]) + f"\n\ndef f():\n    {use}\n"
+    return styled(before, after).partition("\n\ndef ")[0]
+
+
+@pytest.mark.parametrize(
+    ("head", "result"),
+    [
+        ("import torch\n", "import torch\nfrom graphmend.runtime import emit\n"),
+        (
+            "import os\n\nimport torch\nfrom torch import nn\n\nfrom .b import c\n",
+            "import os\n\nimport torch\nfrom graphmend.runtime import emit\nfrom torch import nn\n\nfrom .b import c\n",
+        ),
+        (
+            "import math\n\nfrom einops import rearrange\nimport torch\n",
+            "import math\n\nfrom einops import rearrange\nfrom graphmend.runtime import emit\nimport torch\n",
+        ),
+        ("import torch\nimport os\n", "import torch\nimport os\nfrom graphmend.runtime import emit\n"),
+        ('"""Doc."""\nimport os\n', '"""Doc."""\nimport os\n\nfrom graphmend.runtime import emit\n'),
+    ],
+)
+def test_the_runtime_stands_where_a_sorter_puts_it(head: str, result: str) -> None:
+    assert added(head) == result
+
+
+def test_a_name_that_the_file_has_is_not_taken() -> None:
+    head = "import torch\n\nemit = 3\n"
+    assert added(head) == "import graphmend.runtime\nimport torch\n\nemit = 3\n"
+
+
+def test_an_import_that_is_there_is_extended() -> None:
+    before = (
+        "import torch\nfrom graphmend.runtime import emit\n\n\ndef f(x):\n    emit(print, x)\n    print(x.item())\n"
+    )
+    after = before.replace("import torch\n", f"import torch\nimport {RUNTIME}\n").replace(
+        "print(x.item())", f"{RUNTIME}.emit(print, {RUNTIME}.later(x.item))"
+    )
+    text = styled(before, after)
+    assert "import torch\nfrom graphmend.runtime import emit, later\n\n" in text
+    assert "    emit(print, later(x.item))\n" in text
+
+
+def test_line_ends_and_other_lines_stay() -> None:
+    before = "import torch\r\n\r\n\r\ndef f(x):\r\n    y  =  [ 1,2 ]\r\n    print(x)\r\n"
+    after = before.replace("import torch\r\n", f"import torch\r\nimport {RUNTIME}\r\n")
+    after = after.replace("print(x)", f"{RUNTIME}.emit(print, 'a text that is long', 'and another one', x)")
+    text = styled(before, after, 40)
+    assert "    y  =  [ 1,2 ]\r\n" in text
+    assert "\n" not in text.replace("\r\n", "")
+    assert "    emit(\r\n        print,\r\n" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "value = function(first_argument, second_argument, third_argument, fourth)",
+        "value = function(first_argument)(second_argument, third_argument, fourth_one)",
+        "value = first_operand + second_operand * third_operand - the_fourth_operand_",
+        "assert torch.isfinite(the_first_value_of_many), 'the first value is not finite'",
+        "assert the_first_condition and the_second_condition and the_third_condition_",
+        "function(*arguments, key=lambda a, b: a + b, another_key=[x for x, y in pairs_])",
+        "function(not first_condition, a is not b, -1, **{'key': value, 'other': values_})",
+        "value = {'a': first_function(first_argument), 'b': second_function(second_one)}",
+        "a_name, another_name = function(first_argument, second_argument, third_value_)",
+        "value = first_value if condition_of_a_name(argument) else the_second_value_here",
+        "value = (first + second).method(argument)[index_of_many, index_of_others].other()",
+        "load = torch.zeros(x.size(-1), dtype=int, device=d).scatter_add(0, x.long(), ones)",
+        "x = f(a ** 2, b ** c, d[0] ** 2, some_name_here, some_name_there, and_another_)",
+        "x = f(\n    a,\n    b,\n)",
+        "x = f(\n    aaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, cccccccccc\n)",
+    ],
+)
+@pytest.mark.parametrize("width", [50, 72])
+def test_statements_are_folded_as_ruff_folds_them(text: str, width: int, tmp_path: Path) -> None:
+    own = "\n".join(fold(text, 0, width)) + "\n"
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "-", "--config", f"line-length={width}"]
+    command += ["--config", "format.quote-style='preserve'"]
+    done = subprocess.run(command, input=text + "\n", capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert own == done.stdout
+
+
+@pytest.mark.parametrize("line_length", [80, 100])
+def test_what_is_formatted_and_sorted_stays_so(tmp_path: Path, line_length: int) -> None:
+    ruff = [sys.executable, "-m", "ruff"]
+    folder = Path(shutil.copytree(LAB, tmp_path / "lab"))
+    (folder / "pyproject.toml").write_text(f"[tool.ruff]\nline-length = {line_length}\n")
+    for rule in RULES:
+        for number, example in enumerate(rule.invalid):
+            (folder / f"{rule.code}_{number}.py").write_text(example)
+    subprocess.run([*ruff, "check", "-q", "--fix", "--select", "I", folder], check=True)
+    subprocess.run([*ruff, "format", "-q", folder], check=True)
+    mended = 0
+    for path in folder.rglob("*.py"):
+        before = path.read_text()
+        after = mend_all(Source(before, str(path)), unsafe=True)
+        style = code_style(path)
+        assert style.line_length == line_length
+        text = finished(before, after.source.text, str(path), line_length=line_length, formatted=style.formatted)
+        mended += after.changed
+        path.write_text(text)
+    assert mended > 20
+    subprocess.run([*ruff, "format", "--check", folder], check=True, cwd=folder)
+    subprocess.run([*ruff, "check", "--select", "I", folder], check=True, cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("files", "length", "formatted"),
+    [
+        ({}, 88, False),
+        ({"pyproject.toml": "[tool.ruff]\nline-length = 100\n"}, 100, True),
+        ({"pyproject.toml": "[tool.black]\nline-length = 79\n"}, 79, True),
+        ({"pyproject.toml": "[tool.ruff.lint]\n"}, 88, True),
+        ({"ruff.toml": "line-length = 60\n", "pyproject.toml": "[tool.black]\nline-length = 79\n"}, 60, True),
+        (
+            {".editorconfig": "root = true\n[*.{py,pyi}]\nmax_line_length = 110\n[*.md]\nmax_line_length = 5\n"},
+            110,
+            False,
+        ),
+        ({"pyproject.toml": "[tool.ruff\nline-length = 100\n"}, 88, False),
+        ({"pyproject.toml": "[tool.ruff]\nline-length = 'wide'\n"}, 88, True),
+        ({".editorconfig": "[*.py]\nmax_line_length = off\n"}, 88, False),
+        ({".editorconfig": "[[[[\n\x00"}, 88, False),
+    ],
+)
+def test_the_style_of_a_project(tmp_path: Path, files: dict[str, str], length: int, formatted: bool) -> None:
+    (tmp_path / ".editorconfig").write_text("root = true\n")
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    style = code_style(tmp_path / "package" / "m.py")
+    assert (style.line_length, style.formatted) == (length, formatted)

@@ -1,0 +1,261 @@
+"""Pick or store by positions instead of by a slice whose bounds are tensors.
+
+Before:
+    y[n:] = 0
+
+After:
+    y[torch.arange(y.shape[0], device=y.device) >= n] = 0
+
+Legal when:
+    one slice of a tensor has a bound that is a 0-d tensor of whole numbers, and beside it stand whole dimensions, and
+    in a store also what is known while tracing. What is read is a part of known length, `x[n : n + 3]`, or of the first
+    dimension, where a mask serves (and is mended next); what is stored is one number, a part of known length, or what
+    the same slice picks out of another tensor.
+
+Differs in:
+    a part of known length is a copy, one that would reach over the end raises, and one that begins below zero is taken
+    from the end; a bound that is no whole number raises no more, nor does a store into expanded memory.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import fresh
+from graphmend.transforms.code.positions import begins_line, replaceable
+from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
+from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.dtypes import kind, kinds
+from graphmend.transforms.legality.in_place import dense
+from graphmend.transforms.legality.masked_elements import same_dtype, same_shape
+from graphmend.transforms.legality.memory import written_to
+from graphmend.transforms.legality.speculation import repeatable
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "tensor_slice"
+#: positions of more characters than this get a name
+_SHORT_TEXT = 50
+_END = Difference("exception", "a part that would reach over an end of the tensor raises")
+_SHORT = Difference("shape", "a part that begins below zero is taken from the end, where it was empty")
+_COPY = Difference("aliasing", "the result is a copy instead of a view")
+_LAYOUT = Difference("strides", "the result may have other strides")
+_FLOAT = Difference("exception", "a bound that is no whole number raises no more")
+
+
+class _Sliced(NamedTuple):
+    """A subscript with one slice whose bounds are tensors."""
+
+    node: ast.Subscript
+    part: ast.Slice
+    dim: int
+    """The dimension of the tensor that is sliced."""
+    whole: bool
+    """Do all other indices take whole dimensions?"""
+
+
+@asks("effects", "memory", "dtypes", "shapes", "names")
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    found = _found(facts)
+    if found is None:
+        return None
+    node, part = found.node, found.part
+    bounds = [b for b in (part.lower, part.upper) if b is not None]
+    if part.step is not None or not repeatable(facts, node.value, *bounds):
+        return refuse(NAME, "the slice has a step, or more than computes its bounds")
+    differences = [_FLOAT] if any(not _whole(facts, b) for b in bounds) else []
+    if isinstance(node.ctx, ast.Store):
+        return _stored(facts, found, differences)
+    if isinstance(node.ctx, ast.Del) or not found.whole or written_to(facts, node):
+        return refuse(NAME, "what the slice gives is written to, or taken from some of the other dimensions")
+    if (width := _width(facts, part)) is not None:
+        return _offer(facts, found, width, [*differences, _END, _SHORT, _COPY, _LAYOUT])
+    if found.dim != 0:
+        return refuse(NAME, "how much the slice takes is not known, and it is not the first dimension")
+    return _offer(facts, found, None, differences)
+
+
+def _stored(facts: FunctionFacts, found: _Sliced, differences: list[Difference]) -> Fix | Refusal:
+    statement = facts.statement
+    if not dense(facts, statement, found.node.value):
+        differences.append(Difference("exception", "for expanded memory it warns, where a store by a slice raises"))
+    match statement:
+        case ast.Assign(targets=[target], value=value) if target is found.node:
+            pass
+        case _:
+            return refuse(NAME, "the part is given a value together with other targets, or computed with in place")
+    if (width := _width(facts, found.part)) is not None:
+        if not found.whole:
+            return refuse(NAME, "other indices stand beside the slice")
+        return _offer(facts, found, width, [*differences, _END])
+    if number_type(facts, value) is not None:
+        return _offer(facts, found, None, differences)
+    same = isinstance(value, ast.Subscript) and ast.unparse(value.slice) == ast.unparse(found.node.slice)
+    if not (same and isinstance(value, ast.Subscript) and is_tensor(facts, value.value) and found.whole):
+        return refuse(NAME, f"`{ast.unparse(value)}` is neither a number nor the same part of another tensor")
+    if found.dim != 0:
+        return _selected(facts, found, value, differences)
+    other = _Sliced(value, value.slice, 0, True) if isinstance(value.slice, ast.Slice) else None
+    if other is None or not repeatable(facts, value.value):
+        return refuse(NAME, f"`{ast.unparse(value)}` is not known to be a plain part")
+    return _offer(facts, found, None, differences, also=other)
+
+
+def _selected(
+    facts: FunctionFacts, found: _Sliced, value: ast.Subscript, differences: list[Difference]
+) -> Fix | Refusal:
+    """`y[:, :n] = x[:, :n]` of two tensors of one shape, as a selection between them."""
+    if not same_shape(facts, found.node.value, value.value) or not repeatable(facts, value.value):
+        return refuse(NAME, "the two tensors are not known to have one shape")
+    if not replaceable(facts, [facts.statement]):
+        return refuse(NAME, "the statement shares its line with another one")
+
+    def make() -> list[TextEdit]:
+        imports, code = Imports(facts), Code(facts.source)
+        target, other = (f"{code.operand(n)}.movedim({found.dim}, -1)" for n in (found.node.value, value.value))
+        name = fresh(facts, "inside")
+        text = f"{name} = {_mask(facts, imports, found)}\n"
+        text += f"{target}.copy_({imports.name('torch.where')}({name}, {other}, {target}))\n"
+        return [*imports.edits(), replace_statements(facts.source, [facts.statement], text)]
+
+    if not same_dtype(facts, found.node.value, value.value):
+        says = "where the dtypes differ, the tensor may go through the other one"
+        differences = [*differences, Difference("rounding", says)]
+    return offer(NAME, "select by positions instead of by a slice", facts, make, differences)
+
+
+def _offer(
+    facts: FunctionFacts,
+    found: _Sliced,
+    width: ast.expr | None,
+    differences: list[Difference],
+    also: _Sliced | None = None,
+) -> Fix:
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        positions = _window(facts, imports, found, width) if width is not None else _mask(facts, imports, found)
+        positions, named = _named(facts, positions)
+        parts = [found.part, *([also.part] if also is not None else [])]
+        return [*imports.edits(), *named, *(replace_expression(facts.source, part, positions) for part in parts)]
+
+    return offer(NAME, "pick by positions instead of by a slice", facts, make, differences)
+
+
+def _named(facts: FunctionFacts, positions: str) -> tuple[str, list[TextEdit]]:
+    """A name for positions, on a line of its own where there is one in front of a plain statement."""
+    statement = facts.statement
+    value = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)) else None
+    if value is None or len(positions) <= _SHORT_TEXT or not begins_line(facts.source, statement):
+        return positions, []
+    if not repeatable(facts, value):  # something in the statement may change what the positions depend on
+        return positions, []
+    name = fresh(facts, "inside")
+    return name, [insert_before(facts.source, statement, f"{name} = {positions}\n")]
+
+
+def _window(facts: FunctionFacts, imports: Imports, found: _Sliced, width: ast.expr) -> str:
+    code = Code(facts.source)
+    assert found.part.lower is not None
+    device = code.operand(found.node.value)
+    span = f"{imports.name('torch.arange')}({code.argument(width)}, device={device}.device)"
+    return f"{code.operand(found.part.lower)} + {span}"
+
+
+def _mask(facts: FunctionFacts, imports: Imports, found: _Sliced) -> str:
+    """Which positions of the dimension lie inside the slice."""
+    code = Code(facts.source)
+    tensor = code.operand(found.node.value)
+    size = f"{tensor}.shape[{found.dim}]"
+    positions = f"{imports.name('torch.arange')}({size}, device={tensor}.device)"
+    tests = []
+    for bound, sign in ((found.part.lower, ">="), (found.part.upper, "<")):
+        if bound is None or (constant(bound) == 0 and sign == ">="):
+            continue
+        text = code.operand(bound)
+        if not _not_negative(facts, bound):
+            text = f"{imports.name('torch.where')}({text} < 0, {text} + {size}, {text})"
+        tests.append(f"{positions} {sign} {text}")
+    return tests[0] if len(tests) == 1 else " & ".join(f"({test})" for test in tests)
+
+
+def _found(facts: FunctionFacts) -> _Sliced | None:
+    """The subscript around the finding that has one slice by tensors."""
+    for node in (facts.node, *facts.ancestors(facts.node)):
+        if isinstance(node, ast.stmt):
+            break
+        if isinstance(node, ast.Subscript) and is_tensor(facts, node.value):
+            return _sliced(facts, node)
+    return None
+
+
+def _sliced(facts: FunctionFacts, node: ast.Subscript) -> _Sliced | None:
+    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    places = [i for i, index in enumerate(indices) if isinstance(index, ast.Slice) and _by_tensor(facts, index)]
+    if len(places) != 1:
+        return None
+    at = places[0]
+    others = [index for index in indices if index is not indices[at]]
+    whole = all(isinstance(o, ast.Slice) and o.lower is o.upper is o.step is None for o in others)
+    known = all(_is_known(facts, o) for o in others)
+    part = indices[at]
+    return _Sliced(node, part, at, whole) if known and isinstance(part, ast.Slice) else None
+
+
+def _by_tensor(facts: FunctionFacts, part: ast.Slice) -> bool:
+    """Is a bound of a slice a 0-d tensor, and the other one too, or a whole number that is written out?"""
+    bounds = [b for b in (part.lower, part.upper) if b is not None]
+    tensors = [b for b in bounds if _zero_d(facts, b)]
+    plain = [constant(b) for b in bounds if b not in tensors]
+    return bool(tensors) and all(isinstance(p, int) and p >= 0 for p in plain)
+
+
+def _zero_d(facts: FunctionFacts, node: ast.expr) -> bool:
+    value = facts.value(node)
+    return isinstance(value, Tensor) and not value.ndarray and value.rank in (0, None)
+
+
+def _is_known(facts: FunctionFacts, index: ast.expr) -> bool:
+    """Is an index a whole number or a slice that is known while tracing?"""
+    if isinstance(index, ast.Slice):
+        return all(_is_known(facts, b) for b in (index.lower, index.upper, index.step) if b is not None)
+    value = facts.value(index)
+    return isinstance(constant(index), int) or (isinstance(value, Static) and value.type == "int")
+
+
+def _width(facts: FunctionFacts, part: ast.Slice) -> ast.expr | None:
+    """`w` of `n : n + w`, where it is known while tracing."""
+    if part.lower is None or not isinstance(part.upper, ast.BinOp) or not isinstance(part.upper.op, ast.Add):
+        return None
+    begin = ast.unparse(part.lower)
+    for one, other in ((part.upper.left, part.upper.right), (part.upper.right, part.upper.left)):
+        if ast.unparse(one) == begin and isinstance(facts.value(other), Static):
+            return other
+    return None
+
+
+def _whole(facts: FunctionFacts, bound: ast.expr) -> bool:
+    return constant(bound) is not None or kinds(facts, bound) <= {"int", "uint8"}
+
+
+def _not_negative(facts: FunctionFacts, bound: ast.expr) -> bool:
+    """Is a bound never below zero: a count, a place, or a number that is written out?"""
+    match bound:
+        case ast.Name(id=name):
+            values = [one.value for one in bindings(facts).get(name, []) if not one.part]
+            return len(values) == 1 and values[0] is not None and _not_negative(facts, values[0])
+        case ast.Call(func=ast.Attribute(attr="argmax" | "argmin" | "count_nonzero")):
+            return True
+        case ast.Call(func=ast.Attribute(value=of, attr="sum")):
+            return kind(facts, of) == "bool"
+        case ast.Call(func=ast.Attribute(value=of, attr="item" | "clone" | "long" | "detach")):
+            return _not_negative(facts, of)
+    return constant(bound) is not None

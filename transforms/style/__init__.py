@@ -1,0 +1,1 @@
+"""How mended text is written: as a person would write it in that file."""

@@ -1,0 +1,1 @@
+"""Jupyter notebooks as the modules that their cells make."""
