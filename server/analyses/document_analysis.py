@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
+from graphmend.server.analyses.callers import Callers, FromCallers, joined
 from graphmend.server.analyses.worker_thread import WorkerThread
 from graphmend.server.documents.open_documents import Document, Documents
 from graphmend.server.documents.position_mapping import PositionChange, map_span
@@ -136,6 +137,7 @@ class Analyses:
         self._reach: dict[Document, Mapping[str, Reach]] = {}
         """Of documents whose edits are not followed any more."""
         self._thread = WorkerThread("graphmend-analysis")
+        self._callers = Callers(self._thread)
         self._epochs: Counter[Document] = Counter()
         self._latest: dict[Document, Analysis] = {}
         self._results: dict[Document, tuple[Analysis, Result]] = {}
@@ -170,6 +172,7 @@ class Analyses:
         """The document is closed."""
         self._latest.pop(document, None)
         self._results.pop(document, None)
+        self._callers.forget(document)
         self._thread.run(lambda: self._forget(document))
         del self._epochs[document]
 
@@ -268,7 +271,10 @@ class Analyses:
             scope = self._scope(document)
             known = self._followed.get(document)
             since = None if known is None else (known.analysis, document.edit(known.stamp, stamp))
-            outcome = await self._thread.run(lambda: self._fresh(document, text, stamp, scope, since))
+            if self._check is None:
+                await self._callers.ask(document, epoch, scope.project, scope.settings)
+            others = self._callers.findings(document, stamp)
+            outcome = await self._thread.run(lambda: self._fresh(document, text, stamp, scope, since, others))
         except Exception as error:
             self._failed(document, error, text)
         else:
@@ -291,6 +297,7 @@ class Analyses:
         stamp: int,
         scope: Scope,
         since: tuple[IncrementalAnalysis, Edit | None] | None,
+        others: FromCallers,
     ) -> _Outcome | None:
         """In the thread: the analysis of a text; None for one that is too long. `since` is what followed the document
         until now, with the edit that it has not seen."""
@@ -314,7 +321,8 @@ class Analyses:
         self._followed[document] = _Followed(following, stamp)
         if update.notice is not None:
             self._notice(document, f", {update.notice}")
-        findings = suppressions.take_back(update.comments, document.path, update.findings, scope.settings)
+        every = joined(update.findings, others)
+        findings = suppressions.take_back(update.comments, document.path, every, scope.settings)
         return _Outcome(findings, update.broken)
 
     def _notice(self, document: Document, says: str) -> None:
