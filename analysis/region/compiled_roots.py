@@ -13,6 +13,7 @@ from graphmend.analysis.driver.execution.objects import (
     ClassObject,
     Compiled,
     Constant,
+    Method,
     Object,
     Partial,
     Scope,
@@ -21,6 +22,7 @@ from graphmend.analysis.driver.execution.objects import (
 from graphmend.analysis.driver.frameworks import MAPPINGS, STEP_CLASSES, STEPS
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import NONE, UNKNOWN, Container, Value, join_all
+from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.region.dynamo_config import decorated_mode, site_mode, tracing_mode_of_program
 from graphmend.analysis.region.region import Region, Root, shortened
@@ -41,7 +43,7 @@ def compiled_roots(session: ProgramView, driven: Driven) -> Iterator[Root]:
             continue
         mode = site_mode(program, site.fullgraph)
         for function in _traced(session, driven, compiled.target):
-            given = _given(session, function, compiled)
+            given = _given(session, driven, function, compiled)
             key = (function.info, mode, tuple(value.key for value in given or ()))
             if key in known:
                 continue
@@ -61,6 +63,8 @@ def _traced(session: ProgramView, driven: Driven, target: Atom) -> Iterator[Func
         value = as_value(target, {}, session)
         if isinstance(value, Function):
             yield value
+    elif isinstance(target, Method) and target.name == "__call__":
+        yield from _traced(session, driven, target.receiver)
     elif isinstance(target, Partial):
         for atom in target.function:
             yield from _traced(session, driven, atom)
@@ -97,15 +101,23 @@ def _of_object(session: ProgramView, driven: Driven, target: Object) -> Iterator
                     yield from _traced(session, driven, atom)
 
 
-def _given(session: ProgramView, function: Function, compiled: Compiled) -> tuple[Value, ...] | None:
+def _argument(driven: Driven, info: FunctionInfo, name: str, compiled: Compiled) -> Values:
+    """What a parameter is: by calls in sight, else by its default."""
+    default = info.defaults.get(name)
+    if name in compiled.arguments or default is None or isinstance(default, ast.Constant):
+        return compiled.arguments.get(name, ())
+    return driven.machine.evaluate(default, driven.machine.top_level(info.module))
+
+
+def _given(session: ProgramView, driven: Driven, function: Function, compiled: Compiled) -> tuple[Value, ...] | None:
     """The arguments that calls in sight pass, as far as they are of the program: by position, behind the receiver."""
     examples = session.reading.examples(function)
-    if examples is not None or not compiled.arguments:
+    if examples is not None:
         return examples
     names = [p.arg for p in function.info.parameters]
     if function.bound is not None and names:
         names = names[1:]
-    values = [as_join(compiled.arguments.get(name, ()), {}, session) for name in names]
+    values = [as_join(_argument(driven, function.info, name, compiled), {}, session) for name in names]
     return tuple(values) if any(value is not UNKNOWN for value in values) else None
 
 
@@ -136,6 +148,9 @@ def as_value(atom: Atom, closures: dict[Scope, dict[str, Value]], session: Progr
             items = tuple(as_join(values, closures, session) for values in atom.items)
             rest = as_join(atom.rest, closures, session) if atom.rest else None
             return Container("modules", None if rest is not None else items, rest)
+        if atom.name in ("builtins.tuple", "builtins.list") and atom.items is not None and not atom.rest:
+            held = tuple(as_join(values, closures, session) for values in atom.items)
+            return Container(atom.name[9:], held) if any(value is not UNKNOWN for value in held) else UNKNOWN
         if atom.name in MAPPINGS and atom.fields is not None:
             fields = {key: as_join(values, closures, session) for key, values in atom.fields.items()}
             return Container("dict", None, as_join(atom.held, closures, session), fields if not atom.rest else {})

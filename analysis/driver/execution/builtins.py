@@ -359,7 +359,9 @@ def _key(name: str) -> Values:
     return (Constant(name),) if name != "*" else UNKNOWN
 
 
-_TEXT = frozenset("lower upper strip removeprefix removesuffix startswith endswith split".split())
+_TEXT = frozenset(
+    "lower upper strip removeprefix removesuffix startswith endswith split rsplit partition rpartition".split()
+)
 
 
 def text_method(owner: Constant, name: str, args: Arguments) -> Values:
@@ -370,5 +372,5 @@ def text_method(owner: Constant, name: str, args: Arguments) -> Values:
             made = getattr(owner.value, name)(*values)
         except (TypeError, ValueError):
             return UNKNOWN
-        return (sequence([(Constant(x),) for x in made]),) if isinstance(made, list) else (Constant(made),)
+        return (sequence([(Constant(x),) for x in made]),) if isinstance(made, (list, tuple)) else (Constant(made),)
     return UNKNOWN

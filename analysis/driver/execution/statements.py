@@ -7,7 +7,7 @@ from typing import Any
 
 from graphmend.analysis.driver.execution.expressions import rounds, truth
 from graphmend.analysis.driver.execution.interface import Machine
-from graphmend.analysis.driver.execution.objects import ANY, NONE, UNKNOWN, Callable, Scope, Values, union
+from graphmend.analysis.driver.execution.objects import ANY, NONE, UNKNOWN, Callable, Scope, Values, constant, union
 from graphmend.analysis.program.definitions import FunctionInfo
 
 
@@ -145,10 +145,15 @@ def _try(m: Machine, node: ast.Try, scope: Scope) -> bool:
 
 
 def _match(m: Machine, node: ast.Match, scope: Scope) -> bool:
-    m.evaluate(node.subject, scope)
+    subject = constant(m.evaluate(node.subject, scope))
     before, goes_on = dict(scope.variables), False
     joined = dict(before)
     for case in node.cases:
+        fits = _fits(case, subject)
+        if fits is False:
+            continue
+        if fits:
+            return m.execute(case.body, scope)
         scope.variables = dict(before)
         with m.perhaps():
             if m.execute(case.body, scope):
@@ -159,6 +164,15 @@ def _match(m: Machine, node: ast.Match, scope: Scope) -> bool:
     return goes_on or not any(
         isinstance(case.pattern, ast.MatchAs) and case.pattern.name is None for case in node.cases
     )
+
+
+def _fits(case: ast.match_case, subject: object) -> bool | None:
+    """Whether a case takes a constant; None where that is not known. Cases before it did not."""
+    if subject is ... or case.guard is not None:
+        return None
+    if isinstance(case.pattern, ast.MatchValue) and isinstance(case.pattern.value, ast.Constant):
+        return bool(case.pattern.value.value == subject)
+    return True if isinstance(case.pattern, ast.MatchAs) and case.pattern.name is None else None
 
 
 def _function(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> bool:
