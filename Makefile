@@ -16,8 +16,13 @@ FUZZ ?= 100000
 # Programs that `make fuzz-mends` makes.
 FUZZ_MENDS ?= 20000
 
+# Minor versions of torch that `make versions` measures; the newest one is .venv's own.
+VERSIONS ?= 2.8 2.9 2.10 2.11 2.12 2.13
+# Versions of Python that `make test-pythons` looks for.
+PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
+
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast fuzz fuzz-mends lint format bench docs editors clean
+.PHONY: help venv demo test test-fast test-pythons versions fuzz fuzz-mends lint format bench docs editors clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +44,12 @@ test: $(STAMP)  ## all tests
 
 test-fast: $(STAMP)  ## the tests of a minute: none imports torch, builds anything or goes through hundreds of files
 	$(BIN)/python -m pytest -q -n auto -m 'not torch and not build and not many'
+
+test-pythons: $(STAMP)  ## the tests without torch on each Python that is here; PYTHONS names others
+	$(BIN)/python -m bench.versions.pythons $(PYTHONS)
+
+versions: $(STAMP)  ## facts, examples and tests with other versions of torch; VERSIONS="2.10 2.12", PARTS="examples mends"
+	PYTHONPATH=src:. $(BIN)/python -m bench.versions $(VERSIONS) $(if $(PARTS),--only $(PARTS))
 
 lint: $(STAMP)  ## ruff and mypy --strict
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -29,10 +30,26 @@ def install(
     except ConfigurationError as error:
         raise ValueError(str(error)) from None
     importer = Importer(Targets(packages, folders), Mender(unsafe, folders, accepted))
+    if (old := _too_old()) is not None:
+        importer.report.problems["torch"] = old
+        return importer
     importer.install()
     if unsafe:
         importer.after("torch._dynamo.convert_frame", lambda: _install_switches(importer))
     return importer
+
+
+def _too_old() -> str | None:
+    """Why nothing is mended for the torch that this interpreter has; None where mends are made."""
+    from graphmend.transforms.torch_versions import OLDEST, minor
+    from graphmend.workspace.interpreter import Interpreter
+
+    loaded = getattr(sys.modules.get("torch"), "__version__", None)
+    version = str(loaded or Interpreter(Path(sys.prefix)).torch_version or "")
+    found = minor(version)
+    if found is None or found >= OLDEST:
+        return None
+    return f"nothing is mended for torch {version}: mends were measured with torch {OLDEST[0]}.{OLDEST[1]} and newer"
 
 
 def _install_switches(importer: Importer) -> None:

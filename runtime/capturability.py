@@ -1,7 +1,7 @@
 """Whether a call that Dynamo is tracing would find, when the graph runs, the world that it finds in plain Python.
 
 Tracing delays what the program does to Python objects until the graph has run, and a graph has no `with`, no handled
-exception and no stack. Knows Dynamo's tracer, as it is in torch 2.13.
+exception and no stack. Knows Dynamo's tracer, as it is in torch 2.10 to 2.13.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ from torch._dynamo.exc import RestartAnalysis, TorchRuntimeError
 from torch._dynamo.polyfills import getattr_and_trace
 from torch._dynamo.variables.ctx_manager import CatchWarningsCtxManagerVariable
 
-_BODIES = ("autograd.Function",)
-"""Operators with a body in which effects happen as in plain Python. Checkpointing is none: it would not repeat them."""
+from .torch_version import version
+
+_BODIES = ("autograd.Function",) if version() >= (2, 12) else ()
+"""Operators with a body in which effects happen as in plain Python. Checkpointing is none: it would not repeat them.
+
+In the body of an `autograd.Function` AOTAutograd 2.10 drops them.
+"""
 
 _WORLD = (sys, torch._tensor_str.PRINT_OPTS)
 """Objects that all output depends on."""
@@ -47,7 +52,7 @@ def check(tx: Any) -> None:
         raise Uncapturable("vmap and the gradient transforms have no rule for our operator")
     tracer = tx.output.current_tracer
     if tracer.parent is not None and tracer.source_target not in _BODIES:
-        raise Uncapturable("in the body of an operator such as torch.cond, AOTAutograd 2.13 drops effects")
+        raise Uncapturable("in the body of an operator such as torch.cond, AOTAutograd drops effects")
     for thing in _WORLD:
         check_unchanged(tx, thing)
     for frame in _frames(tx):

@@ -1,7 +1,7 @@
 """Turns an output call that Dynamo is tracing into a `Site` and the tensors and numbers that the graph must pass to it.
 
-Knows Dynamo's variable trackers, as they are in torch 2.13. Whatever is not clearly understood raises `Uncapturable`,
-and the call breaks the graph as it would have without us: output is never lost and never wrong.
+Knows Dynamo's variable trackers, as they are in torch 2.10 to 2.13. Whatever is not clearly understood raises
+`Uncapturable`, and the call breaks the graph as it would have without us: output is never lost and never wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ from torch._dynamo.variables.tensor import (
     UnspecializedPythonVariable,
 )
 from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
-from torch._dynamo.variables.user_defined import NamedTupleVariable, StructSequenceVariable
+
+try:
+    from torch._dynamo.variables.user_defined import NamedTupleVariable, StructSequenceVariable
+except ImportError:  # before 2.12 one class stands for both
+    from torch._dynamo.variables.lists import NamedTupleVariable  # type: ignore[attr-defined, no-redef]
+
+    StructSequenceVariable = NamedTupleVariable  # type: ignore[assignment, misc]
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from . import sites
@@ -108,10 +114,9 @@ class _Reader:
                     raise Uncapturable("a call that was put off before the graph broke")
                 function, arguments, keywords = variable.items
                 return Call(self.function(function), self.group(arguments), self.mapping(keywords))
-            case StructSequenceVariable():
-                return Group(variable.tuple_cls, tuple(map(self.value, variable.items)))
-            case NamedTupleVariable():
-                return Group(variable.tuple_cls._make, tuple(map(self.value, variable.items)))
+            case NamedTupleVariable() | StructSequenceVariable():  # a structseq, such as `torch.return_types.max`
+                kind = variable.tuple_cls
+                return Group(getattr(kind, "_make", kind), tuple(map(self.value, variable.items)))
             case SizeVariable() | TupleVariable() | ListVariable():
                 return self.group(variable)
             case ConstDictVariable() if variable.python_type() is dict:
@@ -176,7 +181,7 @@ class _Reader:
             return Attribute(self.value(variable.obj), variable.name)
         if variable.source is None:
             return Constant(variable.as_python_constant())
-        value = self.tx.output.resolve_source_value(variable.source)
+        value = self.behind(variable.source)
         owner = getattr(value, "__self__", None)
         if owner is None or isinstance(owner, types.ModuleType):
             return Constant(self.same(variable.source, value))
@@ -187,7 +192,7 @@ class _Reader:
     def stream(self, variable: VariableTracker) -> Part:
         if variable.source is None:
             raise Uncapturable("an object that was made in the region")
-        value = self.tx.output.resolve_source_value(variable.source)
+        value = self.behind(variable.source)
         if not callable(getattr(value, "write", None)):
             raise Uncapturable("an object whose text may change before the graph runs")
         return self.object(variable.source, value)
@@ -197,9 +202,14 @@ class _Reader:
         if isinstance(value, torch.nn.Module):
             raise Uncapturable("a module would be kept alive, with its parameters")
         check_unchanged(self.tx, value)
-        if isinstance(source, AttrSource) and self.tx.output.resolve_source_value(source.base) is sys:
+        if isinstance(source, AttrSource) and self.behind(source.base) is sys:
             return Stream(source.member)
         return Constant(self.same(source, value))
+
+    def behind(self, source: Any) -> Any:
+        """The object that a source of Dynamo's names."""
+        root = self.tx.output.root_tx
+        return source.get_value({"G": root.f_globals, "L": root.f_locals}, {}, {})
 
     def same(self, source: Any, value: Any) -> Any:
         """`value`, with the guard that it is this very object when the graph runs again."""

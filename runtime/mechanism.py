@@ -1,8 +1,8 @@
 """The operator that stands for an output call in a graph, and whether this torch can carry it.
 
-Measured on torch 2.13.0: an operator without results is kept, in order, by Dynamo, AOTAutograd and Inductor if its
-effect is registered as ORDERED. Older versions are not known to; there `available` is False and output breaks the graph
-as ever.
+Measured on torch 2.10, 2.12 and 2.13: an operator without results is kept, in order, by Dynamo, AOTAutograd and
+Inductor if its effect is registered as ORDERED. Before 2.10 an effect cannot be registered so; there `available` is
+False and output breaks the graph as ever.
 """
 
 from __future__ import annotations
@@ -13,18 +13,15 @@ from typing import Any
 import torch
 
 from . import sites
+from .torch_version import version
 
-_NEEDED = (2, 13)
-
-
-def _version() -> tuple[int, int]:
-    major, minor, *_ = torch.__version__.split(".")
-    return int(major), int(minor)
+OLDEST = (2, 10)
+"""The oldest minor version with which that was measured."""
 
 
 def _define() -> Any:
     """Registers the operator and returns it; None on a torch that lacks a part."""
-    if _version() < _NEEDED:
+    if version() < OLDEST:
         return None
     try:
         from torch._library.effects import EffectType

@@ -15,9 +15,10 @@ import functools
 from types import CodeType
 from typing import Any
 
-import torch
+from .torch_version import version
 
-_NEEDED = (2, 13)
+MEASURED = ((2, 13),)
+"""The minor versions that this was measured with: what it changes is private to Dynamo, and may differ in any other."""
 _SCALARS, _SHAPES = "capture_scalar_outputs", "capture_dynamic_output_shape_ops"
 #: what is tried, in order
 _RUNGS = ((_SCALARS, _SHAPES), (_SHAPES,), (_SCALARS,), ())
@@ -31,7 +32,7 @@ failed: dict[CodeType, tuple[int, str]] = {}
 
 def install() -> bool:
     """From now on frames are compiled with the switches where that holds. False where this torch is not known."""
-    if tuple(map(int, torch.__version__.split(".")[:2])) < _NEEDED:
+    if version() not in MEASURED:
         return False
     try:
         from torch._dynamo import config

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.transforms.catalogue import rewrites_for
 from graphmend.transforms.fix import RANK, Fix, Refusal, joined_reason, offered_by_both
+from graphmend.transforms.torch_versions import unmeasured
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -37,13 +38,20 @@ def mend(finding: Finding, facts: FunctionFacts | None, accept: Collection[str] 
     """
     if facts is None:
         return [Refusal("", "it stands in no function's body, which a mend would rewrite")]
-    answers = [rewrite(finding, facts) for rewrite in rewrites_for(finding)]
+    answers = [_measured(rewrite(finding, facts), facts.torch_version) for rewrite in rewrites_for(finding)]
     fixes = [_accepted(a, accept) for a in answers if isinstance(a, Fix)]
     refusals = [a for a in answers if isinstance(a, Refusal)]
     keeping = [f for f in fixes if not f.silences]
     keeping.sort(key=lambda f: RANK[f.applicability])
     silencing = sorted((f for f in fixes if f.silences), key=lambda f: RANK[f.applicability])
     return [*keeping, *silencing, *refusals]
+
+
+def _measured(answer: Fix | Refusal | None, version: str) -> Fix | Refusal | None:
+    """A mend, or that it is refused because nobody measured it with this torch."""
+    if not isinstance(answer, Fix) or (reason := unmeasured(answer.rewrite, version)) is None:
+        return answer
+    return Refusal(answer.rewrite, reason)
 
 
 def _accepted(fix: Fix, accept: Collection[str]) -> Fix:

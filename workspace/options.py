@@ -17,7 +17,7 @@ DIFFERENCES = (
 )  # fmt: skip
 SEVERITIES = ("error", "warning", "information", "hint", "off")
 _SELECTOR = re.compile(r"GM\d{0,3}\Z")
-_VERSION = re.compile(r"\d+\.\d+(\.\d+)?([+a-z].*)?\Z")
+_VERSION = re.compile(r"\d+\.\d+(\.\d+)?([.+a-z].*)?\Z")
 
 
 class ConfigurationError(Exception):

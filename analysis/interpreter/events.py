@@ -80,7 +80,8 @@ class Call(Event):
         self.arguments = arguments
         self.keywords = keywords
         self.answer = answer
-        """What the predicate or key function among the arguments returns for an element."""
+        """What the predicate or key function among the arguments returns for an element; FALSE of `requires_grad_`,
+        where nothing that the graph returns has a history."""
 
     def argument(self, position: int, keyword: str = "") -> Value | None:
         """An argument by position or keyword; None where the call does not pass it."""

@@ -122,11 +122,10 @@ def may_refuse(callee: str, torch: TorchFacts) -> bool:
 def refusal(event: Call, context: Context) -> str | None:
     """The id of the break that an external call makes; None where Dynamo traces it, or nothing is known."""
     mode = context.mode
+    if mode.options and (with_options := refused_with(mode.options, event.callee)) is not None:
+        return with_options
     if context.torch.is_captured(event.callee, mode.scalars, mode.shapes) or traced_with(mode.options, event.callee):
         return None
-    with_options = refused_with(mode.options, event.callee) if mode.options else None
-    if with_options is not None:
-        return with_options
     return context.torch.refusal(event.callee, argument_kind(event))
 
 

@@ -65,6 +65,11 @@ def growth(statement: ast.stmt) -> tuple[ast.expr, ast.expr, bool] | None:
     return None
 
 
+def names_in(node: ast.AST) -> set[str]:
+    """The names that an expression reads."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
 def dotted(node: ast.expr) -> str | None:
     """`a.b.c` as text; None for anything but names and attributes."""
     if isinstance(node, ast.Name):

@@ -19,10 +19,12 @@ def factory(name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Te
     dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else None
     rank: int | None = None
     shape: Hashable = None
-    sizes = args[0].items if len(args) >= 1 and isinstance(args[0], Container) else args
+    by_name = (keywords["size"],) if "size" in keywords else ()
+    first = (args or by_name)[:1]
+    sizes = first[0].items if first and isinstance(first[0], Container) else args or by_name
     if name in ("zeros", "ones", "empty", "rand", "randn", "full", "randint"):
         if name in ("full", "randint"):
-            container = next((a for a in args if isinstance(a, Container)), None)
+            container = next((a for a in (*args, *by_name) if isinstance(a, Container)), None)
             sizes = container.items if container is not None else None
         if sizes is not None and all(isinstance(s, Static) and s.type == "int" for s in sizes):
             rank = len(sizes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmend.analysis.lattice.values import SparseTensor, Tensor
+from graphmend.analysis.lattice.values import SparseTensor, Tensor, Value
 
 _MAKES = frozenset(
     "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor "
@@ -23,8 +23,8 @@ def with_layout(name: str, first: Tensor | None, value: Tensor) -> Tensor:
     return value
 
 
-def product_layout(left: Tensor, right: Tensor, value: Tensor) -> Tensor:
+def product_layout(left: Value, right: Value, value: Value) -> Value:
     """The result `value` of `left @ right`: sparse only where both are."""
-    if isinstance(left, SparseTensor) and isinstance(right, SparseTensor):
+    if isinstance(left, SparseTensor) and isinstance(right, SparseTensor) and isinstance(value, Tensor):
         return SparseTensor(value.origin, value.rank, value.dtype, None, graph_input=True)
     return value

@@ -67,14 +67,14 @@ class TorchFacts:
     keywords whose value is constantly False or None: they select no overload.
     """
 
-    def __init__(self, data: Mapping[str, Any], minor: str, *, exact: bool) -> None:
+    def __init__(self, data: Mapping[str, Any], calls: Mapping[str, Any], minor: str, *, exact: bool) -> None:
         self.version: str = data["version"]
         self.minor = minor
         self.exact = exact
         self._functions: Mapping[str, Mapping[str, str]] = data["functions"]
         self._attributes: Mapping[str, str] = data["attributes"]
         self._parsed: dict[str, tuple[Overload, ...]] = {}
-        self._refusals = Refusals(data["dynamo"])
+        self._refusals = Refusals(data["dynamo"], calls, minor)
         self._breaks: dict[str, BreakReason] | None = None
 
     def knows(self, name: str) -> bool:
@@ -277,7 +277,8 @@ def load(version: str | None = None) -> TorchFacts:
 
 @lru_cache(maxsize=8)
 def _load(minor: str, exact: bool) -> TorchFacts:
-    return TorchFacts(_read(f"torch-{minor}.json"), minor, exact=exact)
+    calls = _read(f"calls-{minor}.json")["refused"] if (_FOLDER / f"calls-{minor}.json").is_file() else {}
+    return TorchFacts(_read(f"torch-{minor}.json"), calls, minor, exact=exact)
 
 
 def _order(version: str) -> tuple[int, ...]:

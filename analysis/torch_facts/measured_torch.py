@@ -61,6 +61,8 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "a module that is compiled as TorchScript",
         "torch.jit.ScriptModule.__call__ torch.jit.ScriptModule.forward",
     ),
+    ("GB0083", "a module with a backward hook", "torch.nn.Module.with_backward_hook"),
+    ("GB4315", "an operator without `register_fake`", "torch.library.custom_op.without_fake"),
     ("GB0306", "an operator that Dynamo does not know", "torch._ops.HigherOrderOperator.__call__"),
     ("GB0025", "asks for a graph break", "torch._dynamo.graph_break"),
     ("GB0030", "asks for a graph break", "torch._dynamo.comptime.comptime.graph_break"),
@@ -183,7 +185,9 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "GB7650",
         "sets the state of a generator of random numbers",
-        "torch.Generator.manual_seed torch.default_generator.manual_seed",
+        "torch.Generator.get_state torch.Generator.initial_seed torch.Generator.manual_seed torch.Generator.seed "
+        "torch.Generator.set_state torch.default_generator.get_state torch.default_generator.initial_seed "
+        "torch.default_generator.manual_seed torch.default_generator.seed torch.default_generator.set_state",
     ),
     ("GB9186", "differentiates inside the region", "torch.autograd.grad"),
 )

@@ -10,12 +10,16 @@ REFUSED_WITH: Final[dict[str, dict[str, str]]] = {
     "no trace_numpy": {
         "torch.Tensor.numpy": "GB0105", "torch.from_numpy": "GB0231", "numpy.": "GB0293", "numpy.ndarray.": "",
     },
+    "enable_trace_unittest": {
+        f"unittest.TestCase.{name}": "GB0060" for name in ("assertNotWarns", "assertWarnsRegex", "assertWarns")
+    },
     "use_numpy_random_stream": {"numpy.random.": "GB0298"},
 }  # fmt: skip
 
-#: option to the calls that trace then, and break by default
+#: option to the calls that trace then, and break by default; names and beginnings as above
 TRACED_WITH: Final[dict[str, frozenset[str]]] = {
     "trace_autograd_ops": frozenset({"torch.Tensor.backward", "torch.autograd.grad"}),
+    "enable_trace_unittest": frozenset({"unittest.TestCase."}),
     "enable_p2p_compilation": frozenset(
         f"torch.distributed.{name}" for name in ("isend", "irecv", "batch_isend_irecv", "P2POp")
     ),
@@ -50,4 +54,5 @@ def refused_with(options: frozenset[str], callee: str) -> str | None:
 
 def traced_with(options: frozenset[str], callee: str) -> bool:
     """Whether a call that breaks by default traces with these options."""
-    return any(callee in TRACED_WITH[option] for option in options & TRACED_WITH.keys())
+    owner = callee.rpartition(".")[0] + "."
+    return any({callee, owner} & TRACED_WITH[option] for option in options & TRACED_WITH.keys())

@@ -39,9 +39,13 @@ def _numpy_only() -> frozenset[str]:
 
 
 class Refusals:
-    """The refusals of one torch version; `rules` is the `dynamo` section of its data file."""
+    """The refusals of one torch version; `rules` is the `dynamo` section of its data file.
 
-    def __init__(self, rules: Mapping[str, Any]) -> None:
+    `calls` holds what this version breaks on although the newest one traces it: name to (id, type of break).
+    """
+
+    def __init__(self, rules: Mapping[str, Any], calls: Mapping[str, tuple[str, str]], minor: str) -> None:
+        self._calls = {name: (gb_id, f"torch {minor} breaks there: {kind}") for name, (gb_id, kind) in calls.items()}
         self._refused = frozenset(rules["refused"])
         self._unfolded = frozenset(rules["unfolded"])
         self._folded = frozenset(rules["folded"]) | frozenset(rules["polyfilled"])
@@ -57,7 +61,7 @@ class Refusals:
         owner, _, last = name.rpartition(".")
         if argument == "tensor" and owner in measured.NOT_WITH_TENSORS:
             return measured.NOT_WITH_TENSORS[owner]
-        found = _breaks().get(name)
+        found = self._calls.get(name) or _breaks().get(name)
         if found is not None:
             return found
         if name in _traced():

@@ -16,7 +16,7 @@ from graphmend.analysis.findings import suppressions
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
-from graphmend.analysis.torch_facts import load
+from graphmend.analysis.torch_facts import load, versions
 from graphmend.cli.checking.file_report import FileReport, Offer, ReportedFinding, from_store, to_store
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.selection import Wanted, severity_of
@@ -227,7 +227,11 @@ def _on_version(source: Source, settings: Settings) -> tuple[str, ...]:
     """A remark where nothing is known of the torch that a file is checked against."""
     if "torch" not in source.text or (known := load(settings.torch_version)).exact:
         return ()
-    return (f"torch {settings.torch_version} is not known to this version; checked as torch {known.minor}",)
+    than = f"newer than known, checked as {known.minor}"
+    if known.minor == versions()[0]:
+        oldest = f"older than {known.minor}, the oldest that is known"
+        than = f"{oldest}: checked as {known.minor}; `verify` and `run` do nothing with it"
+    return (f"torch {settings.torch_version} is {than}",)
 
 
 def _project_folder(root: Path, configuration: Configuration) -> Path:

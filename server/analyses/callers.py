@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.syntax.source import Source
+from graphmend.server.analyses.scope import Scope
 from graphmend.server.analyses.worker_thread import WorkerThread
 from graphmend.server.documents.open_documents import Document
 from graphmend.server.documents.position_mapping import map_span
@@ -55,15 +56,18 @@ class Callers:
         """The document is closed."""
         self._said.pop(document, None)
 
-    async def ask(self, document: Document, epoch: int, project: Project | None, settings: Settings) -> None:
-        """Check the files that import a document, if these or the settings changed since that was done."""
-        known = self._said.get(document)
-        if project is None or (known is not None and known.epoch == epoch):
-            return
-        if document not in self._asked:
-            self._asked[document] = asyncio.create_task(self._check(document, epoch, project, settings))
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._asked[document]), _PATIENCE)
+    async def ask(self, document: Document, state: tuple[int, int], scope: Scope) -> FromCallers:
+        """What the files that import a document find in it. They are checked if one of them or the settings changed
+        since that was done. `state` is the stamp of the document's text and the epoch of what is around it."""
+        (stamp, epoch), known = state, self._said.get(document)
+        project = await self._thread.run(lambda: scope.project) if known is None or known.epoch != epoch else None
+        if project is not None:
+            if document not in self._asked:
+                work = self._check(document, epoch, project, scope.settings)
+                self._asked[document] = asyncio.create_task(work)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._asked[document]), _PATIENCE)
+        return self._findings(document, stamp)
 
     async def _check(self, document: Document, epoch: int, project: Project, settings: Settings) -> None:
         from graphmend.workspace.importers import all_importers
@@ -80,7 +84,7 @@ class Callers:
         finally:
             del self._asked[document]
 
-    def findings(self, document: Document, stamp: int) -> FromCallers:
+    def _findings(self, document: Document, stamp: int) -> FromCallers:
         """What the callers found, where it stands in a newer text; without what an edit replaced."""
         said = self._said.get(document)
         moves = document.moves(said.stamp, stamp) if said is not None else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +17,7 @@ from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.server.analyses.callers import Callers, FromCallers, joined
+from graphmend.server.analyses.scope import Scope
 from graphmend.server.analyses.worker_thread import WorkerThread
 from graphmend.server.documents.open_documents import Document, Documents
 from graphmend.server.documents.position_mapping import PositionChange, map_span
@@ -97,26 +98,6 @@ class _Followed(NamedTuple):
 
     analysis: IncrementalAnalysis
     stamp: int
-
-
-class Scope:
-    """What findings depend on besides a document's own text: the settings, and the modules around it."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        project: Callable[[], Project | None] = lambda: None,
-        accept: Collection[str] = frozenset(),
-    ) -> None:
-        self.settings = settings
-        self.accept = accept
-        """Kinds of differences with which a mend counts as safe."""
-        self._project = project
-
-    @property
-    def project(self) -> Project | None:
-        """The modules around, as they are on disk and in the editor now. Asked in the thread only."""
-        return self._project()
 
 
 class Analyses:
@@ -235,16 +216,22 @@ class Analyses:
 
         return await self._thread.run(job)
 
-    async def mended(self, document: Document, *, unsafe: bool) -> str:
-        """The document's text with every mend of that kind applied."""
+    async def mended(self, document: Document, *, unsafe: bool, code: str | None = None) -> str:
+        """The document's text with every mend of that kind applied, of all findings or those with a code."""
         text, scope = document.text.text, self._scope(document)
 
         def job() -> str:
             from graphmend.transforms.mend import mend_all
 
             source, accept = Source(text, document.path), scope.accept
-            made = mend_all(source, scope.project, scope.settings, unsafe=unsafe, accept=accept).source.text
-            return _finished(text, made, document.path)
+
+            def wanted(_: Source, findings: Sequence[Finding]) -> list[Finding]:
+                return [finding for finding in findings if finding.code == code]
+
+            made = mend_all(
+                source, scope.project, scope.settings, unsafe=unsafe, accept=accept, wanted=wanted if code else None
+            )
+            return _finished(text, made.source.text, document.path)
 
         return await self._thread.run(job)
 
@@ -271,9 +258,7 @@ class Analyses:
             scope = self._scope(document)
             known = self._followed.get(document)
             since = None if known is None else (known.analysis, document.edit(known.stamp, stamp))
-            if self._check is None:
-                await self._callers.ask(document, epoch, scope.project, scope.settings)
-            others = self._callers.findings(document, stamp)
+            others = await self._callers.ask(document, (stamp, epoch), scope) if self._check is None else FromCallers()
             outcome = await self._thread.run(lambda: self._fresh(document, text, stamp, scope, since, others))
         except Exception as error:
             self._failed(document, error, text)

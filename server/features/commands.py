@@ -15,9 +15,18 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from graphmend.server.analyses.document_analysis import Unavailable
+from graphmend.server.diagnostics import convert_finding
 from graphmend.server.features.ask import Ask
 from graphmend.server.features.verify import Verify
-from graphmend.server.lsp.command_names import ASK, EXPLAIN, MEND, MEND_AND_VERIFY, MEND_FILE, VERIFY
+from graphmend.server.lsp.command_names import (
+    ASK,
+    EXPLAIN,
+    MEND,
+    MEND_AND_VERIFY,
+    MEND_FILE,
+    SHOW_RULE,
+    VERIFY,
+)
 from graphmend.server.mends import mend_edits
 from graphmend.server.session import Session
 
@@ -41,6 +50,14 @@ def register(server: LanguageServer, session: Session, verify: Verify, ask: Ask)
     def explain(*arguments: Any) -> str:
         (code,) = _arguments(EXPLAIN, arguments, 1, 1)
         return _explain(_string(EXPLAIN, code))
+
+    @server.command(SHOW_RULE)
+    async def show_rule(*arguments: Any) -> bool:
+        (code,) = _arguments(SHOW_RULE, arguments, 1, 1)
+        code = _string(SHOW_RULE, code)
+        _explain(code)  # raises where there is no such rule
+        page = types.ShowDocumentParams(convert_finding.url(code), external=True)
+        return bool((await server.window_show_document_async(page)).success)
 
     @server.command(MEND_AND_VERIFY)
     async def mend_and_verify(*arguments: Any) -> dict[str, Any]:

@@ -133,7 +133,8 @@ class Verify:
         return report
 
     def _refused(self, uri: str, reason: str) -> dict[str, Any]:
-        self._session.client.show(types.MessageType.Warning, f"GraphMend: {reason}.")
+        if self._session.trusted or not self._session.client.capabilities.manages_trust:
+            self._session.client.show(types.MessageType.Warning, f"GraphMend: {reason}.")
         return self._tell({"uri": uri, "status": "refused", "message": reason})
 
     def _outcome(self, document: Document, report: Report | None) -> dict[str, Any]:

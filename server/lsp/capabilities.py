@@ -8,6 +8,8 @@ from typing import Any
 
 from lsprotocol import types
 
+from graphmend.server.lsp.command_names import SHOW_RULE
+
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
@@ -36,6 +38,10 @@ class Capabilities:
     told_of_checks: bool = False
     show_document: bool = False
     marks_llm_actions: bool = False
+    explain_command: str | None = None
+    """The client's or server's command that shows a rule's documentation, with its code as argument."""
+    manages_trust: bool = False
+    """Whether the client tells the user what to do where a workspace is not trusted."""
 
     @classmethod
     def of(cls, client: types.ClientCapabilities) -> Capabilities:
@@ -65,16 +71,25 @@ class Capabilities:
             watch_configuration=bool(_at(client, "workspace.did_change_configuration.dynamic_registration")),
             watch_files=bool(_at(client, "workspace.did_change_watched_files.dynamic_registration")),
             refresh_lenses=bool(_at(client, "workspace.code_lens.refresh_support")),
-            told_of_checks=_told_of_checks(client.experimental),
+            told_of_checks=_ours(client.experimental, "checked") is True,
+            explain_command=_explain_command(client),
+            manages_trust=_ours(client.experimental, "managesTrust") is True,
             show_document=bool(_at(client, "window.show_document.support")),
             marks_llm_actions=types.CodeActionTag.LlmGenerated in (_at(action, "tag_support.value_set") or ()),
         )
 
 
-def _told_of_checks(experimental: Any) -> bool:
-    """Whether the client asked for `graphmend/checked`."""
+def _ours(experimental: Any, name: str) -> Any:
+    """What a client says of itself that is ours alone, such as whether it asks for `graphmend/checked`."""
     ours = experimental.get("graphmend") if isinstance(experimental, Mapping) else None
-    return isinstance(ours, Mapping) and ours.get("checked") is True
+    return ours.get(name) if isinstance(ours, Mapping) else None
+
+
+def _explain_command(client: types.ClientCapabilities) -> str | None:
+    own = _ours(client.experimental, "explainCommand")
+    if isinstance(own, str):
+        return own
+    return SHOW_RULE if _at(client, "window.show_document.support") else None
 
 
 def _at(node: Any, path: str) -> Any:

@@ -19,3 +19,7 @@ ASK = "graphmend.ask"
 
 #: For clients that take commands instead of code actions.
 MEND = "graphmend.mend"
+
+
+#: Opens a rule's page where the client shows documents.
+SHOW_RULE = "graphmend.showRule"

@@ -70,16 +70,41 @@ async def _quick_fixes(
     shown = await session.current(document)
     begin, end = convert.offsets_of(document.text, place, session.encoding)  # of the text of now: it may have changed
     actions: list[types.CodeAction | types.Command] = []
+    mendable: set[str] = set()
     for one in shown:
         if _touches(document, one.finding, begin, end):
             offers = await mend_edits.offers(session, document, one.finding)
+            if any(mend_edits.is_preferred(offer.fix) for offer in offers):
+                mendable.add(one.finding.code)
             for offer in offers:
                 actions += await _mend(session, document, one, offer)
             actions += _verified(session, document, one, offers)
             actions += _asked(session, document, one, offers)
-    for one in shown:
-        if _touches(document, one.finding, begin, end):
-            actions += _ignore(session, document, one)
+    touched = [one for one in shown if _touches(document, one.finding, begin, end)]
+    for one in touched:
+        actions += _ignore(session, document, one)
+    if session.client.capabilities.action_literals:
+        for code in dict.fromkeys(one.finding.code for one in touched):
+            actions += await _of_rule(session, document, code, shown, code in mendable)
+    return actions
+
+
+async def _of_rule(
+    session: Session, document: Document, code: str, shown: Sequence[ShownFinding], mendable: bool
+) -> list[types.CodeAction]:
+    """What can be done about all findings of a rule, and what can be read about it; `mendable` where one is safely."""
+    actions, own = [], [one for one in shown if one.finding.code == code]
+    if document.host is document:
+        if mendable and len(own) > 1:
+            actions += await _fix_all(session, document, code)
+        edit = mend_edits.ignoring_in_file(session, document, code)
+        if edit is not None:
+            title = f"Ignore {code} in this file"
+            actions.append(types.CodeAction(title, kind=types.CodeActionKind.QuickFix, edit=edit))
+    if (command := session.client.capabilities.explain_command) is not None:
+        title = f"Explain {code}"
+        explain = types.Command(title, command, arguments=[code])
+        actions.append(types.CodeAction(title, kind=types.CodeActionKind.QuickFix, command=explain))
     return actions
 
 
@@ -189,12 +214,14 @@ def _ignore(session: Session, document: Document, shown: ShownFinding) -> list[t
     ]
 
 
-async def _fix_all(session: Session, document: Document) -> list[types.CodeAction]:
-    action = types.CodeAction(title="Mend all graph breaks that can be mended safely", kind=FIX_ALL)
+async def _fix_all(session: Session, document: Document, code: str | None = None) -> list[types.CodeAction]:
+    """The action that makes every safe mend of the document, or those of a rule's findings."""
+    title = f"Mend all {code or 'graph breaks'} that can be mended safely"
+    action = types.CodeAction(title=title, kind=FIX_ALL if code is None else types.CodeActionKind.QuickFix)
     if session.client.capabilities.action_resolve:
-        action.data = {"uri": document.uri, "all": True}
+        action.data = {"uri": document.uri, "all": True, "code": code}
         return [action]
-    action.edit = await mend_edits.edit_all(session, document)
+    action.edit = await mend_edits.edit_all(session, document, code)
     return [action] if action.edit is not None else []
 
 
@@ -204,7 +231,7 @@ async def _resolved(session: Session, data: Any) -> types.WorkspaceEdit:
     if document is None:
         raise JsonRpcException("the document is not open", types.LSPErrorCodes.ContentModified)
     if data.get("all"):
-        return await mend_edits.edit_all(session, document) or types.WorkspaceEdit(changes={})
+        return await mend_edits.edit_all(session, document, data.get("code")) or types.WorkspaceEdit(changes={})
     try:
         return await mend_edits.edit_of(session, document, data)
     except Unavailable as error:

@@ -105,13 +105,13 @@ async def _promised(session: Session, document: Document, data: Mapping[str, Any
     raise Unavailable("this graph break is not there any more, or is not mended in this way")
 
 
-async def edit_all(session: Session, document: Document) -> types.WorkspaceEdit | None:
-    """Every safe mend of the document at once; None where there is none."""
+async def edit_all(session: Session, document: Document, code: str | None = None) -> types.WorkspaceEdit | None:
+    """Every safe mend of the document at once, or of the findings with a code; None where there is none."""
     from graphmend.transforms.code.text_edits import line_edits
 
     while True:
         stamp, old = document.stamp, document.text.text
-        new = await session.analyses.mended(document, unsafe=False)
+        new = await session.analyses.mended(document, unsafe=False, code=code)
         if document.stamp == stamp:
             break
     edits = list(line_edits(old, new))
@@ -124,6 +124,12 @@ def ignoring(session: Session, document: Document, finding: Finding) -> types.Wo
     if change is None:
         return None
     return _workspace_edit(session, [(document, [change])], None)
+
+
+def ignoring_in_file(session: Session, document: Document, code: str) -> types.WorkspaceEdit | None:
+    """The edit that takes every finding with a code back; None where that is so already."""
+    change = suppression_edit.file_edit(document.text, code)
+    return None if change is None else _workspace_edit(session, [(document, [change])], None)
 
 
 def _edit(

@@ -14,6 +14,11 @@ from graphmend.analysis.syntax.span import Span
 _COMMENT = re.compile(r"#\s*graphmend:\s*ignore(?![\w-])(?:\s*\[(?P<codes>[^\]]*)\])?")
 
 
+_FILE_COMMENT = re.compile(r"#\s*graphmend:\s*ignore-file(?![\w-])(?:\s*\[(?P<codes>[^\]]*)\])?")
+#: the lines in front of everything that mean something to the system, and to Python
+_HEAD = re.compile(r"#!|#.*coding[:=]")
+
+
 class Edit(NamedTuple):
     """Put `text` in place of `span`."""
 
@@ -37,6 +42,23 @@ def edit(lines: LineIndex, finding: Finding) -> Edit | None:
         return None
     at = found.end("codes")
     return Edit(Span(number, at, number, at), f", {finding.code}" if codes.strip() else finding.code)
+
+
+def file_edit(lines: LineIndex, code: str) -> Edit | None:
+    """The comment that takes a code back in the whole file: the one that is there with one code more, else one below
+    the lines that Python reads in comments. None where one takes it back already.
+    """
+    for token in _tokens(lines):
+        found = _FILE_COMMENT.match(token.string) if token.type == tokenize.COMMENT and not token.start[1] else None
+        if found is not None:
+            codes = found["codes"]
+            if codes is None or code in re.split(r"[,\s]+", codes):
+                return None
+            line, at = token.start[0], found.end("codes")
+            return Edit(Span(line, at, line, at), f", {code}" if codes.strip() else code)
+    head = next((n for n in range(min(2, len(lines))) if not _HEAD.match(lines.line(n))), min(2, len(lines)))
+    ends = "\r\n" if lines.text[: lines.starts[1] if len(lines) > 1 else 0].endswith("\r\n") else "\n"
+    return Edit(Span(head + 1, 0, head + 1, 0), f"# graphmend: ignore-file[{code}]{ends}")
 
 
 def _is_continued(lines: LineIndex, number: int) -> bool:

@@ -60,7 +60,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "analysis/driver": ("frameworks", "words", "near", "reach execution", "driven"),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
     "transforms": (
-        "fix questions",
+        "fix questions torch_versions",
         "code",
         "legality",
         "if_conversion",
@@ -82,7 +82,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "dynamo/worker": (
         "versions",
         "errors loading recording",
-        "discover",
+        "discover project_classes",
         "inputs",
         "comparison",
         "runs",

@@ -285,5 +285,9 @@ def test_torch_that_is_not_known_is_said_once(run: Run, folder: Path) -> None:
         (folder / name).write_text("import torch\n")
     outcome = run("check", "--torch-version", "99.1")
     assert outcome.status == 0
-    assert outcome.err.startswith("graphmend: torch 99.1 is not known to this version; checked as torch ")
+    assert outcome.err == "graphmend: torch 99.1 is newer than known, checked as 2.13\n"
+    outcome = run("check", "--torch-version", "2.7.1+rocm6.3")
+    assert outcome.err.startswith("graphmend: torch 2.7 is older than 2.8, the oldest that is known: checked as")
     assert outcome.err.count("\n") == 1
+    for known in ("2.10", "2.13.0+cpu", "2.13.1.dev20260401+cu130"):
+        assert run("check", "--torch-version", known).err == ""

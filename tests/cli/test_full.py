@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -88,3 +89,20 @@ def test_verbose_is_as_wide_as_the_terminal(run: Run, lab: Path, monkeypatch: py
     remarks = [line for line in lines if re.match(r" +(?![-|^ ])", line) and "^^" not in line]
     assert len(remarks) > 200
     assert [line for line in remarks if len(line) > 72 and " " in line.strip()] == []
+
+
+@pytest.mark.parametrize("options", [["--fix"], ["--fix", "--unsafe-fixes"]])
+def test_the_report_after_mending_is_that_of_a_fresh_check(run: Run, lab: Path, options: list[str]) -> None:
+    after = run("check", "--output-format", "json", *options, ".").out
+    assert json.loads(after)
+    assert json.loads(after) == json.loads(run("check", "--no-cache", "--output-format", "json", ".").out)
+    assert all(Path(item["filename"]).is_relative_to(lab) for item in json.loads(after))
+
+
+def test_mending_in_two_steps_ends_where_one_does(run: Run, lab: Path) -> None:
+    run("check", "--fix", ".")
+    run("check", "--fix", "--unsafe-fixes", ".")
+    steps = {path.name: path.read_text() for path in lab.rglob("*.py")}
+    shutil.copytree(LAB, lab, dirs_exist_ok=True)
+    run("check", "--fix", "--unsafe-fixes", ".")
+    assert {path.name: path.read_text() for path in lab.rglob("*.py")} == steps

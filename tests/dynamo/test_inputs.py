@@ -312,3 +312,71 @@ def test_each_run_begins_with_the_same_state(check: Check) -> None:
     assert found.runs[0].raised is None
     assert [b.span.line for b in found.breaks] == [10]
     assert len(found.runs) > 1
+
+
+CONFIGURED = """
+class Part(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.heads = config.n_head
+        self.layer = nn.Linear(config.n_embd, config.n_embd, bias=config.bias)
+    def forward(self, x):
+        b, t, c = x.size()
+        return self.layer(x).view(b, t, self.heads, c // self.heads).sum(2)
+
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.tokens = nn.Embedding(config.vocab_size, config.n_embd)
+        self.parts = nn.ModuleList([Part(config) for _ in range(config.n_layer)])
+    def forward(self, idx):
+        x = self.tokens(idx)
+        if self.config.debug:
+            print(x)
+        return self.parts[0](x)
+"""
+SETTINGS = """
+from dataclasses import dataclass
+
+@dataclass
+class NetConfig:
+    vocab_size: int = 50304
+    n_layer: int = 12
+    n_head: int = 12
+    n_embd: int = 768
+    bias: bool = True
+    debug: bool = False
+
+@dataclass
+class OtherConfig:
+    width: int = 3
+"""
+
+
+def test_a_configuration_that_stands_in_another_file(checks: Checks, write: Callable[..., Path]) -> None:
+    path = write(CONFIGURED)
+    (path.parent / "settings.py").write_text(SETTINGS)
+    (path.parent / "loud_config.py").write_text(SETTINGS + "raise SystemExit(NetConfig().vocab_size)\n")
+    (target,) = checks(path, names=("Net",), device="cpu").targets
+    assert target.status == "checked", target.problem
+    assert target.inputs.startswith("Net(NetConfig(vocab_size=128, n_layer=2, n_head=2, n_embd=32))(")
+    (path.parent / "settings.py").write_text(SETTINGS.replace("NetConfig", "NetOptions"))
+    (target,) = checks(path, names=("Net",), device="cpu").targets
+    assert target.inputs.startswith("Net(NetOptions(")
+    (path.parent / "settings.py").write_text(SETTINGS)
+    (target,) = checks(path, names=("Net",), device="cpu").targets
+    made = target.inputs
+    write(CONFIGURED.replace("class Net(", f"# graphmend: example {made}\nclass Net("))
+    (target,) = checks(path, names=("Net",), device="cpu").targets
+    assert (target.origin, target.inputs) == ("comment", made), target.problem
+
+
+def test_without_a_class_a_configuration_has_what_the_file_reads_of_it(
+    checks: Checks, write: Callable[..., Path]
+) -> None:
+    path = write(CONFIGURED)
+    (target,) = checks(path, names=("Net",), device="cpu").targets
+    assert target.status == "checked", target.problem
+    assert "Net(SimpleNamespace(" in target.inputs
+    assert "n_head=2" in target.inputs

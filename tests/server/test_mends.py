@@ -157,3 +157,60 @@ async def test_accepted_differences_are_preferred_and_shown(start: Start, tmp_pa
         assert f"({'accepted' if accept else 'unsafe'}: sums may round differently" in text
         await editor.execute("graphmend.mendFile", uri)
         assert ("torch.where" in editor.texts[uri]) is bool(accept)
+
+
+PRINTS = """\
+#!/usr/bin/env python
+# -*- coding: utf-8 -*-
+import torch
+
+
+@torch.compile
+def f(x: torch.Tensor):
+    print("one", x)
+    print("two", x)
+    if x.sum() > 0:
+        x = x + 1
+    return x
+"""
+
+
+async def test_all_findings_of_a_rule_are_mended_or_ignored(editor: Editor, module: Path) -> None:
+    uri = editor.open(module, PRINTS)
+    actions = {action.title: action for action in await editor.actions(uri, editor.at(uri, 'print("one", x)'))}
+    mend = await editor.client.code_action_resolve_async(actions["Mend all GM201 that can be mended safely"])
+    editor.apply(mend.edit)
+    assert editor.texts[uri].count("    emit(print, ") == 2
+    assert [d.code for d in await editor.diagnostics(uri)] == ["GM101"]
+    uri = editor.open(module.with_name("other.py"), PRINTS)
+    actions = {action.title: action for action in await editor.actions(uri, editor.at(uri, 'print("one", x)'))}
+    editor.apply(actions["Ignore GM201 in this file"].edit)
+    head = "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n"
+    assert editor.texts[uri].startswith(f"{head}# graphmend: ignore-file[GM201]\n")
+    assert [d.code for d in await editor.diagnostics(uri)] == ["GM101"]
+    actions = {action.title: action for action in await editor.actions(uri, editor.at(uri, "x.sum() > 0"))}
+    assert "Mend all GM101 that can be mended safely" not in actions, "it is the only one"
+    editor.apply(actions["Ignore GM101 in this file"].edit)
+    assert "# graphmend: ignore-file[GM201, GM101]\n" in editor.texts[uri]
+    assert await editor.diagnostics(uri) == []
+
+
+async def test_a_rule_is_explained_by_the_clients_own_command(start: Start, module: Path) -> None:
+    client = capabilities()
+    client.experimental = {"graphmend": {"checked": True, "explainCommand": "graphmend.explainRule"}}
+    editor = await start(client=client)
+    uri = editor.open(module)
+    actions = {action.title: action for action in await editor.actions(uri, editor.at(uri, BRANCH))}
+    command = actions["Explain GM101"].command
+    assert (command.command, list(command.arguments)) == ("graphmend.explainRule", ["GM101"])
+
+
+async def test_an_untrusted_workspace_is_told_of_once(start: Start, module: Path) -> None:
+    for manages, told in ((True, 0), (False, 1)):
+        client = capabilities()
+        client.experimental = {"graphmend": {"checked": True, "managesTrust": manages}}
+        editor = await start(client=client)
+        uri = editor.open(module)
+        outcome = await editor.execute("graphmend.verify", uri)
+        assert outcome["status"] == "refused"
+        assert len([said for said in editor.shown if "trust" in said]) == told

@@ -21,6 +21,7 @@ export interface Checked {
   readonly torch?: string;
   readonly device?: string;
   readonly seconds?: number;
+  readonly breaks?: readonly object[];
 }
 
 export type ServerState = "starting" | "running" | "stopped";
@@ -102,7 +103,10 @@ export class Server implements vscode.Disposable {
     const client = this.newClient(launch);
     this.client = client;
     client.registerFeature(new AsksForChecks());
-    client.onNotification("graphmend/checked", (checked: Checked) => this.checks.fire(checked));
+    client.onNotification("graphmend/checked", (checked: Checked) => {
+      this.checks.fire(checked);
+      if (checked.status === "refused" && !vscode.workspace.isTrusted) void offerTrust(checked.message);
+    });
     client.onDidChangeState(({ newState }) => {
       const state = newState === State.Running ? "running" : newState === State.Starting ? "starting" : "stopped";
       this.states.fire(state);
@@ -192,6 +196,13 @@ export class Server implements vscode.Disposable {
   }
 }
 
+/** Why nothing is run, with the button that changes it. */
+async function offerTrust(reason: string): Promise<void> {
+  const manage = "Manage Workspace Trust";
+  const choice = await vscode.window.showWarningMessage(`GraphMend: ${reason}.`, manage);
+  if (choice === manage) await vscode.commands.executeCommand("workbench.trust.manage");
+}
+
 /** The client writes its own troubles into the output; the one message about them is `failed`'s. */
 class QuietClient extends LanguageClient {
   override error(message: string, data?: unknown): void {
@@ -199,10 +210,10 @@ class QuietClient extends LanguageClient {
   }
 }
 
-/** Declares that this client wants to be told of checks. */
+/** Declares what this client wants to be told, and what it does itself: rules are shown and trust is managed here. */
 class AsksForChecks implements StaticFeature {
   fillClientCapabilities(capabilities: ClientCapabilities): void {
-    capabilities.experimental = { ...(capabilities.experimental as object | undefined), graphmend: { checked: true } };
+    capabilities.experimental = { ...(capabilities.experimental as object | undefined), graphmend: { checked: true, explainCommand: "graphmend.explainRule", managesTrust: true } };
   }
   initialize(): void {}
   getState(): FeatureState {

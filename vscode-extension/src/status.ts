@@ -1,10 +1,11 @@
-// The language status item of Python files: findings, the last check, whether one runs.
+// The language status item of Python files: findings, the last check, whether one runs; and the last check's result in the status bar.
 
 import * as vscode from "vscode";
 import type { Checked, Server, ServerState } from "./server";
 
 export class Status implements vscode.Disposable {
   private readonly item = vscode.languages.createLanguageStatusItem("graphmend.status", { language: "python" });
+  private readonly bar = vscode.window.createStatusBarItem("graphmend.result", vscode.StatusBarAlignment.Left);
   private readonly disposables: vscode.Disposable[];
   private readonly checks = new Map<string, Checked>();
   private state: ServerState = "starting";
@@ -12,8 +13,10 @@ export class Status implements vscode.Disposable {
   constructor(server: Server) {
     this.item.name = "GraphMend";
     this.item.command = { command: "graphmend.showLogs", title: "Show Logs" };
+    this.bar.name = "GraphMend";
     this.disposables = [
       this.item,
+      this.bar,
       server.onDidChangeState(state => {
         this.state = state;
         this.show();
@@ -44,7 +47,22 @@ export class Status implements vscode.Disposable {
     this.item.severity = checked?.status === "failed" ? vscode.LanguageStatusSeverity.Warning : vscode.LanguageStatusSeverity.Information;
     this.item.text = count ? `${count} graph break${count === 1 ? "" : "s"}` : "No graph breaks found";
     this.item.detail = checked ? describe(checked) : vscode.workspace.isTrusted ? "not checked" : "workspace not trusted: nothing is run";
-    this.item.command = { command: "graphmend.showLogs", title: "Show Logs" };
+    this.item.command = vscode.workspace.isTrusted
+      ? { command: "graphmend.showLogs", title: "Show Logs" }
+      : { command: "workbench.trust.manage", title: "Manage Workspace Trust" };
+    this.showResult(checked);
+  }
+
+  /** The last check of the file in the status bar, in a few words. */
+  private showResult(checked: Checked | undefined): void {
+    if (!checked) return this.bar.hide();
+    const icons = { running: "sync~spin", checked: checked.breaks?.length ? "warning" : "check", cancelled: "circle-slash", refused: "lock", failed: "error" };
+    const count = checked.breaks?.length ?? 0;
+    const result = checked.status === "checked" ? (count ? `${count} graph break${count === 1 ? "" : "s"}` : "no graph breaks") : checked.status;
+    this.bar.text = `$(${icons[checked.status] ?? "info"}) GraphMend: ${result}`;
+    this.bar.tooltip = describe(checked);
+    this.bar.command = "graphmend.showReport";
+    this.bar.show();
   }
 
   dispose(): void {

@@ -55,6 +55,8 @@ def call(w: Walk, node: ast.Call) -> Value:
             keywords[keyword.arg] = value
         elif isinstance(value, Container) and value.fields:
             keywords.update({k: v for k, v in value.fields.items() if isinstance(k, str)})
+    if isinstance(node.func, ast.Name) and isinstance(callee, (Instance, ExternalInstance)):
+        _hooked(w, node, node.func.id)
     return apply(w, callee, tuple(args), keywords, node)
 
 
@@ -75,6 +77,23 @@ def _argument(w: Walk, callee: Value, node: ast.expr) -> Value:
         if known is not None:
             return known
     return w.eval(node)
+
+
+#: what registers a hook that is run behind the backward of a module
+_HOOKS = frozenset({"register_full_backward_hook", "register_full_backward_pre_hook", "register_backward_hook"})
+
+
+def _hooked(w: Walk, node: ast.Call, name: str) -> None:
+    """Tells the rules of a call of a module that the file's top level gives a backward hook."""
+    source = w.module.source
+    if "backward_" not in source.text or source.tree is None or name in w.env:
+        return
+    for statement in source.tree.body:
+        said = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
+        if not (isinstance(said, ast.Call) and isinstance(said.func, ast.Attribute) and said.func.attr in _HOOKS):
+            continue
+        if isinstance(said.func.value, ast.Name) and said.func.value.id == name:
+            w.emit(Call, node, "torch.nn.Module.with_backward_hook", None, (), {})
 
 
 def apply(w: Walk, callee: Value, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
@@ -177,7 +196,17 @@ def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node
         session.enter(Function(init, bound=instance), args, keywords, w, node)
         given = bind(session, Function(init, bound=instance), args, keywords)
         return Instance(info, True, {name: v for name, v in given.items() if tensor_in(v) is not None})
-    return Instance(info, made_inside=session.stack.traced)
+    return Instance(info, session.stack.traced, _numpy_numbers(w, info, args, keywords))
+
+
+def _numpy_numbers(w: Walk, info: ClassInfo, args: Arguments, keywords: Keywords) -> dict[str, Value] | None:
+    """The arguments of `__init__` that are NumPy numbers, by parameter: what keeps one keeps a Tensor, as Dynamo takes
+    it. None without any."""
+    if not any(isinstance(a, Tensor) and a.ndarray for a in (*args, *keywords.values())):
+        return None
+    init = find_method(w.session, info, "__init__")
+    bound = bind(w.session, Function(init, bound=UNKNOWN), args, keywords) if init is not None else {}
+    return {name: v for name, v in bound.items() if isinstance(v, Tensor) and v.ndarray} or None
 
 
 def _is_none(info: ClassInfo, name: str) -> bool:

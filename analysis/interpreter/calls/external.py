@@ -13,9 +13,10 @@ from graphmend.analysis.interpreter.calls.torch_calls import torch_call
 from graphmend.analysis.interpreter.events import Call
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.external import ExternalName
-from graphmend.analysis.lattice.values import STATIC, Value, join
+from graphmend.analysis.lattice.values import FALSE, STATIC, Value, join
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
+from graphmend.analysis.syntax.traversal import walk
 from graphmend.analysis.tensors import operations
 from graphmend.analysis.tensors.numpy_calls import numpy_call
 
@@ -34,6 +35,18 @@ _CHECKPOINT_OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context
 _SELECTS = "graphmend.runtime.select"
 
 
+_WANTS_GRADIENT = "torch.Tensor.requires_grad_"
+
+
+def _returns_detached(node: ast.AST) -> bool:
+    """Whether all that a function returns is cut off from its history."""
+    returned = [n.value for n in walk(node) if isinstance(n, ast.Return)]
+    return bool(returned) and all(
+        isinstance(v, ast.Call) and isinstance(v.func, ast.Attribute) and v.func.attr in ("detach", "item")
+        for v in returned
+    )
+
+
 _MAPS_TREE = frozenset({"torch.utils._pytree.tree_map", "torch.utils._pytree.tree_map_only"})
 
 
@@ -49,6 +62,8 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
         return STATIC
     takes_function = name in higher_order.KNOWN
     answer = higher_order.predicate_result(w, name, args, keywords, node) if takes_function else None
+    if name == _WANTS_GRADIENT and not w.depth and _returns_detached(w.info.node):
+        answer = FALSE
     if not w.silent and isinstance(node, ast.expr) and session.listens(name):
         w.emit(Call, node, name, receiver, args, keywords, answer)
     if name in OPERATORS and (value := operator(w, name, args, keywords, node)) is not None:

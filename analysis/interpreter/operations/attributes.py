@@ -4,6 +4,7 @@ tensors; and calls of methods by name."""
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.events import Operation
@@ -12,7 +13,7 @@ from graphmend.analysis.interpreter.operations.loads import loaded
 from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
 from graphmend.analysis.lattice.values import (
     FALSE,
     INT,
@@ -37,6 +38,7 @@ from graphmend.analysis.resolution.classes import find_method, is_module_class, 
 from graphmend.analysis.resolution.instance_attributes import instance_attribute
 from graphmend.analysis.resolution.names import resolve
 from graphmend.analysis.resolution.tensor_usage import is_tensor_only
+from graphmend.analysis.syntax.nodes import names_in
 from graphmend.analysis.tensors.operations import result
 from graphmend.analysis.tensors.return_types import PYTHON_RESULTS
 from graphmend.analysis.torch_facts.objects import UNTRACED_ATTRIBUTES
@@ -79,6 +81,8 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
         )
     if isinstance(value, Scalar):
         return Method(value, name)
+    if isinstance(value, Function) and name == "__get__":
+        return Intrinsic("__get__", partial(_descended, value), (value,))
     if value is UNKNOWN and name == "flatten_parameters":
         layer = ExternalInstance("torch.nn.RNNBase")  # no other module has that
         if isinstance(node, ast.Attribute):
@@ -92,6 +96,11 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
 
 #: what a tensor that is traced never is: those that are end the graph when they enter it (torch 2.13)
 _NEVER = frozenset({"is_sparse", "is_sparse_csr", "is_quantized"})
+
+
+def _descended(function: Function, w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """`function.__get__(instance)`."""
+    return Function(function.info, bound=args[0], closure=function.closure) if args else UNKNOWN
 
 
 def _tensor_attribute(w: Walk, value: Tensor, name: str, node: ast.AST) -> Value:
@@ -170,15 +179,19 @@ def _bound(session: Host, method: FunctionInfo, receiver: Value, info: ClassInfo
 
 
 def _given(session: Host, value: Instance, name: str) -> Value | None:
-    """The value of an attribute that only `__init__` sets, to one of its arguments."""
+    """The value of an attribute that only `__init__` sets, to one of its arguments or to what it passes one on to."""
     assert value.init_tensors is not None
     session.note_attribute_read(value.info, name)
     assigned = [a for cls in mro(value.info, session) for a in cls.assigned.get(name, ())]
     if len(assigned) != 1:
         return None
     ((method, _, expression),) = assigned
-    is_argument = method.name == "__init__" and isinstance(expression, ast.Name)
-    return value.init_tensors.get(expression.id) if is_argument and isinstance(expression, ast.Name) else None
+    if method.name != "__init__":
+        return None
+    if isinstance(expression, ast.Name):
+        return value.init_tensors.get(expression.id)
+    passed_on = isinstance(expression, ast.Call) and not value.init_tensors.keys().isdisjoint(names_in(expression))
+    return session.reading.evaluate_for(method, value, expression) if passed_on else None
 
 
 def _class_member(w: Walk, value: Class, name: str, node: ast.AST) -> Value:
@@ -222,6 +235,8 @@ def _object_member(value: ExternalInstance, name: str, node: ast.AST) -> Value:
     cls = value.cls
     if name == "__traceback__":
         return ExternalInstance("types.TracebackType")
+    if cls == autograd_functions.CONTEXT and (shared := autograd_functions.context_member(name, node)) is not None:
+        return shared
     if cls in ("torch.finfo", "torch.iinfo"):
         return STR if name == "dtype" else INT if name == "bits" or cls == "torch.iinfo" else Static("float")
     if cls.startswith("torch.nn."):

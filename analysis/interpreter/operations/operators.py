@@ -24,6 +24,7 @@ from graphmend.analysis.lattice.values import (
     Const,
     Container,
     Scalar,
+    SparseTensor,
     Static,
     Tensor,
     Value,
@@ -35,6 +36,7 @@ from graphmend.analysis.lattice.values import (
 )
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.tensors import operations
+from graphmend.analysis.tensors.layouts import product_layout
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
@@ -129,7 +131,10 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
         used(w, node, op, left, right)
     text = isinstance(left, Static) and left.type == "str"
     if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not text:
-        return operations.binary(node, op, without_none(left), without_none(right))
+        value = operations.binary(node, op, without_none(left), without_none(right))
+        if isinstance(left, SparseTensor) and isinstance(op, ast.MatMult):
+            return product_layout(left, right, value)
+        return value
     if isinstance(left, Const) and isinstance(right, Const):
         return _fold(op, left.value, right.value)
     if isinstance(left, Static) and isinstance(right, Static) and not text:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphmend.analysis.interpreter.operations.attributes import call_method
 from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.external import ExternalName
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import (
     INT,
     NONE,
@@ -63,6 +63,8 @@ def item(w: Walk, value: Value, index: Value, node: ast.AST) -> Value:
         return call_method(w, value, "__getitem__", (index,), {}, node)
     if isinstance(value, ExternalName) and value.name in ("os.environ",):
         return STR
+    if isinstance(value, ExternalName) and value.name.endswith(".default_generators"):
+        return ExternalInstance("torch.Generator")
     if value is UNKNOWN and _selects_dimensions(index):
         return Tensor(Evidence("is indexed as only a Tensor can be", node), likely=True)
     return UNKNOWN

@@ -25,6 +25,7 @@ from graphmend.analysis.lattice.values import (
     UNKNOWN,
     Const,
     Container,
+    SparseTensor,
     Tensor,
     Value,
     join,
@@ -70,6 +71,8 @@ def _name(w: Walk, node: ast.Name) -> Value:
     value = global_name(w.session, w.module, name)
     if value is UNKNOWN:
         value = w.session.driven_variable(w.module, name)
+    if isinstance(value, SparseTensor):
+        loaded(w, node, value)
     if value.opaque:
         used(w, node, "load", value)
     if isinstance(value, Container) and value.kind == "set":

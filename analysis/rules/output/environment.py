@@ -9,6 +9,7 @@ from graphmend.analysis.interpreter.events import Call, Event, Subscript
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.rules.rule import PYTHON, Break, Context, Rule, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.torch_facts.options import traced_with
 
 #: judged by rules of their own
 _ELSEWHERE = frozenset({"torch", "builtins", "logging", "warnings", "tqdm", "pdb", "ipdb", "pprint"})
@@ -87,6 +88,8 @@ def example_inputs():
             return Break("GB0007", fill={"call": "os.environ.__setitem__"}) if changes else None
         assert isinstance(event, Call)
         gb_id = refusal(event, context)
+        if gb_id is None and traced_with(context.mode.options, event.callee):
+            return None
         owner = event.callee.rpartition(".")[0]
         if gb_id is None and isinstance(event.receiver, ExternalInstance):
             gb_id = context.torch.refusal(owner)  # what a refused class makes is as opaque as the class

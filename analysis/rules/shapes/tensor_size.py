@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event, Subscript
 from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.values import Container, Value, tensor_in
+from graphmend.analysis.lattice.values import Container, Tensor, Value, tensor_in
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
 
@@ -142,6 +142,9 @@ def _wants_number(event: Call, place: int | str, torch: TorchFacts) -> bool:
 def _computed(value: Value) -> tuple[Evidence | None, bool] | None:
     """The evidence for a tensor made inside the graph, in a value or a list of sizes."""
     if isinstance(value, Container):
+        wide = next((p for p in value.items or () if isinstance(p, Tensor) and p.rank), None)
+        if wide is not None:  # a tensor with dimensions is no number, wherever it comes from
+            return evidence(wide)
         parts = value.items or ((value.of,) if value.of is not None else ())
         return next((why for why in map(_computed, parts) if why is not None), None)
     tensor = tensor_in(value)

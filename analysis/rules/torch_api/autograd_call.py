@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event, SetAttribute
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Const, Container, Tensor, tensor_in
+from graphmend.analysis.lattice.values import FALSE, Const, Container, Tensor, tensor_in
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
@@ -131,6 +131,8 @@ def _requires_grad(event: Call, short: str) -> Break | None:
         return None
     if tensor.graph_input:
         return Break("GB0125", tensor.origin, tensor.likely, fill={"call": short})
+    if event.answer is FALSE:
+        return None
     return Break("GB8985", tensor.origin, True, fill={"call": short})
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from .. import project_classes
 from ..discover import Target
 from .shapes import render
 from .usage import Use
@@ -41,6 +42,7 @@ _SIZES: tuple[tuple[str, int], ...] = (
     (r"hidden|d_model|dim|embed|width|features|n_embd|size", 32),
 )
 _SHALLOW = re.compile(rf"vocab|{_DEPTH}|^(image|img)_size$")
+_CONFIG_ENDINGS = ("Config", "Args", "Arguments", "Params", "Cfg", "Options", "Settings")
 _CONFIG_NAME = re.compile(r"^(config|cfg|args|hparams|params|conf|opt|options)$")
 
 
@@ -166,7 +168,7 @@ def is_config(value: Any) -> bool:
     """Whether a class holds settings: a dataclass, or named as one."""
     if not isinstance(value, type):
         return False
-    return dataclasses.is_dataclass(value) or value.__name__.endswith(("Config", "Args", "Params", "Cfg"))
+    return dataclasses.is_dataclass(value) or value.__name__.endswith(_CONFIG_ENDINGS)
 
 
 def _config_class(parameter: inspect.Parameter, use: Use, target: Target, module: ModuleType) -> tuple[str, Any] | None:
@@ -203,7 +205,10 @@ def _only_config(module: ModuleType, use: Use) -> tuple[str, Any] | None:
     found = [(n, v) for n, v in found if not issubclass(v, torch.nn.Module) and not use.keys]
     found = [(n, v) for n, v in found if set(use.attributes) <= _fields(v)]
     own = [(n, v) for n, v in found if v.__module__ == module.__name__]
-    return next(iter(own or found), None)
+    if own or found or use.keys or getattr(module, "__file__", None) is None:
+        return next(iter(own or found), None)
+    beside = project_classes.with_fields(str(module.__file__), set(use.attributes))
+    return next(((n, v) for n, v in beside if is_config(v) and not issubclass(v, torch.nn.Module)), None)
 
 
 def _fields(value: type) -> set[str]:

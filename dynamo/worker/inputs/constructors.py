@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from .. import project_classes
 from ..discover import Target
 from . import configs, source_reading
 from .shapes import Call, Source, render
@@ -128,7 +129,10 @@ def _structure(
         return {}
     fields = {n: u for n, u in use.attributes.items() if n not in ("get", "items", "keys", "copy")}
     if fields:
-        return Call("SimpleNamespace", {field: inner(field, part) for field, part in fields.items()})
+        # what it is handed on to reads more of it, mostly under the same name
+        more = project_classes.attributes_of(project_classes.text_of(module), name)
+        every = {**{field: Use() for field in more}, **fields}
+        return Call("SimpleNamespace", {field: inner(field, part) for field, part in every.items()})
     if use.is_sequence:
         item = Source(configs.small_value(name, None, small))
         return [item] * max(use.items, 2)

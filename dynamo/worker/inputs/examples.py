@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from .. import project_classes
 from ..discover import Target
 from ..errors import Unusable, describe
 
@@ -83,10 +84,24 @@ def namespace(module: ModuleType) -> dict[str, Any]:
 
 
 def evaluate(source: str, names: dict[str, Any], what: str) -> Any:
+    code = source.strip()
     try:
-        return eval(compile(source.strip(), f"<{what}>", "eval"), names)
+        return _value(compile(code, f"<{what}>", "eval"), dict(names))
     except Exception as error:
         raise Unusable(f"{what} cannot be evaluated: {source.strip()[:120]}: {describe(error)}") from error
+
+
+def _value(code: Any, names: dict[str, Any]) -> Any:
+    """The value of an expression; a configuration class that the file does not import is looked for beside it."""
+    while True:
+        try:
+            return eval(code, names)
+        except NameError as error:
+            missing = getattr(error, "name", None)
+            found = project_classes.named(names["__file__"], missing) if missing and names.get("__file__") else None
+            if found is None or missing is None or missing in names:
+                raise
+            names[missing] = found
 
 
 def declared(target: Target, module: ModuleType, entries: list[dict[str, str]]) -> Iterator[Example]:

@@ -1,0 +1,120 @@
+"""Writes what a torch does with calls that torch 2.13 traces: `analysis/torch_facts/calls-X.Y.json`.
+
+    python -m bench.versions.calls PY [PY ...]
+
+Each PY is an interpreter with another torch. The expressions are made from the names that the facts hold. What breaks
+is tried again, each call in a process of its own, and with this interpreter's torch: only what that traces is a
+difference.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from graphmend.analysis import torch_facts
+from graphmend.analysis.torch_facts import measured, measured_torch
+
+PROBE = Path(__file__).with_name("probe_calls.py")
+FOLDER = Path(torch_facts.__file__).resolve().parent
+WANTED = 2
+"""How many calls of a name are tried; it counts as refused where all of them break."""
+TOGETHER = 30
+"""How many names are tried in one process at first."""
+MODULES = ("torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special")
+_OF_TENSORS = (
+    "", "0", "y", "i", "1", "0.5", "(4, 4)", "0, 1", "y, y", "0, i", "0, i, y", "b, 0.5", "b", "0, 0, 2",
+    "torch.float32", "lambda t: t",
+)  # fmt: skip
+_OF_FUNCTIONS = (
+    "", "y", "y, y", "y, 0", "y, 1", "y, 0.5", "y, i", "b", "i", "[y, y]", "y, (4, 4)", "y, 0, 1", "y, 0, i", "y, y, y",
+    "4", "4, 4", "0, 4", "(4, 4)", "0.0, 1.0", "torch.float32", "torch.float32, torch.float32", "b, y, y", "y, b, 0.5",
+    "i, y", "'ij,jk->ik', y, y", "module", "True", "(4, 4), 1.0",
+)  # fmt: skip
+_OF_PYTHON = (
+    "", "1", "'a'", "'a', 'abc'", "'a', 'b', 'abc'", "[1, 2]", "1, 2", "point", "Point", "KeyError",
+    "lambda v: v, [1, 2]", "[1, 2], [3, 4]", "2.0", "module", "y", "int", "int, [1]", "{'a': 1}",
+    "lambda v, w: v + w, [1, 2]", "'abc', 'b'", "[1, 2], 1", "point, 'a'", "'1+1'",
+)  # fmt: skip
+_RECEIVERS = {
+    "collections.Counter": "counter",
+    "collections.deque": "deque",
+    "random.Random": "generator",
+    "re.Pattern": "pattern",
+}
+
+
+def expressions() -> dict[str, list[str]]:
+    """Calls to try, by the qualified name of what is called."""
+    known = torch_facts.load()
+    names = {*measured.TRACED.split(), *measured_torch.TRACED.split(), "copy.deepcopy", "copy.copy"}
+    names |= {f"{module}.{name}" for module in MODULES for name in known._functions[module] if name[:1].isalpha()}
+    return {name: list(_calls(name)) for name in sorted(names) if known.refusal(name) is None}
+
+
+def _calls(name: str) -> Iterator[str]:
+    owner, _, last = name.rpartition(".")
+    if owner == "torch.Tensor":
+        yield from (f"y.{last}({arguments})" for arguments in _OF_TENSORS)
+    elif owner in _RECEIVERS:
+        yield from (f"{_RECEIVERS[owner]}.{last}({arguments})" for arguments in _OF_PYTHON)
+    elif name.startswith("torch."):
+        yield from (f"{name}({arguments})" for arguments in _OF_FUNCTIONS)
+    else:
+        yield from (f"{name.removeprefix('builtins.')}({arguments})" for arguments in _OF_PYTHON)
+
+
+def probe(python: str, names: Mapping[str, list[str]], wanted: int, together: int = 1) -> dict[str, Any]:
+    """What the probe answers in an interpreter."""
+    request = json.dumps({"names": names, "wanted": wanted, "together": together})
+    done = subprocess.run([python, str(PROBE)], input=request, capture_output=True, text=True, check=True)
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def facts(python: str, names: Mapping[str, list[str]]) -> dict[str, Any]:
+    """The data file: names all of whose calls break with this torch and with the newest none, and how."""
+    swept = probe(python, names, 1, TOGETHER)
+    suspects = {name: names[name] for name, verdicts in swept["verdicts"].items() if _breaks(verdicts)}
+    again = probe(python, suspects, WANTED)["verdicts"]
+    broken = {name: verdicts for name, verdicts in again.items() if _breaks(verdicts)}
+    newest = probe(sys.executable, {name: list(verdicts) for name, verdicts in broken.items()}, WANTED)["verdicts"]
+    ids = _ids(".".join(swept["torch"].split(".")[:2]))
+    refused = {}
+    for name, verdicts in broken.items():
+        kind = next(iter(verdicts.values()))
+        if name in newest and set(newest[name].values()) == {None} and kind in ids and "unsupported args" not in kind:
+            refused[name] = [ids[kind], kind]  # what is told of arguments may be true of these alone
+    return {"version": swept["torch"].partition("+")[0], "measured": len(swept["verdicts"]), "refused": refused}
+
+
+def _breaks(verdicts: Mapping[str, str | None]) -> bool:
+    return all(kind and not kind.startswith("raises") for kind in verdicts.values())
+
+
+def _ids(minor: str) -> dict[str, str]:
+    newest = json.loads((FOLDER / f"breaks-{torch_facts.versions()[-1]}.json").read_text("utf-8"))["breaks"]
+    own = json.loads((FOLDER / f"breaks-{minor}.json").read_text("utf-8"))["breaks"]
+    return {entry[0]: number for entries in (newest, own) for number, entry in entries.items()}
+
+
+def write(python: str) -> dict[str, Any]:
+    """Measures an interpreter's torch and writes its file."""
+    data = facts(python, expressions())
+    path = FOLDER / f"calls-{'.'.join(data['version'].split('.')[:2])}.json"
+    path.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    print(f"{path.name}: {len(data['refused'])} of {data['measured']} names break", flush=True)
+    return data
+
+
+def main() -> None:
+    for python in sys.argv[1:]:
+        write(python)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""The page `docs/torch-versions.md`, from what was measured; `bench/results/torch-versions.json` keeps that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from graphmend.dynamo.worker import versions
+from graphmend.dynamo.worker.recording.hooks import HOOKS
+from graphmend.transforms.torch_versions import SINCE
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "bench" / "results" / "torch-versions.json"
+PAGE = ROOT / "docs" / "torch-versions.md"
+UNMEASURED = "not measured"
+_SUITES = (("mends", "mends that hold"), ("runtime", "runtime"), ("worker", "worker"))
+_INTRODUCTION = """\
+# Versions of torch
+
+Supported are torch {oldest} to {newest}. A newer one is checked as {newest}, and every answer says so. With an older
+one `check` works and says what it assumes; `verify` and `run` say that they do not.
+
+CI runs torch {newest}. The others are run by hand before a release, with `make versions VERSIONS="2.10 2.12"`; each row
+has the date of its run.
+
+"""
+_COLUMNS = """\
+* *verify's self-test*: whether a graph that is broken on purpose is seen, where it breaks, before any check.
+* *check*: of the rules' examples, those where `check --torch-version` names exactly the lines of that torch's own
+  `graph_breaks` log.
+* *verify*: of the same examples, those where it reports exactly the lines of that log for the same inputs.
+* *mends that hold*, *runtime*, *worker*: tests that pass in an interpreter with that torch, of those that run there.
+* *calls*: how many functions break with this torch and not with the newest one, of those that were tried.
+* *CUDA*: the tests that need a GPU.
+
+"""
+
+
+def load() -> dict[str, Any]:
+    """What was measured, by minor version."""
+    found: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.is_file() else {}
+    return found
+
+
+def save(results: dict[str, Any]) -> None:
+    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    PAGE.write_text(render(results), encoding="utf-8")
+
+
+def minors() -> list[str]:
+    """Every supported minor version, newest first."""
+    (major, first), (_, last) = versions.OLDEST, versions.NEWEST
+    return [f"{major}.{minor}" for minor in range(last, first - 1, -1)]
+
+
+def render(results: dict[str, Any]) -> str:
+    text = _INTRODUCTION.format(oldest=versions.text(versions.OLDEST), newest=versions.text(versions.NEWEST))
+    heads = ["torch", "measured", "self-test", "check", "verify", *(title for _, title in _SUITES), "calls", "CUDA"]
+    text += _row(heads) + _row(["---"] * len(heads))
+    for minor in minors():
+        text += _row(_cells(minor, results.get(minor, {})))
+    text += "\n" + _COLUMNS + _gaps(results) + _rewrites() + _hooks()
+    return text
+
+
+def _cells(minor: str, row: dict[str, Any]) -> list[str]:
+    if not row:
+        return [minor, *[UNMEASURED] * 9]
+    share = {key: _share(row.get(key)) for key in ("check", "verify")}
+    suites = [_passed(row.get("suites", {}).get(name)) for name, _ in _SUITES]
+    selftest = UNMEASURED if "self-test" not in row else row["self-test"] or "passes"
+    calls = row.get("calls")
+    told = UNMEASURED if calls is None else f"{calls[0]} of {calls[1]:,}" if calls[1] else "the measure"
+    return [
+        row["torch"],
+        row["date"],
+        selftest,
+        share["check"],
+        share["verify"],
+        *suites,
+        told,
+        row.get("cuda", UNMEASURED),
+    ]
+
+
+def _share(agreement: dict[str, Any] | None) -> str:
+    return UNMEASURED if agreement is None else f"{agreement['agree']} of {agreement['examples']}"
+
+
+def _passed(outcome: dict[str, Any] | None) -> str:
+    if outcome is None:
+        return UNMEASURED
+    ran = outcome["passed"] + len(outcome["failed"])
+    return f"{outcome['passed']} of {ran}" if ran else "not offered"
+
+
+def _gaps(results: dict[str, Any]) -> str:
+    text = "## Known gaps\n\n"
+    for minor in minors():
+        row = results.get(minor, {})
+        gaps = [f"`check`, {item}" for item in row.get("check", {}).get("differ", ())]
+        gaps += [f"`verify`, {item}" for item in row.get("verify", {}).get("differ", ())]
+        for name, title in _SUITES:
+            gaps += [f"{title}: `{item}`" for item in row.get("suites", {}).get(name, {}).get("failed", ())]
+        gaps += row.get("remarks", ())
+        if gaps:
+            text += f"### torch {minor}\n\n" + "".join(f"* {gap}\n" for gap in gaps) + "\n"
+    return text
+
+
+def _rewrites() -> str:
+    text = "## Mends\n\nEvery mend holds with every supported version, but for these; with an older torch they are "
+    text += "refused, with that reason.\n\n" + _row(["mend", "from torch", "because"]) + _row(["---"] * 3)
+    for name, (first, reason) in sorted(SINCE.items()):
+        text += _row([f"`{name}`", versions.text(first), reason])
+    return text + "\n"
+
+
+def _hooks() -> str:
+    text = (
+        "## What `verify` hooks into\n\nA torch that lacks one, or has it with other parameters, is told of: no report "
+    )
+    text += "is made of what cannot be seen.\n\n" + _row(["shows", "from torch", "function", "parameters"])
+    text += _row(["---"] * 4)
+    for hook in HOOKS.values():
+        for since, place in hook.places.items():
+            parameters = ", ".join(f"`{name}`" for name in place.parameters)
+            text += _row([hook.shows, versions.text(since), f"`{place}`", parameters])
+    return text
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"

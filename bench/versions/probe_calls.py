@@ -1,0 +1,195 @@
+"""Which calls break the graph under this interpreter's torch, measured: each is compiled in a function of its own.
+
+    PY probe_calls.py < REQUEST
+
+The request is JSON: {"names": {qualified name: [expression, ...]}, "wanted": how many of them to try,
+"together": how many names in one process}. The answer has, for
+each name, the expressions that plain Python evaluates, each with the type of its first break or null. Standalone: needs
+nothing but torch.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import sys
+from typing import Any
+
+SECONDS = 60
+PROGRAM = """
+def case(x, k):
+    y = x + 1
+    i = k + 0
+    b = y > 0
+    value = {expression}
+    return y * 2
+"""
+PRELUDE = """
+import collections, contextlib, copy, dataclasses, functools, random, re
+@dataclasses.dataclass(frozen=True)
+class Point:
+    a: int
+    b: int = 1
+point, counter, deque, pattern, generator = (
+    Point(2), collections.Counter("ab"), collections.deque([1, 2]), re.compile("a"), random.Random(0))
+module = torch.nn.Linear(4, 4)
+"""
+_TYPE = re.compile(r"^Graph Break Reason: (?P<reason>.*)$", re.M)
+
+
+class Log(logging.Handler):
+    """Keeps what the `graph_breaks` log says."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = record.getMessage()
+        except TypeError:  # torch 2.8 logs a repeated break with one argument too many
+            text = str(record.msg)
+        if text.startswith("Graph break"):
+            self.texts.append(text + (str(record.exc_info[1]) if record.exc_info else ""))
+
+
+def kind(text: str) -> str:
+    """The type of a break, as the log has it: the first line behind what was attempted."""
+    found = _TYPE.search(text)
+    rest = (
+        text[found.end() :]
+        if found and found["reason"].endswith(":")
+        else text[found.start("reason") :]
+        if found
+        else text
+    )
+    return next((line.strip() for line in rest.splitlines() if line.strip()), "")
+
+
+def inputs() -> tuple[Any, Any]:
+    import torch
+
+    return torch.rand(4, 4) + 0.5, torch.tensor([1, 0, 1, 2])
+
+
+def evaluate(expression: str) -> bool:
+    """Whether plain Python evaluates an expression."""
+    try:
+        _case(expression)(*inputs())
+    except Exception:
+        return False
+    return True
+
+
+def judge(expression: str, log: Log) -> str | None:
+    """The type of the first break; what was raised, where the compiled call raises; None where all is traced."""
+    import torch
+
+    log.texts.clear()
+    torch._dynamo.reset()
+    try:
+        torch.compile(_case(expression), backend="eager")(*inputs())
+    except Exception as error:
+        return f"raises {type(error).__name__}"
+    return kind(log.texts[0]) if log.texts else None
+
+
+def probe(names: dict[str, list[str]], wanted: int) -> dict[str, dict[str, str | None]]:
+    """The verdicts on the first expressions of each name that plain Python evaluates.
+
+    Python's own functions are compiled before they are evaluated: some break in their first call only.
+    """
+    import torch
+
+    log = Log()
+    torch._logging.set_logs(graph_breaks=True)
+    for name in list(logging.root.manager.loggerDict):
+        if name.endswith("__graph_breaks"):
+            logger = logging.getLogger(name)
+            logger.handlers, logger.propagate = [log], False
+    found: dict[str, dict[str, str | None]] = {}
+    for name, expressions in names.items():
+        of_torch = name.startswith("torch.")
+        verdicts: dict[str, str | None] = {}
+        for expression in expressions:
+            if of_torch and not evaluate(expression):
+                continue
+            verdict = judge(expression, log)
+            if of_torch or evaluate(expression):
+                verdicts[expression] = verdict
+            if len(verdicts) == wanted:
+                break
+        if verdicts:
+            found[name] = verdicts
+    return found
+
+
+def _case(expression: str) -> Any:
+    import torch
+
+    scope: dict[str, Any] = {"torch": torch}
+    exec(PRELUDE, scope)
+    for name in set(re.findall(r"\b([a-z_]+(?:\.[a-z_]+)*)\.\w+\(", expression)):
+        parts = name.split(".")
+        for end in range(len(parts), 0, -1):
+            try:
+                __import__(".".join(parts[:end]))
+            except ImportError:
+                continue
+            scope.setdefault(parts[0], sys.modules[parts[0]])
+            break
+    exec(PROGRAM.format(expression=expression), scope)
+    return scope["case"]
+
+
+def in_a_fork(function: Any, *arguments: Any) -> Any:
+    """What a function answers in a process of its own; "ended" where that does not end well."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(read)
+        signal.alarm(SECONDS)
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(null, descriptor)
+        with os.fdopen(write, "w") as stream:
+            json.dump(function(*arguments), stream)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as stream:
+        text = stream.read()
+    os.waitpid(child, 0)
+    return json.loads(text) if text else "ended"
+
+
+def together(names: dict[str, list[str]], wanted: int, size: int) -> dict[str, Any]:
+    """`probe` of so many names in one process; one by one where a process does not end well."""
+    found: dict[str, Any] = {}
+    items = list(names.items())
+    for start in range(0, len(items), size):
+        part = dict(items[start : start + size])
+        answer = in_a_fork(probe, part, wanted)
+        if answer != "ended":
+            found.update(answer)
+        elif size > 1:
+            found.update(together(part, wanted, max(size // 5, 1)))
+    return found
+
+
+def main() -> None:
+    import torch
+    import torch._dynamo
+
+    request = json.load(sys.stdin)
+    torch.set_num_threads(1)
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    torch._dynamo.reset()
+    verdicts = together(request["names"], request["wanted"], request["together"])
+    print(json.dumps({"torch": torch.__version__, "verdicts": verdicts}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Configuration classes of the project that the checked file does not import: a model takes an untyped `config`, and
+`GPTConfig` stands in a file beside it.
+
+Files are read as text. One is imported only where it defines the class that is wanted and nothing at its top level
+runs: imports, definitions, constants.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+MOST_FILES = 500
+LONGEST = 300_000
+"""Characters."""
+
+_CONFIG = re.compile(
+    r"^class +(\w*(?:Config|Args|Arguments|Params|Options|Settings|Cfg)\w*)\b|^@(?:\w+\.)*dataclass", re.MULTILINE
+)
+_SKIPPED = frozenset({"node_modules", "site-packages", "venv", "build", "dist", "tests", "test"})
+_QUIET = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class Found(NamedTuple):
+    """A class in a file: the names of its fields and constructor's parameters."""
+
+    name: str
+    module: str
+    fields: frozenset[str]
+
+
+def with_fields(path: str, wanted: set[str]) -> Iterator[tuple[str, type]]:
+    """Configuration classes beside a file that have all of these fields, those with the fewest others first."""
+    fitting = [found for found in _classes(_root(path)) if wanted and wanted <= found.fields]
+    for found in sorted(fitting, key=lambda each: (len(each.fields), each.module, each.name)):
+        value = _imported(found)
+        if value is not None:
+            yield found.name, value
+
+
+def named(path: str, name: str) -> type | None:
+    """The configuration class of a name beside a file."""
+    found = (_imported(each) for each in _classes(_root(path)) if each.name == name)
+    return next((value for value in found if value is not None), None)
+
+
+def _imported(found: Found) -> type | None:
+    try:
+        value = getattr(importlib.import_module(found.module), found.name, None)
+    except Exception:  # a neighbour that cannot be imported is none of the user's concern here
+        return None
+    return value if isinstance(value, type) else None
+
+
+def _root(path: str) -> str:
+    """The folder that a file's package is imported from."""
+    folder = os.path.dirname(os.path.abspath(path))
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+@functools.lru_cache(maxsize=4)
+def _classes(root: str) -> tuple[Found, ...]:
+    found: list[Found] = []
+    for path in _files(root):
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read(LONGEST)
+            if _CONFIG.search(text) is None:
+                continue
+            tree = ast.parse(text)
+        except (OSError, ValueError, SyntaxError, RecursionError):
+            continue
+        if all(map(_is_quiet, tree.body)):
+            module = os.path.relpath(path, root)[: -len(".py")].replace(os.sep, ".")
+            classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
+            found += [Found(node.name, module, _fields(node)) for node in classes]
+    return tuple(found)
+
+
+def _files(root: str) -> Iterator[str]:
+    number = 0
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(n for n in folders if n not in _SKIPPED and not n.startswith((".", "_")))
+        for name in sorted(names):
+            if name.endswith(".py") and name.removesuffix(".py").isidentifier() and number < MOST_FILES:
+                number += 1
+                yield os.path.join(folder, name)
+        if number >= MOST_FILES:
+            return
+
+
+def _is_quiet(node: ast.stmt) -> bool:
+    """Whether a statement of the top level only defines something."""
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        return node.value is None or not any(isinstance(n, (ast.Call, ast.Await)) for n in ast.walk(node.value))
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.If):
+        return "TYPE_CHECKING" in ast.unparse(node.test) or "__name__" in ast.unparse(node.test)
+    return isinstance(node, _QUIET)
+
+
+def _fields(node: ast.ClassDef) -> frozenset[str]:
+    names: set[str] = set()
+    for part in node.body:
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+            names.add(part.target.id)
+        elif isinstance(part, ast.Assign):
+            names.update(target.id for target in part.targets if isinstance(target, ast.Name))
+        elif isinstance(part, ast.FunctionDef):
+            names.add(part.name)
+            if part.name == "__init__":
+                names.update(a.arg for a in (*part.args.args[1:], *part.args.kwonlyargs))
+                targets = (n for n in ast.walk(part) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+                names.update(target.attr for target in targets)
+    return frozenset(names)
+
+
+def attributes_of(source: str, parameter: str) -> list[str]:
+    """What is read of a name, or of the attribute of that name, anywhere in a text; what is called is left out."""
+    found = re.findall(rf"\b{re.escape(parameter)}\.([A-Za-z_]\w*)\b(?!\s*[\(=])", source)
+    return list(dict.fromkeys(name for name in found if not name.startswith("__")))
+
+
+def text_of(module: Any) -> str:
+    """A module's source; "" where there is none."""
+    import inspect
+
+    try:
+        return inspect.getsource(module)
+    except (OSError, TypeError):
+        return ""
