@@ -64,7 +64,7 @@ fuzz: $(STAMP)  ## random edits and messages, for half an hour of one core; FUZZ
 	GRAPHMEND_FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -n auto $(wildcard tests/*/test_fuzz*.py)
 
 fuzz-mends: $(STAMP)  ## random programs, run before and after mending, for most of an hour; FUZZ_MENDS=N sets how many
-	PYTHONPATH=tests/transforms$(if $(PYTHONPATH),:$(PYTHONPATH)) $(BIN)/python -m fuzz_mends --programs $(FUZZ_MENDS)
+	PYTHONPATH=tests/transforms$(if $(PYTHONPATH),:$(PYTHONPATH)) $(BIN)/python -m fuzz_mends --programs $(FUZZ_MENDS) --table docs/mends.md
 
 bench: $(STAMP)  ## measure speed and memory
 	$(BIN)/python -m bench

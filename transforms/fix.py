@@ -16,6 +16,7 @@ RANK: dict[Applicability, int] = {"safe": 0, "unsafe": 1, "display": 2}
 #: in which way a mended program may differ from the original; `DIFFERENCES` says what each means
 DifferenceKind = Literal[
     "rounding",
+    "nan",
     "dtype",
     "shape",
     "strides",
@@ -35,6 +36,7 @@ DifferenceKind = Literal[
 
 DIFFERENCES: dict[DifferenceKind, str] = {
     "rounding": "numbers are computed in another order or precision, so that their last digits may differ",
+    "nan": "where a NaN is compared or sorted, the result may be another one",
     "dtype": "a tensor may have another dtype",
     "shape": "a tensor may have another shape",
     "strides": "a tensor may have another memory layout",

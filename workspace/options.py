@@ -12,7 +12,7 @@ from typing import Any
 
 #: the kinds of ways in which a mend may change a program (`transforms/fix.py` says what each means)
 DIFFERENCES = (
-    "rounding", "dtype", "shape", "strides", "aliasing", "type", "exception", "gradients", "zero-gradients",
+    "rounding", "nan", "dtype", "shape", "strides", "aliasing", "type", "exception", "gradients", "zero-gradients",
     "evaluation", "random", "output", "output-order", "state", "specialised", "private",
 )  # fmt: skip
 SEVERITIES = ("error", "warning", "information", "hint", "off")

@@ -238,8 +238,6 @@ class AnalysisSession(ProgramContext):
                 w.emit(Call, node, "torch.compiler.disable.<locals>.call", None, args, keywords)
                 return self._silently(function, args, keywords, w, node)
             if any(info.decorated_with(name) for name in OPAQUE):
-                if info.decorated_with("torch.library.custom_op") and "register_fake" not in info.module.source.text:
-                    w.emit(Call, node, "torch.library.custom_op.without_fake", None, args, keywords)
                 if info.decorated_with("torch._dynamo.nonstrict_trace"):
                     w.emit(Call, node, "torch._dynamo.nonstrict_trace.call", function, args, keywords)
                 return self._opaque(function, args, keywords, w, node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from graphmend.analysis.lattice.values import Static, Value
+from graphmend.analysis.lattice.values import Container, Static, Value
 
 
 class ExternalName(Value):
@@ -69,6 +69,15 @@ class IdNumber(Static):
     @property
     def key(self) -> Hashable:
         return ("id",)
+
+
+class Enumeration(Container):
+    """What `enumerate` gives: TorchDynamo traces it as a generator that counts, which it can't hand out half-way."""
+
+    __slots__ = ()
+
+    def __init__(self, of: Value) -> None:
+        super().__init__("generator", of=of)
 
 
 class WrittenText(Static):

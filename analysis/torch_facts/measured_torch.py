@@ -62,7 +62,6 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "torch.jit.ScriptModule.__call__ torch.jit.ScriptModule.forward",
     ),
     ("GB0083", "a module with a backward hook", "torch.nn.Module.with_backward_hook"),
-    ("GB4315", "an operator without `register_fake`", "torch.library.custom_op.without_fake"),
     ("GB0306", "an operator that Dynamo does not know", "torch._ops.HigherOrderOperator.__call__"),
     ("GB0025", "asks for a graph break", "torch._dynamo.graph_break"),
     ("GB0030", "asks for a graph break", "torch._dynamo.comptime.comptime.graph_break"),

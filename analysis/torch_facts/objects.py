@@ -72,8 +72,8 @@ METHOD: Final[Mapping[str, str]] = {
 #: a function that is written in the traced one and reads a tensor of it
 LOCAL_FUNCTION: Final[Mapping[str, str]] = {"==": "GB4608", "!=": "GB4608", "repr": "GB1584"}
 
-#: an iterator of Python
-ITERATOR: Final[Mapping[str, str]] = {"repr": "GB6053", "str": "GB0059"}
+#: an iterator of Python; of those that are returned, what `enumerate` gives
+ITERATOR: Final[Mapping[str, str]] = {"repr": "GB6053", "str": "GB0059", "return": "GB8335"}
 
 #: attributes of what is traced as a tensor; a tensor has a `grad_fn` where gradients are wanted
 UNTRACED_ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {

@@ -19,6 +19,9 @@ from torch import Tensor, nn
 _FUNCTIONS = """
 # x: Tensor, y: Tensor
 return sorted([x.mean(), y.mean()])[-1] + random.sample([0.5, 1.5], 1)[0]
+# x: Tensor, y: Tensor
+best = sorted([x.mean(), y.mean()])[-1]
+return best * 2
 # x: Tensor
 return x[bool(x.all())]
 # x: Tensor, n: Tensor

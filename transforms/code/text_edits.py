@@ -164,3 +164,16 @@ def checked(facts: FunctionFacts, make: Callable[[], Iterable[TextEdit]]) -> tup
     except SyntaxError as error:
         raise Unmendable(f"the edited definition would not parse: {error.msg}") from error
     return edits
+
+
+def deletion(facts: FunctionFacts, statement: ast.stmt) -> TextEdit:
+    """Takes a statement out with its line; a comment behind it stays."""
+    edit = replace_statements(facts.source, [statement], "pass\n")
+    if edit.text != "pass" or len(facts.body_of(statement)) == 1:
+        return edit
+    line = facts.source.lines.line(edit.span.end_line - 1)
+    rest = line[edit.span.end_column :]
+    if rest.strip():
+        behind = edit.span.end_column + len(rest) - len(rest.lstrip())
+        return TextEdit(edit.span._replace(end_column=behind), "")
+    return TextEdit(edit.span._replace(column=0, end_line=edit.span.end_line + 1, end_column=0), "")

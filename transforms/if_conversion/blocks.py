@@ -314,6 +314,7 @@ class Block:
         tensor = depends(self.facts, statement.test)
         self.evaluated += [] if tensor else [statement.test]
         if tensor:
+            self.predicates.always([statement.test])
             return self.predicates.of(statement.test, self.replace), True
         return self.predicates.code.operand(statement.test, self.replace), False
 
@@ -346,7 +347,8 @@ class Block:
         if name != RETURN:
             meta = meta or a.meta
         items = None if tensor else a.items
-        chosen = SideValue(text, a.node, meta, items, a.number if a.number == b.number else None)
+        number = a.number if a.number == b.number else None
+        chosen = SideValue(text, a.node, meta, items, number, (*a.instead, *b.nodes))
         if name == RETURN:
             if len(text) > _LONG and "torch" in text and a.items is None:
                 chosen = self._named("result", chosen)

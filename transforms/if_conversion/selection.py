@@ -53,6 +53,13 @@ class SideValue:
     """The parts of a tuple display."""
     number: str | None = None
     """The type of a Python number, also once it was selected and is a 0-d tensor."""
+    instead: tuple[ast.expr, ...] = ()
+    """What else it is, where it was selected."""
+
+    @property
+    def nodes(self) -> tuple[ast.expr, ...]:
+        """All expressions that it may be the value of."""
+        return (self.node, *self.instead)
 
 
 def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> SideValue:
@@ -116,12 +123,12 @@ def aliasing(
     if a.items is not None and b.items is not None and len(a.items) == len(b.items):
         parts = zip(a.items, b.items, strict=True)
         return [d for x, y in parts for d in aliasing(facts, name, x, y, statement)]
-    if a.text == b.text or all(shares(facts, side.node).fresh for side in (a, b)):
+    if a.text == b.text or all(shares(facts, node).fresh for side in (a, b) for node in side.nodes):
         return []
     found = []
     if name is None or name == RETURN:
         found.append(Difference("aliasing", "the result is a copy where a side gives an existing tensor"))
-    elif changed_in_place(facts, *([name] if name.isidentifier() else [_place(name), a.node, b.node])):
+    elif changed_in_place(facts, *([name] if name.isidentifier() else [_place(name), *a.nodes, *b.nodes])):
         raise NotSelectableError(f"`{name}` is changed in place, and would be a copy of the tensor that it is now")
     elif not name.isidentifier() or escapes(facts, name):
         found.append(Difference("aliasing", f"`{name}` is bound to a copy where a side keeps an existing tensor"))

@@ -194,6 +194,7 @@ def written_whole(
             found.append(
                 Difference("exception", f"where the result is of a higher kind than `{place}`, it is cast, and raised")
             )
+            found.append(Difference("rounding", f"where the dtypes differ, `{place}` may go through the other one"))
     elif operation == "copy" and into != "complex" and (None in kinds or into is None):
         found.append(Difference("rounding", f"where the dtypes differ, `{place}` may go through the other one"))
     inference = ShapeInference(facts)

@@ -50,7 +50,7 @@ class Predicates:
         match node:
             case ast.BoolOp(values=values):
                 sign = " & " if isinstance(node.op, ast.And) else " | "
-                self._both(values[1:])
+                self.always(values[1:])
                 return sign.join(_operand(self.of(v, replace)) for v in values)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return f"~{_operand(self.of(operand, replace))}"
@@ -65,7 +65,7 @@ class Predicates:
         """The text of conjuncts as one 0-d bool tensor: later ones are then always evaluated."""
         if len(tests) == 1:
             return self.of(tests[0], replace)
-        self._both([*tests[1:]])
+        self.always([*tests[1:]])
         return " & ".join(self.operand(t, replace) for t in tests)
 
     def _known(self, node: ast.expr) -> bool:
@@ -104,8 +104,8 @@ class Predicates:
             return f"(not {self.code.operand(node)})"
         return f"~{self.operand(node)}"
 
-    def _both(self, later: list[ast.expr]) -> None:
-        """Short-circuit evaluation is lost: `later` operands are always evaluated."""
+    def always(self, later: list[ast.expr]) -> None:
+        """Asks about parts of tests that are always evaluated now, where they were not before."""
         found = speculate(self.facts, *later)
         blockers = [b for b in found.blockers if "takes a Python value" not in b]
         if blockers:
@@ -182,7 +182,7 @@ class Predicates:
         elements = container.elts if isinstance(container, (ast.Tuple, ast.List, ast.Set)) else None
         if not elements or not is_tensor(self.facts, item):
             raise NotATensorError("membership in this container has no tensor form")
-        self._both(elements[1:])
+        self.always(elements[1:])
         pieces: list[str] = []
         for element in elements:
             same = ast.unparse(element) == ast.unparse(item)
@@ -232,14 +232,14 @@ class Predicates:
         items = node.args[0]
         stack = self.imports.name("torch.stack")
         if isinstance(items, (ast.List, ast.Tuple)) and items.elts:
-            self._both(items.elts[1:])
+            self.always(items.elts[1:])
             sign = " | " if which == "any" else " & "
             return sign.join(self.operand(e, replace) for e in items.elts)
         if not isinstance(items, (ast.GeneratorExp, ast.ListComp)) or any(
             g.is_async or g.ifs for g in items.generators
         ):
             raise NotATensorError(f"what `{which}` runs over has no tensor form")
-        self._both([items.elt])
+        self.always([items.elt])
         self.differences.append(Difference("exception", f"`{which}` of nothing raises, and every element is evaluated"))
         clauses = " ".join(
             f"for {self.code.text(g.target)} in {self.code.text(g.iter, replace)}" for g in items.generators

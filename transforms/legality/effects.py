@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, options
+from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind, options
 from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.program.entities import Instance, Record
 from graphmend.analysis.resolution.classes import mro
@@ -75,10 +75,9 @@ def warns(facts: FunctionFacts, *nodes: ast.AST) -> list[Difference]:
 def _may_be_bytes(facts: FunctionFacts, node: ast.Subscript) -> bool:
     """May a tensor be indexed by one of uint8, which torch takes for a mask, and warns?"""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    indices = [facts.value(p) for p in parts]
-    possible = (None, "int", "uint8")
+    indices = [i for p in parts if isinstance(i := facts.value(p), Tensor) and i.rank != 0]
     tensor = isinstance(facts.value(node.value), Tensor)
-    return tensor and any(isinstance(i, Tensor) and i.rank != 0 and i.dtype in possible for i in indices)
+    return tensor and any(dtype_kind(i.dtype) is None or i.dtype in ("int", "uint8") for i in indices)
 
 
 @answers("effects")

@@ -31,6 +31,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     holds,
     unlike,
 )
+from graphmend.transforms.legality.numbers.forms import compares, handed_on
 from graphmend.transforms.legality.operations import numeric
 from graphmend.transforms.questions import answers
 
@@ -91,6 +92,8 @@ class ScalarUses:
                 self._test(parent, "bool")
             case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if test is node:
                 pass  # a branch on a tensor, which has mends of its own
+            case ast.Match(cases=cases) if all(compares(case.pattern) for case in cases):
+                pass
             case ast.IfExp():
                 self._follow(parent, dtype)
             case ast.Assert(test=test) if test is node:
@@ -367,7 +370,7 @@ class ScalarUses:
     def _hand(self, node: ast.expr, targets: list[ast.expr]) -> None:
         """A tensor that is given a name has one more: what is added to one of them is added to all."""
         others = {t.id if isinstance(t, ast.Name) else "" for t in targets}
-        names = _objects(node)
+        names = handed_on(node)
         if names or len(targets) > 1:
             self._handed.append(frozenset(names | others))
 
@@ -379,21 +382,3 @@ class ScalarUses:
     def _raised(self, node: ast.AST) -> bool:
         """Does a text only serve as the message of an exception?"""
         return any(isinstance(a, (ast.Raise, ast.Assert)) for a in self.facts.ancestors(node))
-
-
-def _objects(node: ast.expr) -> set[str]:
-    """Names whose very number an expression hands on."""
-    match node:
-        case ast.Name(id=name):
-            return {name}
-        case ast.IfExp(body=body, orelse=orelse):
-            return _objects(body) | _objects(orelse)
-        case ast.BoolOp(values=values):
-            return {n for v in values for n in _objects(v)}
-        case ast.NamedExpr(target=target, value=value):
-            return {target.id} | _objects(value)
-        case ast.Call(func=ast.Name(id="max" | "min" | "abs"), args=args):
-            return {n for a in args for n in _objects(a)}
-        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _objects(operand)
-    return set()

@@ -14,7 +14,7 @@ from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.subscripts import element_of
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.external import ExternalInstance, IdNumber, PartialString
+from graphmend.analysis.lattice.external import Enumeration, ExternalInstance, IdNumber, PartialString
 from graphmend.analysis.lattice.values import (
     BOOL,
     INT,
@@ -112,7 +112,7 @@ def _sorted(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Valu
 
 
 def _enumerate(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
-    return Container("generator", of=Container("tuple", (INT, element_of(w, args[0], node) if args else UNKNOWN)))
+    return Enumeration(Container("tuple", (INT, element_of(w, args[0], node) if args else UNKNOWN)))
 
 
 def _zip(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.events import Operation
+from graphmend.analysis.lattice.external import Enumeration
 from graphmend.analysis.lattice.values import Container, Value
 
 if TYPE_CHECKING:
@@ -37,4 +38,8 @@ def returned(w: Walk, node: ast.Return, value: Value) -> None:
     """Tells the rules of the opaque values that leave the traced function."""
     if w.session.mode.options:
         w.emit(Operation, node, "leaf return", value)
-    used(w, node, "return", *((value.items or ()) if isinstance(value, Container) else (value,)))
+    parts = value.items or () if isinstance(value, Container) and value.kind != "generator" else (value,)
+    for part in parts:
+        if isinstance(part, Enumeration):
+            w.emit(Operation, node, "return", part)
+    used(w, node, "return", *parts)

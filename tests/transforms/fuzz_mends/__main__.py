@@ -11,9 +11,10 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from fuzz_mends.campaign import Plan, Summary, carried_out
+from fuzz_mends.campaign import Plan, Summary, carried_out, judged_one_by_one
+from fuzz_mends.given import programs
 from fuzz_mends.program import generate
-from fuzz_mends.report import summary, told
+from fuzz_mends.report import summary, told, written
 
 
 def main() -> int:
@@ -28,11 +29,17 @@ def main() -> int:
     parser.add_argument("--at-most", type=int, default=60, help="wrong programs to make small")
     parser.add_argument("--write", type=Path, help="a JSON file for the wrong programs")
     parser.add_argument("--show", metavar="SEED:NUMBER", help="write one program and nothing else")
+    parser.add_argument("--table", type=Path, metavar="PAGE", help="put the counts into a page of the documentation")
+    parser.add_argument("--given", type=Path, metavar="FOLDER", help="judge the programs written there instead")
     options = parser.parse_args()
     if options.show:
         program = generate(options.show)
         print(f"{program.text}\n\n# inputs = {program.inputs}")
         return 0
+    if options.given:
+        wrong = [w for v in judged_one_by_one(programs(options.given), options.offers) for w in v.wrong]
+        print("\n".join(told(w) for w in wrong))
+        return 1 if wrong else 0
     plan = Plan(
         options.programs,
         options.seed,
@@ -54,6 +61,8 @@ def main() -> int:
     for wrong in found.small:
         print(told(wrong))
     print(summary(found))
+    if options.table:
+        written(found, plan.seed, options.table)
     return 1 if found.wrong else 0
 
 

@@ -120,6 +120,12 @@ def _one(work: tuple[Plan, int]) -> Verdict:
     return safely_judged(program, compiled, plan.offers)
 
 
+def judged_one_by_one(programs: Iterable[Program], offers: int) -> list[Verdict]:
+    """The verdicts on programs, in this process."""
+    _warm(compiling=False)
+    return [safely_judged(program, compiled=False, offers=offers) for program in programs]
+
+
 def safely_judged(program: Program, compiled: bool, offers: int) -> Verdict:
     """A failure of GraphMend itself is a wrong one, too."""
     try:

@@ -45,4 +45,8 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
         covering |= KINDS["zero-gradients"]
     if field == "rounding" and f"{section}.dtype" in seen:  # another dtype rounds otherwise
         covering |= KINDS["dtype"]
+    if what.endswith("before an exception"):  # which comes at another time
+        covering |= KINDS["exception"]
+    if field == "nan":  # other values, where a NaN is among them
+        covering |= {"nan"}
     return covering | (KINDS["random"] if "rng" in seen else frozenset())

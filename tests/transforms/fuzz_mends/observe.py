@@ -140,12 +140,16 @@ def _recorded(seen: dict[str, Any]) -> Iterator[None]:
                 yield
     finally:
         root.removeHandler(records)
-        seen["stdout"] = out.getvalue()
+        # whether a tensor has a history is seen of it itself
+        seen["stdout"] = re.sub(r", (grad_fn=<\w+>|requires_grad=True)", "", out.getvalue())
         seen["stderr"] = re.sub(r'[^\s"]*\.py', "F.py", err.getvalue())
         seen["logs"] = records.seen
-        seen["warnings"] = [
-            [w.category.__name__, str(w.message)[:200], os.path.basename(w.filename) == "program.py"] for w in caught
-        ]
+        seen["warnings"] = [[w.category.__name__, str(w.message)[:200], _is_placed(w)] for w in caught]
+
+
+def _is_placed(warning: warnings.WarningMessage) -> bool:
+    """Does a warning name a line of the program? Those of torch's own conversions name whoever called it."""
+    return os.path.basename(warning.filename) == "program.py" or "to a scalar" in str(warning.message)
 
 
 def answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 
 from fuzz_mends.campaign import Summary
@@ -44,6 +45,30 @@ def summary(found: Summary) -> str:
             lines.append(f"  {name}: {', '.join(f'{what} {count}' for what, count in seen)}")
     lines.append(f"wrong: {len(found.wrong)}")
     return "\n".join(lines)
+
+
+_BEGIN, _END = "<!-- fuzzed: made by `make fuzz-mends` -->", "<!-- end of fuzzed -->"
+
+
+def written(found: Summary, seed: int, page: Path) -> None:
+    """Puts a table of what was judged into a page, between its two marks."""
+    text = page.read_text("utf-8")
+    before, _, rest = text.partition(_BEGIN)
+    _, _, behind = rest.partition(_END)
+    judged = f"{found.statuses['judged']} had mends and were judged, {found.compiled} mended texts compiled as well"
+    lines = [
+        f"{found.programs} programs (seed {seed}) in {found.seconds:.0f} s on {os.cpu_count()} shared cores: "
+        f"{judged}; **{len(found.wrong)} wrong**. Mends that were judged:",
+        "",
+        "| rewrite | safe | unsafe | by itself |",
+        "|---|---:|---:|---:|",
+    ]
+    for name in sorted({name for _, name in found.mends}):
+        counts = [found.mends[mode, name] for mode in ("safe", "unsafe", "offered")]
+        lines.append(f"| `{name}` | {' | '.join(map(str, counts))} |")
+    never = [name for name in rewrites() if not found.made(_CALLED.get(name, name))]
+    lines += ["", f"Not exercised: {', '.join(f'`{name}`' for name in never) or 'none'}."]
+    page.write_text(f"{before}{_BEGIN}\n\n" + "\n".join(lines) + f"\n\n{_END}{behind}", "utf-8")
 
 
 def told(wrong: Wrong) -> str:

@@ -97,7 +97,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_statements(facts.source, [statement], new, *kept)]
 
     differences = [
-        Difference("evaluation", "while compiled both sides are prepared, and the buffer is a tensor of its own"),
+        Difference("evaluation", "while compiled both sides are prepared"),
+        Difference("aliasing", "while compiled the buffer is a tensor of its own"),
         Difference("exception", "the two tensors are taken to have one shape"),
         *predicates.differences,
     ]

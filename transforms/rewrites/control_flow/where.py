@@ -361,6 +361,7 @@ def _same_call(
         if ast.unparse(a) != ast.unparse(b):
             left, right = block.choice(a), block.choice(b)
             changes[a] = select(predicates, test, left, right)
+            predicates.differences += aliasing(facts, None, left, right, facts.statement)
     block.run([])
     predicates.differences += gradient_differences(
         facts, facts.statement, [[a for a, _ in arguments], [b for _, b in arguments]]

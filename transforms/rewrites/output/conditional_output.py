@@ -31,7 +31,7 @@ from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, attributed
-from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred
+from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred, is_warning
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -168,6 +168,8 @@ def _at_once(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
             return [part for n in inner if n is not getattr(node, "func", None) for part in _at_once(facts, n)]
         case ast.FormattedValue(value=value):
             return _at_once(facts, value)
+        case ast.Call() if is_warning(facts, node):
+            return [part for n in (*node.args, *(k.value for k in node.keywords)) for part in _at_once(facts, n)]
         case ast.Call() if qualified(facts, node.func) in _CONVERSIONS:
             return [part for n in node.args for part in _at_once(facts, n)]
     return [node]

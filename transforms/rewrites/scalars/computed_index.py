@@ -309,7 +309,13 @@ def _stacked(facts: FunctionFacts, value: Container, text: str) -> list[Differen
         found.append(
             Difference("zero-gradients", "tensors that are not chosen get zeros for gradients instead of None")
         )
+        found.append(_leaked("a tensor"))
     return found
+
+
+def _leaked(of: str) -> Difference:
+    says = f"gradients may become NaN where the derivative of {of} that is not chosen is not finite"
+    return Difference("gradients", says)
 
 
 def _modules(value: Value) -> bool:
@@ -341,6 +347,7 @@ def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: _I
         Difference("random", "modules not chosen draw their random numbers"),
         Difference("aliasing", "a module's result that is its input, or part of it, is a copy"),
         Difference("zero-gradients", "parameters of the modules not chosen get zeros for gradients instead of None"),
+        _leaked("a module"),
         _LATE,
     ]
     return offer(NAME, "call all modules and select a result", facts, make, differences)

@@ -121,10 +121,21 @@ def _made(facts: FunctionFacts, node: ast.AST) -> ast.Call | None:
     return parent if [k.arg for k in parent.keywords] in ([], ["dtype"]) else None
 
 
+def _made_of_itself(facts: FunctionFacts, name: str, values: list[ast.expr | None]) -> ast.stmt | None:
+    """`xs = torch.tensor(xs)` as a statement of the function itself, behind which the name is a tensor."""
+    match values:
+        case [ast.Call(args=[ast.Name(id=given) as inner]) as call] if given == name and _made(facts, inner) is call:
+            statement = facts.parent(call)
+            own = isinstance(statement, ast.Assign) and facts.body_of(statement) is facts.function.body
+            return statement if own and isinstance(statement, ast.Assign) else None
+    return None
+
+
 def _appended(facts: FunctionFacts, name: str) -> _Listed | None:
     """A list that begins empty, gets numbers out of tensors, and becomes a tensor."""
-    bound = bindings(facts).get(name, [])
-    if len(bound) != 1 or name in parameters(facts.function):
+    bound = [one for one in bindings(facts).get(name, []) if one.value is not None]
+    again = _made_of_itself(facts, name, [one.value for one in bound[1:]])
+    if not bound or name in parameters(facts.function) or (len(bound) > 1 and again is None):
         return None
     match bound[0].value:
         case ast.List(elts=[]) | ast.Call(func=ast.Name(id="list"), args=[], keywords=[]):
@@ -136,6 +147,8 @@ def _appended(facts: FunctionFacts, name: str) -> _Listed | None:
     for node in ast.walk(facts.function):
         if not (isinstance(node, ast.Name) and node.id == name) or isinstance(node.ctx, ast.Store):
             continue
+        if again is not None and node.lineno > (again.end_lineno or again.lineno):
+            continue  # the tensor, which has the list's name now
         if (call := _made(facts, node)) is not None:
             calls.append(call)
             continue

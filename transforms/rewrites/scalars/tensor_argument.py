@@ -29,7 +29,7 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, taken
 from graphmend.transforms.legality.gradients import recorded
-from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, PRECISION, PROMOTES, holds, unlike
+from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, PRECISION, holds, unlike
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -134,12 +134,12 @@ def _alpha(call: _Call) -> _Form | None:
     assert isinstance(value, Tensor)
     sign = "-" if isinstance(call.node.func, ast.Attribute) and call.node.func.attr in ("sub", "subtract") else "+"
     differences = [Difference("rounding", "a sum with `alpha` may round in its last digit")]
-    differences += [found] if (found := unlike(value, call.kept.dtype)) is not None else []
     if dtype_kind(value.dtype) != "float":
         differences.append(Difference("exception", "whole numbers with an `alpha` that is none raise no more"))
-    if value.rank == 0 or value.rank is None:
-        differences.append(PROMOTES)
-    text = f"({code.operand(call.receiver)} {sign} {code.operand(other)} * {call.kept.text})"
+    scaled = f"{code.operand(other)} * {call.kept.text}"
+    if not value.rank or unlike(value, call.kept.dtype) is not None:  # an `alpha` promotes nothing, a bool least of all
+        scaled = f"({scaled}).to({code.operand(other)}.dtype)"
+    text = f"({code.operand(call.receiver)} {sign} {scaled})"
     return lambda imports: text, differences
 
 

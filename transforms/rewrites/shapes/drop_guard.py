@@ -25,12 +25,14 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.code.liveness import reads
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, number_type
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.effects import warns
+from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import dense, writable, written_on_both_sides
 from graphmend.transforms.legality.masked_elements import (
     Picked,
@@ -74,7 +76,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     for store in stores:
         differences += _always(facts, statement, store, mask, copied)
     roots = dict.fromkeys(n for s in stores for n in _written(s) if n not in copied)
-    differences += [written_on_both_sides(n) for n in roots if not writable(facts, statement, n)]
+    kept = {n for s in stores for n in _needed(facts, s, mask)} if recorded(facts, statement) else set()
+    differences += [written_on_both_sides(n) for n in roots if n in kept or not writable(facts, statement, n)]
     return offer(NAME, "store without asking first", facts, make, differences)
 
 
@@ -117,6 +120,14 @@ def _without(node: ast.expr, picks: Container[ast.expr]) -> list[ast.expr]:
     if not any(n in picks for n in ast.walk(node) if isinstance(n, ast.expr)):
         return [node]
     return [p for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr) for p in _without(child, picks)]
+
+
+def _needed(facts: FunctionFacts, statement: ast.stmt, mask: ast.expr) -> set[str]:
+    """The names of tensors whose values backward of what is stored may need: what is picked is a copy."""
+    value = getattr(statement, "value", None)
+    if not isinstance(value, ast.expr):
+        return set()
+    return {n for part in _without(value, picks_in(facts, value, mask)) for n in reads(part)}
 
 
 def _written(statement: ast.stmt) -> list[str]:

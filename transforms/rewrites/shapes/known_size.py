@@ -88,7 +88,11 @@ def _first(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
         return None
     rest = "" if column is None else f", {column}"
     text = f"{imports.name('torch.nonzero_static')}({code.argument(found.mask)}, size=1)[0{rest}]"
-    return whole, text, [Difference("exception", "where everything is zero the index is -1 instead of an exception")]
+    differences = [Difference("exception", "where everything is zero the index is -1 instead of an exception")]
+    value = facts.value(found.mask)
+    if column is None and not (isinstance(value, Tensor) and value.rank == 1):
+        differences.append(Difference("strides", "the places of one element lie next to each other"))
+    return whole, text, differences
 
 
 def _classes(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:

@@ -26,11 +26,14 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import reads, stored
+from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, method
-from graphmend.transforms.code.text_edits import replace_expression
+from graphmend.transforms.code.text_edits import deletion, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.masked_elements import Picked, is_mask, missing_dimensions, other_shape, picked
+from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -42,10 +45,10 @@ if TYPE_CHECKING:
 NAME = "masked"
 
 
-@asks("effects", "domain", "numbers", "shapes", "context", "names")
+@asks("effects", "memory", "domain", "numbers", "shapes", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     try:
-        for form in (_counted, _partitioned):
+        for form in (_counted, _counted_by_name, _partitioned):
             if (answer := form(facts)) is not None:
                 return answer
     except NeedsPythonNumberError as error:
@@ -97,6 +100,56 @@ def _count(facts: FunctionFacts, node: ast.AST) -> tuple[ast.expr | None, Picked
     if (found := picked(facts, inner)) and missing_dimensions(facts, found) == 0:
         return found.mask, found
     return None, None
+
+
+def _counted_by_name(facts: FunctionFacts) -> Fix | Refusal | None:
+    """`kept = x[m]` and then `len(kept)`: the counts, and the name where it serves for nothing else."""
+    found = picked(facts, facts.node)
+    match facts.statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is facts.node and found is not None:
+            pass
+        case _:
+            return None
+    names = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+    loads = [n for n in names if isinstance(n.ctx, ast.Load)]
+    counts = {n: whole for n in loads if (whole := _count_around(facts, n, found)) is not None}
+    body = facts.function.body
+    if not counts or len(names) - len(loads) != 1 or facts.body_of(facts.statement) is not body:
+        return None
+    sources = reads(found.tensor, found.mask)
+    behind = body[body.index(facts.statement) + 1 :]
+    if sources & stored(behind) or any(changed_in_place(facts, n) for n in sources):
+        return refuse(NAME, "what is picked from changes before the picked elements are counted")
+    if not is_mask(facts, found.mask) or not repeatable(facts, found.tensor, found.mask):
+        return refuse(NAME, f"`{ast.unparse(found.mask)}` is not known to be a mask that is the same each time")
+    uses = ScalarUses(facts, "int64")
+    for whole in counts.values():
+        uses.follow(whole)
+    text = f"{Code(facts.source).operand(found.mask)}.sum()"
+    edits = [replace_expression(facts.source, whole, text) for whole in counts.values()]
+    if len(counts) == len(loads) and not replaceable(facts, [facts.statement]):
+        return refuse(NAME, "the statement shares its line with another one")
+    if len(counts) == len(loads):
+        edits.append(deletion(facts, facts.statement))
+    return offer(NAME, "count with a sum", facts, lambda: edits, [*uses.differences, *other_shape(facts, found)])
+
+
+def _count_around(facts: FunctionFacts, node: ast.expr, found: Picked) -> ast.expr | None:
+    """The expression that says how many elements, or rows, were picked, of which `node` is the name."""
+    for above in (facts.parent(node), facts.parent(facts.parent(node) or node)):
+        inside = facts.parent(above) if isinstance(above, ast.Attribute) else above
+        match inside:
+            case ast.Subscript(value=ast.Attribute(value=of, attr="shape"), slice=ast.Constant(value=0)) if of is node:
+                return inside
+            case ast.Call(func=ast.Attribute(value=of, attr="size"), args=[ast.Constant(value=0)], keywords=[]) if (
+                of is node
+            ):
+                return inside
+            case ast.Call(func=ast.Name(id="len"), args=[of], keywords=[]) if of is node:
+                return inside
+            case ast.Call(func=ast.Attribute(value=of, attr="numel"), args=[], keywords=[]) if of is node:
+                return inside if missing_dimensions(facts, found) == 0 else None
+    return None
 
 
 def _partitioned(facts: FunctionFacts) -> Fix | Refusal | None:

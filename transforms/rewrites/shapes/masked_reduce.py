@@ -31,7 +31,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant, qualified
-from graphmend.transforms.code.text_edits import replace_expression, replace_statements
+from graphmend.transforms.code.text_edits import deletion, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.gradients import leak, recorded
@@ -126,26 +126,13 @@ def _offer(facts: FunctionFacts, found: Picked, uses: list[ast.expr], dropped: l
 
     def make() -> list[TextEdit]:
         edits = [replace_expression(facts.source, whole, inner[whole]) for whole in outermost]
-        return [*imports.edits(), *edits, *(_deletion(facts, statement) for statement in dropped)]
+        return [*imports.edits(), *edits, *(deletion(facts, statement) for statement in dropped)]
 
     return offer(NAME, _TITLE, facts, make, differences)
 
 
 def _inside(node: ast.expr, outer: ast.expr) -> bool:
     return any(n is node for n in ast.walk(outer))
-
-
-def _deletion(facts: FunctionFacts, statement: ast.stmt) -> TextEdit:
-    """Takes a statement out with its line; a comment behind it stays."""
-    edit = replace_statements(facts.source, [statement], "pass\n")
-    if edit.text != "pass" or len(facts.body_of(statement)) == 1:
-        return edit
-    line = facts.source.lines.line(edit.span.end_line - 1)
-    rest = line[edit.span.end_column :]
-    if rest.strip():
-        behind = edit.span.end_column + len(rest) - len(rest.lstrip())
-        return TextEdit(edit.span._replace(end_column=behind), "")
-    return TextEdit(edit.span._replace(column=0, end_line=edit.span.end_line + 1, end_column=0), "")
 
 
 class _Elements:

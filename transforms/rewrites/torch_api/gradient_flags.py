@@ -165,6 +165,10 @@ def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
         return refuse(NAME, likeness.blocker)
     if other := _viewing(facts, tensor):
         return refuse(NAME, f"`{other}` keeps the old data, which would be overwritten")
+    if isinstance(value, (ast.Name, ast.Attribute)) and changed_in_place(facts, tensor, value, behind=statement):
+        return refuse(
+            NAME, f"`{ast.unparse(value)}` and `{ast.unparse(tensor)}` are one memory then, and one is changed"
+        )
 
     def make() -> list[TextEdit]:
         code = Code(facts.source)

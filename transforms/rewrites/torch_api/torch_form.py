@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Container, Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import writes
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -41,7 +43,7 @@ NAME = "torch_form"
 _Form = tuple[ast.expr, str, list[Difference]]
 
 
-@asks("order", "dtypes", "numbers", "gradients", "names")
+@asks("memory", "order", "dtypes", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     for form in _FORMS:
         imports = Imports(facts)
@@ -158,14 +160,27 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     parent = facts.parent(call)
     if not (isinstance(parent, ast.Subscript) and isinstance(constant(parent.slice), int)):
         return "the sorted list is used as a list"
+    bound = facts.parent(parent)
+    if isinstance(bound, ast.Assign) and any(changed_in_place(facts, name) for name in sorted(writes(bound))):
+        return "what is taken out of the list is changed in place, and would be a copy"
     keywords = {k.arg: k.value for k in call.keywords}
     key = keywords.pop("key", None)
     if keywords:
         return "only a plain sort has another form"
     stacked = f"{imports.name('torch.stack')}({code.argument(call.args[0])})"
-    differences = [Difference("exception", "the tensors must have equal shapes; NaN sorts last")]
+    differences = [
+        Difference("exception", "the tensors must have equal shapes"),
+        Difference("nan", "NaN sorts last"),
+        Difference("aliasing", "what is taken out of the list is a copy"),
+        Difference("strides", "what is taken out of the list is dense memory"),
+        Difference("dtype", "if the dtypes of the tensors differ, the result has the promoted one"),
+        Difference("zero-gradients", "tensors that are not taken out get zeros for gradients instead of None"),
+    ]
+    lost = "under no_grad what is taken out loses its gradient history"
+    leaked = "gradients may become NaN where the derivative of a tensor that is not taken out is not finite"
+    differences.append(Difference("gradients", leaked if recorded(facts, facts.statement) else lost))
     if key is None:
-        return call, f"{stacked}.sort().values", differences
+        return call, f"{stacked}.sort(0, stable=True).values", differences
     if not isinstance(key, ast.Lambda) or len(key.args.args) != 1:
         return "the key is no lambda"
     body = key.body

@@ -1,0 +1,71 @@
+"""Join bool tensors with `|` and `&` where `or` and `and` would ask the first one for its truth.
+
+Before:
+    bad = x.isnan().any() or x.isinf().any()
+
+After:
+    bad = x.isnan().any() | x.isinf().any()
+
+Legal when:
+    every operand is a 0-d bool tensor, whose truth is its value, and the later ones only compute.
+
+Differs in:
+    all operands are computed: an exception of a later one appears. An operand that has a name is copied.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.text_edits import replace_expression
+from graphmend.transforms.fix import Difference, Fix, Refusal
+from graphmend.transforms.legality.dtypes import kinds
+from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.speculation import speculate
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "logical"
+
+
+@asks("effects", "totality", "memory", "dtypes")
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    node = facts.node
+    chosen = next((n for n in (node, *facts.ancestors(node)) if isinstance(n, ast.BoolOp)), None)
+    if chosen is None or (node is not chosen and node not in chosen.values) or _only_asked(facts, chosen):
+        return None
+    values = [facts.value(operand) for operand in chosen.values]
+    if not all(isinstance(v, Tensor) and not v.ndarray and v.rank == 0 for v in values):
+        return refuse(NAME, "an operand is not known to be a tensor of one element")
+    possible = [kinds(facts, operand) for operand in chosen.values]
+    if not all(found <= {"bool", "uint8"} for found in possible):
+        return refuse(NAME, "an operand is not known to be of dtype bool")
+    found = speculate(facts, *chosen.values[1:])
+    if found.blockers:
+        return refuse(NAME, found.blockers[0])
+    differences = list(found.differences)
+    if any(kind != {"bool"} for kind in possible):
+        differences.append(Difference("dtype", "of a uint8 and a bool the result is a uint8"))
+    if not all(shares(facts, operand).fresh for operand in chosen.values):
+        differences.append(Difference("aliasing", "the result is a copy where an operand is an existing tensor"))
+    code = Code(facts.source)
+    sign = " | " if isinstance(chosen.op, ast.Or) else " & "
+    text = sign.join(code.operand(operand) for operand in chosen.values)
+    if isinstance(facts.parent(chosen), ast.expr):
+        text = f"({text})"
+    return offer(NAME, "join the tensors", facts, lambda: [replace_expression(facts.source, chosen, text)], differences)
+
+
+def _only_asked(facts: FunctionFacts, node: ast.BoolOp) -> bool:
+    """Is only the truth of an expression asked for, by a test that has mends of its own?"""
+    child: ast.AST = node
+    above = facts.parent(node)
+    while isinstance(above, ast.BoolOp) or (isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.Not)):
+        child, above = above, facts.parent(above)
+    return isinstance(above, (ast.If, ast.While, ast.IfExp, ast.Assert)) and above.test is child
