@@ -12,11 +12,14 @@ import re
 OLDEST, NEWEST = (2, 8), (2, 13)
 """The minor versions that are supported; a newer one is taken for the newest."""
 
+MEASURED = (2, 10)
+"""Mends were measured with 2.10, 2.12 and 2.13, and are refused with older versions."""
+
 SINCE: dict[str, tuple[tuple[int, int], str]] = {
     "emit": ((2, 10), "torch cannot keep an output operator in its place in the graph before"),
     "hop_print": ((2, 10), "its print operator is not traced before"),
 }
-"""Rewrites that hold only from a version on, and why. What is not listed holds with every supported one."""
+"""Rewrites that hold only from a version on, and why. What is not listed was measured from `MEASURED` on."""
 
 
 def minor(version: str) -> tuple[int, int] | None:
@@ -27,7 +30,7 @@ def minor(version: str) -> tuple[int, int] | None:
 
 def since(rewrite: str) -> tuple[int, int]:
     """The first minor version that a rewrite was measured to hold with."""
-    return SINCE[rewrite][0] if rewrite in SINCE else OLDEST
+    return SINCE[rewrite][0] if rewrite in SINCE else MEASURED
 
 
 def unmeasured(rewrite: str, version: str) -> str | None:

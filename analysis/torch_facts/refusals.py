@@ -61,7 +61,8 @@ class Refusals:
         owner, _, last = name.rpartition(".")
         if argument == "tensor" and owner in measured.NOT_WITH_TENSORS:
             return measured.NOT_WITH_TENSORS[owner]
-        found = self._calls.get(name) or _breaks().get(name)
+        measured_here = None if argument == "input" else self._calls.get(name)  # they are measured on computed tensors
+        found = measured_here or _breaks().get(name)
         if found is not None:
             return found
         if name in _traced():

@@ -40,6 +40,8 @@ _OF_PYTHON = (
     "lambda v: v, [1, 2]", "[1, 2], [3, 4]", "2.0", "module", "y", "int", "int, [1]", "{'a': 1}",
     "lambda v, w: v + w, [1, 2]", "'abc', 'b'", "[1, 2], 1", "point, 'a'", "'1+1'",
 )  # fmt: skip
+#: calls that no list of arguments makes
+_WRITTEN = {"torch.Tensor.register_hook": ["(weight * 2).register_hook(lambda g: g * 2)"]}
 _RECEIVERS = {
     "collections.Counter": "counter",
     "collections.deque": "deque",
@@ -58,7 +60,9 @@ def expressions() -> dict[str, list[str]]:
 
 def _calls(name: str) -> Iterator[str]:
     owner, _, last = name.rpartition(".")
-    if owner == "torch.Tensor":
+    if name in _WRITTEN:
+        yield from _WRITTEN[name]
+    elif owner == "torch.Tensor":
         yield from (f"y.{last}({arguments})" for arguments in _OF_TENSORS)
     elif owner in _RECEIVERS:
         yield from (f"{_RECEIVERS[owner]}.{last}({arguments})" for arguments in _OF_PYTHON)

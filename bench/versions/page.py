@@ -8,7 +8,7 @@ from typing import Any
 
 from graphmend.dynamo.worker import versions
 from graphmend.dynamo.worker.recording.hooks import HOOKS
-from graphmend.transforms.torch_versions import SINCE
+from graphmend.transforms.torch_versions import MEASURED, SINCE
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "results" / "torch-versions.json"
@@ -110,8 +110,14 @@ def _gaps(results: dict[str, Any]) -> str:
 
 
 def _rewrites() -> str:
-    text = "## Mends\n\nEvery mend holds with every supported version, but for these; with an older torch they are "
-    text += "refused, with that reason.\n\n" + _row(["mend", "from torch", "because"]) + _row(["---"] * 3)
+    text = (
+        f"## Mends\n\nMends are offered from torch {versions.text(MEASURED)} on; with an older one they are refused, "
+    )
+    text += (
+        "with that reason. For some there is another one:\n\n"
+        + _row(["mend", "from torch", "because"])
+        + _row(["---"] * 3)
+    )
     for name, (first, reason) in sorted(SINCE.items()):
         text += _row([f"`{name}`", versions.text(first), reason])
     return text + "\n"

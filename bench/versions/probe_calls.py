@@ -34,8 +34,9 @@ class Point:
     a: int
     b: int = 1
 point, counter, deque, pattern, generator = (
-    Point(2), collections.Counter("ab"), collections.deque([1, 2]), re.compile("a"), random.Random(0))
+    Point(2), collections.Counter("ab"), collections.deque([1, 2]), re.compile("[qz]+"), random.Random(0))
 module = torch.nn.Linear(4, 4)
+weight = torch.ones(4, 4, requires_grad=True)
 """
 _TYPE = re.compile(r"^Graph Break Reason: (?P<reason>.*)$", re.M)
 

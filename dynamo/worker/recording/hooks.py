@@ -1,6 +1,7 @@
 """The parts of TorchDynamo that are hooked into: what each shows, and what it must look like, by version of torch.
 
-Measured with the versions that `docs/torch-versions.md` lists. A newer torch is held against the newest line.
+Measured with the versions that have a row in `docs/torch-versions.md`; for 2.9 and 2.11 read from their sources. A
+newer torch is held against the newest line.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ HOOKS = {
         "the breaks that Dynamo goes on behind, with their reasons",
         {
             (2, 8): Place(_TRANSLATE, "log_graph_break", ("reason", "user_stack")),
-            (2, 9): Place(_TRANSLATOR, "log_graph_break", ("reason", "user_stack")),
-            (2, 12): Place(_TRANSLATOR, "log_graph_break", ("reason", "exc")),
+            (2, 10): Place(_TRANSLATOR, "log_graph_break", ("reason", "user_stack")),
+            (2, 11): Place(_TRANSLATOR, "log_graph_break", ("reason", "exc")),
         },
     ),
     "converted": Hook(

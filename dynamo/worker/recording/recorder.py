@@ -29,7 +29,7 @@ _EXPLANATION = re.compile(r"^  Explanation: (.*(?:\n    .*)*?)(?=\n  Hint:|\n\n|
 _RESUME = re.compile(r"^(?:torch_dynamo_resume_in_)+(.*?)(?:_at_\d+)+$")
 _BREAKS = (exc.Unsupported, exc.UserError)
 _CARRIERS: tuple[type[BaseException], ...] = (*_BREAKS, *([exc.SkipFrame] if hasattr(exc, "SkipFrame") else []))
-"""Exceptions that may have a break behind them: before 2.12 a break in a loop leaves its frame as `SkipFrame`."""
+"""Exceptions that may have a break behind them: before 2.11 a break in a loop leaves its frame as `SkipFrame`."""
 _UNLOGGED = ("raises", "error")
 """Kinds of events that torch's log does not tell of: they reach the program as exceptions."""
 
@@ -139,9 +139,9 @@ class Recorder:
     def _log_graph_break(self, inner: Any) -> Any:
         def log_graph_break(*args: Any, **kwargs: Any) -> Any:
             given = named(inner, args, kwargs)
-            tx = given.get("self") or getattr(symbolic_convert.tls, "current_tx", None)  # 2.8 does not hand it on
+            tx = given.get("self") or getattr(symbolic_convert.tls, "current_tx", None)  # 2.8 and 2.9 do not hand it on
             reason, error = given.get("reason", ""), given.get("exc")
-            if error is None:  # before 2.12 the exception is not handed on: it is the one that is being handled
+            if error is None:  # before 2.11 the exception is not handed on: it is the one that is being handled
                 error = sys.exc_info()[1]
                 if not isinstance(error, _BREAKS) or str(error) not in reason:
                     error = None
@@ -213,7 +213,7 @@ class Recorder:
         if error is not None:
             frames = self._stack(error, tx) or self._stack(original(error), None)
             self._note(self._words(error), frames, kind)
-        else:  # before 2.12 a branch has no exception; its reason is the message
+        else:  # before 2.11 a branch has no exception; its reason is the message
             stack = stack or torch._guards.TracingContext.extract_stack()
             self._note(_Said(_first_line(reason), [], reason), self._frames(stack, tx), kind)
 
@@ -251,7 +251,7 @@ class Recorder:
     def _words(self, error: BaseException) -> _Said:
         """What Dynamo says of the original break, and the types of those that wrap it.
 
-        Wrappers put the original's name first in their message. Before 2.12 breaks carry no type; it is the first line.
+        Wrappers put the original's name first in their message. Before 2.11 breaks carry no type; it is the first line.
         """
         inner = original(error)
         message = str(getattr(inner, "msg", None) or inner)
