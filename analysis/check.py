@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from graphmend.analysis.driver.near import may_drive
 from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.facts.recording import Recording
 from graphmend.analysis.finding import Finding
@@ -85,7 +86,7 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
     """
     project = project or Project()
     settings = settings or Settings()
-    if "torch" not in source.text:
+    if not may_drive(project, source):
         return Result(source)
     module = project.read(source)
     if module is None:
@@ -102,5 +103,5 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
 
 def _walk(session: AnalysisSession) -> None:
     assert session.module is not None
-    for root in roots(session, session.module):
+    for root in roots(session, session.module, session.drive()):
         session.walk_root(root)

@@ -38,6 +38,18 @@ def importers(checked: Sequence[Path], mentioning: bytes = b"torch") -> list[Pat
     return found
 
 
+def all_importers(checked: Sequence[Path], most: int) -> list[Path]:
+    """The files beside `checked` that import one of them, and those that import these, whether or not they mention
+    torch: a program's main file need not. Stops before there are more than `most` that do so indirectly."""
+    found = importers(checked, b"")
+    while found and len(found) <= most:
+        more = importers([*checked, *found], b"")
+        if not more or len(found) + len(more) > most:
+            break
+        found += more
+    return found
+
+
 def _stem(path: Path) -> str:
     """A module's file without its ending; a package's folder."""
     return str(path.parent if path.name == "__init__.py" else path.with_suffix(""))

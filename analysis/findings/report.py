@@ -17,7 +17,7 @@ from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.syntax.span import Span
 
 if TYPE_CHECKING:
-    from graphmend.analysis.region.roots import Region
+    from graphmend.analysis.region.region import Region
 
 Owner = FunctionInfo | ModuleInfo
 
@@ -73,7 +73,7 @@ def found_in(said: Iterable[ReachedVerdict]) -> list[LocatedFinding]:
         node, info = verdict.node, verdict.info
         place = (node.lineno + info.shift, node.col_offset, verdict.rule.code)
         old = places.get(place)
-        if old is None or (certain and old.finding.certainty == "likely"):
+        if old is None or (certain and old.finding.certainty == "likely" and old.finding.region == region.kind):
             places[place] = LocatedFinding(_finding(verdict, region, certain), node, info)
     return _numbered(sorted(places.values(), key=by_place))
 

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from graphmend.analysis.driver.near import may_drive
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.findings.report import shifted
 from graphmend.analysis.findings.suppressions import Suppression, suppressions
@@ -26,7 +27,8 @@ from graphmend.analysis.incremental.sections import (
 )
 from graphmend.analysis.interprocedural.session import AnalysisSession
 from graphmend.analysis.program.project import Project
-from graphmend.analysis.region.roots import Region, roots
+from graphmend.analysis.region.region import Region
+from graphmend.analysis.region.roots import roots
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.edits import Edit, difference
 from graphmend.analysis.syntax.source import Source
@@ -79,7 +81,9 @@ class IncrementalAnalysis:
             return self._update()
         if self._edits is None:
             assert self._session.module is not None
-            self._edits = SectionEdits(self._session.module, self._sections, self._invalidation, before)
+            self._edits = SectionEdits(
+                self._session.module, self._sections, self._invalidation, self._session.driven, before
+            )
         first, last = self._sections.around(edit, text)
         if first != last:
             return self._spans(first, last, edit, before)
@@ -106,7 +110,7 @@ class IncrementalAnalysis:
         self.close()
         self._text = source.text
         self._comments = suppressions(source)
-        if "torch" not in source.text:
+        if not may_drive(self.project, source):
             return Update((), (), self._comments)
         if source.tree is None:
             problem = source.problem
@@ -118,7 +122,7 @@ class IncrementalAnalysis:
         self._session = session = AnalysisSession(module, self.project, self.settings)
         self._sections = Sections(module, source)
         self._invalidation = Invalidation(session, module, self._sections, self._finding_store)
-        self._invalidation.start(roots(session, module))
+        self._invalidation.start(roots(session, module, session.drive()))
         self.project.release_trees()
         return self._update()
 

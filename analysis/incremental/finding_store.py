@@ -24,7 +24,7 @@ from graphmend.analysis.interprocedural.reachability import Reached, below, reac
 from graphmend.analysis.interprocedural.summaries import FunctionSummary
 from graphmend.analysis.lattice.dependence import Parameter
 from graphmend.analysis.program.definitions import FunctionInfo
-from graphmend.analysis.region.roots import Region
+from graphmend.analysis.region.region import Region
 
 Roots = Iterable[tuple[FunctionSummary, Region]]
 

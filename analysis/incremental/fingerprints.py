@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from graphmend.analysis.incremental.sections import Outside
 from graphmend.analysis.program.definitions import ClassInfo
-from graphmend.analysis.region.compile_sites import says_what_is_traced
+from graphmend.analysis.region.dynamo_config import says_what_is_traced
 from graphmend.analysis.syntax.nodes import DEFINITIONS, is_stub, says_global
 from graphmend.analysis.syntax.traversal import statements
 

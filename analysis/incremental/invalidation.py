@@ -21,8 +21,8 @@ from graphmend.analysis.lattice.dependence import declared_sources
 from graphmend.analysis.lattice.values import Value
 from graphmend.analysis.program.definitions import Attribute, ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function
-from graphmend.analysis.region.compile_sites import says_what_is_traced
-from graphmend.analysis.region.roots import Root
+from graphmend.analysis.region.dynamo_config import says_what_is_traced
+from graphmend.analysis.region.region import Root
 from graphmend.analysis.resolution.annotations import record_fields
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.resolution.names import global_name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from graphmend.analysis.driver.driven import Driven
 from graphmend.analysis.incremental.fingerprints import (
     Fingerprint,
     attribute_writers,
@@ -37,8 +38,16 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 class SectionEdits:
     """Takes over new texts of sections. `whole` is the text of the file with the edit."""
 
-    def __init__(self, module: ModuleInfo, sections: Sections, invalidation: Invalidation, before: str) -> None:
-        """`before` is the text of the file before its first edit."""
+    def __init__(
+        self,
+        module: ModuleInfo,
+        sections: Sections,
+        invalidation: Invalidation,
+        driven: Driven | None,
+        before: str,
+    ) -> None:
+        """`driven` is what the file's driver code compiles, `before` the text before its first edit."""
+        self._driven = driven
         self._module, self._sections, self._invalidation = module, sections, invalidation
         self._path = module.source.path
         module.flags = self._flags = Flags(module, before)
@@ -75,6 +84,8 @@ class SectionEdits:
         assert old is not None
         before = section.fingerprint if isinstance(section.fingerprint, Fingerprint) else fingerprint(info.node)
         now = fingerprint(node)
+        if self._driven is not None and self._driven.follows(info, text):
+            return False
         if before.head != now.head or has_global_effect(old, [info.node]) or has_global_effect(text, [node]):
             return False
         if info.is_passthrough is not None or (info.name == "example_inputs" and info.owner is None):
@@ -120,6 +131,8 @@ class SectionEdits:
             return False
         change = Change(attributes=self._invalidation.attributes_named(flagged))
         removed, added = differing(section.outside, outside)
+        if (removed or added) and self._driven is not None:
+            return False
         if (removed or added) and not self._states(section, outside, removed + added, change):
             return False
         section.text = text

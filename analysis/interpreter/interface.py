@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from graphmend.analysis.lattice.arguments import Arguments, Keywords
     from graphmend.analysis.lattice.environment import Environment
     from graphmend.analysis.lattice.values import Value
-    from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
+    from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
     from graphmend.analysis.program.entities import Function
     from graphmend.analysis.region.mode import Mode
-    from graphmend.analysis.region.roots import Region
-    from graphmend.analysis.syntax.nodes import FunctionNode
+    from graphmend.analysis.region.region import Region
 
 
 class Frames(Depth, Protocol):
@@ -57,8 +56,11 @@ class Host(ProgramView, Protocol):
     def enter(self, function: Function, args: Arguments, keywords: Keywords, w: Walk, node: ast.AST) -> Value:
         """The value of a call of a function whose source is available."""
 
-    def inner_function(self, node: FunctionNode, outer: FunctionInfo) -> FunctionInfo:
-        """The definition of a function inside another one."""
+    def driven_attribute(self, info: ClassInfo, name: str) -> Value:
+        """What driver code made an attribute of the instances of a class, in traced code; UNKNOWN where it did not."""
+
+    def driven_variable(self, module: ModuleInfo, name: str) -> Value:
+        """What driver code made a global, in traced code; UNKNOWN where it did not."""
 
 
 class Walk(Protocol):

@@ -7,7 +7,7 @@ It is no part of any walk: it emits no events, and functions are entered for the
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.walk.statements import Walker
@@ -151,6 +151,11 @@ class Reading:
                 w.step(statement)
         return w
 
+    def locals_of(self, info: FunctionInfo) -> Mapping[str, Value]:
+        """The parameters and inner functions of a function, as far as its text alone says what they are."""
+        bound = Instance(info.owner) if info.owner is not None and not info.is_static else None
+        return self.reader(info, bound).env
+
     def examples(self, function: Function) -> tuple[Value, ...] | None:
         """The arguments of a function by the module's `example_inputs()`; None without one that fits."""
         module = function.info.module
@@ -160,19 +165,3 @@ class Reading:
         with self._session.stack.region(traced=False):
             made = self._session.walk_body(maker, parameters(self._session, maker, None), None, 1, None)
         return example_arguments(self._session, function.info, made)
-
-    def defined(
-        self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.FunctionDef | ast.AsyncFunctionDef
-    ) -> Function | None:
-        """The function that a `def` makes, bound to an instance where it is a method."""
-        for info in module.functions.values():
-            if info.node is node:
-                return Function(info)
-        for cls in module.classes.values():
-            info_ = cls.methods.get(node.name)
-            if info_ is not None and info_.node is node:
-                return Function(info_, bound=None if info_.is_static else Instance(cls))
-        if scope is None:
-            return None
-        around = self.reader(scope, Instance(scope.owner) if scope.owner is not None and not scope.is_static else None)
-        return Function(self._session.inner_function(node, scope), closure=around.env)

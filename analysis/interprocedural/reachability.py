@@ -9,7 +9,7 @@ from graphmend.analysis.interprocedural.summaries import FunctionSummary
 
 if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import FunctionInfo
-    from graphmend.analysis.region.roots import Region
+    from graphmend.analysis.region.region import Region
 
 
 class Reached(NamedTuple):
@@ -26,15 +26,15 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
 
     One that two roots reach belongs to the first; a second entry is added if a later root reaches it on every run and
     the first does not. An assumed root is left out where a compiled region reaches the same function, whose arguments
-    are known there, and where it calls a module that is compiled by itself: then the whole is not.
+    are known there. A function that is compiled by itself is no part of what is only assumed to be.
     """
     found: list[Reached] = []
     seen: dict[FunctionSummary, bool] = {}
     compiled: set[FunctionInfo] = set()
     roots = list(roots)
-    parts = {root.info for root, region in roots if region.kind == "compiled" and root.info.name == "forward"}
+    by_themselves = {root.info for root, region in roots if region.kind == "compiled"}
     for root, region in roots:
-        if region.kind == "assumed" and (root.info in compiled or _enters(root, parts)):
+        if region.kind == "assumed" and root.info in compiled:
             continue
         stack = [(root, True)]
         while stack:
@@ -47,13 +47,10 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
             if region.kind == "compiled":
                 compiled.add(summary.info)
             for called, on_every_run in summary.calls.items():
+                if region.kind == "assumed" and called.info in by_themselves:
+                    continue
                 stack.append((called, always and on_every_run))
     return found
-
-
-def _enters(root: FunctionSummary, parts: set[FunctionInfo]) -> bool:
-    """Whether tracing a root reaches one of these functions."""
-    return bool(parts) and any(summary.info in parts for summary in below(root) if summary is not root)
 
 
 def below(root: FunctionSummary) -> set[FunctionSummary]:

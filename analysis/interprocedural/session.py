@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from graphmend.analysis.driver.driven import Driven, drive
 from graphmend.analysis.interpreter.events import Call, Event, Generator, loses_frame, only_some_rounds
 from graphmend.analysis.interpreter.interface import Walk
 from graphmend.analysis.interpreter.walk.statements import Walker
@@ -31,9 +32,10 @@ from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Value, as_
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.program.project import Project
+from graphmend.analysis.region.compiled_roots import as_join
 from graphmend.analysis.region.dynamo_config import decorated_mode
 from graphmend.analysis.region.mode import Mode
-from graphmend.analysis.region.roots import Region, Root
+from graphmend.analysis.region.region import Region, Root
 from graphmend.analysis.resolution.annotations import annotated
 from graphmend.analysis.resolution.classes import is_module_class, mro
 from graphmend.analysis.resolution.parameters import as_computed, bind, parameters
@@ -63,8 +65,28 @@ class AnalysisSession(ProgramContext):
         self.reading = Reading(self)
         self.follows = False
         """Whether edits are followed: the call that a summary was computed for may then be gone from the text."""
+        self.driven: Driven | None = None
+        """What the driver code of the checked module compiles, and the objects that it makes."""
         self._recursion = Recursion(self.summaries)
         self._decorated: dict[FunctionInfo, Function | None] = {}
+
+    def drive(self) -> Driven | None:
+        """Execute the driver code of the checked module: what it compiles."""
+        assert self.module is not None
+        self.driven = drive(self, self.module)
+        return self.driven
+
+    def driven_attribute(self, info: ClassInfo, name: str) -> Value:
+        """What driver code made an attribute of the instances of a class, in traced code; UNKNOWN where it did not."""
+        if self.driven is None or not self.stack.traced:
+            return UNKNOWN
+        return as_join(self.driven.attribute(info, name), {}, self)
+
+    def driven_variable(self, module: ModuleInfo, name: str) -> Value:
+        """What driver code made a global, in traced code; UNKNOWN where it did not."""
+        if self.driven is None or not self.stack.traced:
+            return UNKNOWN
+        return as_join(self.driven.variable(module, name), {}, self)
 
     @property
     def mode(self) -> Mode:

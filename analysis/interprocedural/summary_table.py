@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from graphmend.analysis.interprocedural.summaries import FunctionSummary
 from graphmend.analysis.lattice.dependence import Parameter
 from graphmend.analysis.program.definitions import FunctionInfo
-from graphmend.analysis.region.roots import Region
+from graphmend.analysis.region.region import Region
 
 #: combinations of arguments for which a function is walked before constants among them stop to count
 _MOST_VARIANTS = 16

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
     from graphmend.analysis.program.definitions import FunctionInfo
-    from graphmend.analysis.region.roots import Region
+    from graphmend.analysis.region.region import Region
     from graphmend.analysis.rules.rule import Break, Rule
 
 

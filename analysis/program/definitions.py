@@ -292,6 +292,9 @@ class ModuleInfo:
         """Functions whose syntax trees were parsed again after their release."""
         self.switched: dict[str, bool] = {}
         """Cache: whether the text sets an attribute to another value than False."""
+        self.reaching: list[tuple[list[str], bool, frozenset[str]]] | None = None
+        """Cache: for each definition the names that it is reached by, whether its text may compile something, and the
+        words in it."""
         self.flags: SwitchedNames | None = None
         """The same for all attributes, while edits of the text are followed."""
         self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from graphmend.analysis.program.definitions import ModuleInfo
 from graphmend.analysis.syntax.source import Source
@@ -22,6 +22,17 @@ class Loader(Protocol):
     def module_name(self, path: str) -> str | None:
         """The dotted name under which the file at `path` is imported; None where it stands in no package or search
         folder."""
+
+
+class ModuleText(NamedTuple):
+    """A module that was found, and is not parsed yet."""
+
+    name: str
+    path: str
+    text: str
+    imports: tuple[str, ...]
+    """The names of what it may import."""
+    may_compile: bool
 
 
 class NoLoader:
@@ -49,6 +60,10 @@ class Project:
         self._lean = lean
         """Whether imported modules release syntax trees until they are needed: less memory for a little time."""
         self._modules: dict[str, ModuleInfo | None] = {}
+        self.texts: dict[str, ModuleText | None] = {}
+        """Cache: modules that were found and, most of them, not read."""
+        self.reaching: dict[frozenset[str], frozenset[str]] = {}
+        """Cache: for sets of modules, the names by which these reach what compiles."""
         self.resolved: dict[str, Value] = {}
         """Cache: the values of qualified names."""
         self.results: dict[Hashable, tuple[Value, Mapping[str, Value]]] = {}
@@ -112,6 +127,10 @@ class Project:
         for name, module in list(self._modules.items()):
             if module is None or module.source.path in paths:
                 del self._modules[name]
+        self.texts = {
+            name: known for name, known in self.texts.items() if known is not None and known.path not in paths
+        }
+        self.reaching.clear()
         self.resolved.clear()
         self.results.clear()
         self._for_itself &= self._modules.keys()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from graphmend.analysis.driver.words import may_compile
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.region.mode import DEFAULT, FULLGRAPH, Mode
 from graphmend.analysis.syntax.nodes import statements_of
@@ -21,6 +22,11 @@ _ERROR = "torch._dynamo.error_on_graph_break"
 _STANCE = frozenset({"torch.compiler.set_stance", "torch._dynamo.set_stance"})
 #: without one of these words, a text switches nothing
 FLAG_WORDS = (*_FLAGS, *OPTIONS, "set_stance", "reorderable_logging_functions")
+
+
+def says_what_is_traced(text: str) -> bool:
+    """Whether a part of a module may decide what is compiled, or in which mode."""
+    return may_compile(text) or any(word in text for word in FLAG_WORDS)
 
 
 def tracing_mode_of_program(module: ModuleInfo, scope: FunctionInfo | None) -> Mode | None:
@@ -44,12 +50,9 @@ def tracing_mode_of_program(module: ModuleInfo, scope: FunctionInfo | None) -> M
     return None if eager else mode
 
 
-def site_mode(program: Mode, site: ast.Call | None) -> Mode:
-    """The mode of a compile site with its options."""
-    full = site is not None and any(
-        k.arg == "fullgraph" and isinstance(k.value, ast.Constant) and k.value.value is True for k in site.keywords
-    )
-    return FULLGRAPH._replace(options=program.options) if full else program
+def site_mode(program: Mode, fullgraph: bool) -> Mode:
+    """The mode of a compile site."""
+    return FULLGRAPH._replace(options=program.options) if fullgraph else program
 
 
 def decorated_mode(mode: Mode, module: ModuleInfo, decorators: Iterable[ast.expr]) -> Mode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.program.entities import Function
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.settings import Settings
+    from graphmend.analysis.syntax.nodes import FunctionNode
     from graphmend.analysis.torch_facts import TorchFacts
 
 
@@ -29,10 +31,8 @@ class Evaluator(Protocol):
     def examples(self, function: Function) -> tuple[Value, ...] | None:
         """The arguments of a function by the module's `example_inputs()`; None without one that fits."""
 
-    def defined(
-        self, module: ModuleInfo, scope: FunctionInfo | None, node: ast.FunctionDef | ast.AsyncFunctionDef
-    ) -> Function | None:
-        """The function that a `def` makes, bound to an instance where it is a method."""
+    def locals_of(self, info: FunctionInfo) -> Mapping[str, Value]:
+        """The parameters and inner functions of a function, as far as its text alone says what they are."""
 
 
 class Depth(Protocol):
@@ -65,6 +65,9 @@ class ProgramView(Protocol):
 
     def note_attribute_read(self, info: ClassInfo, name: str) -> None:
         """Record that the current evaluation depends on an attribute."""
+
+    def inner_function(self, node: FunctionNode, outer: FunctionInfo) -> FunctionInfo:
+        """The definition of a function inside another one."""
 
     def decorated(self, info: FunctionInfo, bound: Value | None = None) -> Value:
         """The function that the name of a definition stands for, after its decorators."""

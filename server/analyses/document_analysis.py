@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
+from graphmend.server.analyses.callers import Callers, FromCallers, joined
+from graphmend.server.analyses.scope import Scope
 from graphmend.server.analyses.worker_thread import WorkerThread
 from graphmend.server.documents.open_documents import Document, Documents
 from graphmend.server.documents.position_mapping import PositionChange, map_span
@@ -98,26 +100,6 @@ class _Followed(NamedTuple):
     stamp: int
 
 
-class Scope:
-    """What findings depend on besides a document's own text: the settings, and the modules around it."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        project: Callable[[], Project | None] = lambda: None,
-        accept: Collection[str] = frozenset(),
-    ) -> None:
-        self.settings = settings
-        self.accept = accept
-        """Kinds of differences with which a mend counts as safe."""
-        self._project = project
-
-    @property
-    def project(self) -> Project | None:
-        """The modules around, as they are on disk and in the editor now. Asked in the thread only."""
-        return self._project()
-
-
 class Analyses:
     """The newest analysis of each open document."""
 
@@ -136,6 +118,7 @@ class Analyses:
         self._reach: dict[Document, Mapping[str, Reach]] = {}
         """Of documents whose edits are not followed any more."""
         self._thread = WorkerThread("graphmend-analysis")
+        self._callers = Callers(self._thread)
         self._epochs: Counter[Document] = Counter()
         self._latest: dict[Document, Analysis] = {}
         self._results: dict[Document, tuple[Analysis, Result]] = {}
@@ -170,6 +153,7 @@ class Analyses:
         """The document is closed."""
         self._latest.pop(document, None)
         self._results.pop(document, None)
+        self._callers.forget(document)
         self._thread.run(lambda: self._forget(document))
         del self._epochs[document]
 
@@ -274,7 +258,8 @@ class Analyses:
             scope = self._scope(document)
             known = self._followed.get(document)
             since = None if known is None else (known.analysis, document.edit(known.stamp, stamp))
-            outcome = await self._thread.run(lambda: self._fresh(document, text, stamp, scope, since))
+            others = await self._callers.ask(document, (stamp, epoch), scope) if self._check is None else FromCallers()
+            outcome = await self._thread.run(lambda: self._fresh(document, text, stamp, scope, since, others))
         except Exception as error:
             self._failed(document, error, text)
         else:
@@ -297,6 +282,7 @@ class Analyses:
         stamp: int,
         scope: Scope,
         since: tuple[IncrementalAnalysis, Edit | None] | None,
+        others: FromCallers,
     ) -> _Outcome | None:
         """In the thread: the analysis of a text; None for one that is too long. `since` is what followed the document
         until now, with the edit that it has not seen."""
@@ -320,7 +306,8 @@ class Analyses:
         self._followed[document] = _Followed(following, stamp)
         if update.notice is not None:
             self._notice(document, f", {update.notice}")
-        findings = suppressions.take_back(update.comments, document.path, update.findings, scope.settings)
+        every = joined(update.findings, others)
+        findings = suppressions.take_back(update.comments, document.path, every, scope.settings)
         return _Outcome(findings, update.broken)
 
     def _notice(self, document: Document, says: str) -> None:

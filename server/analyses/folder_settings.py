@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphmend.server.analyses.document_analysis import Scope
+from graphmend.server.analyses.scope import Scope
 
 if TYPE_CHECKING:
     from graphmend.analysis.program.project import Project

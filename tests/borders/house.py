@@ -49,6 +49,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "finding program",
         "tensors",
         "resolution",
+        "driver",
         "region",
         "interpreter",
         "rules facts",
@@ -56,6 +57,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "findings",
         "check incremental",
     ),
+    "analysis/driver": ("frameworks", "words", "near", "reach execution", "driven"),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
     "transforms": (
         "fix questions torch_versions",
@@ -120,7 +122,8 @@ FLOORS: dict[str, tuple[str, ...]] = {
 FLAT = frozenset({
     "workspace", "workspace/notebooks", "runtime", "runtime/specialised",
     "analysis/syntax", "analysis/torch_facts", "analysis/torch_facts/generator", "analysis/lattice", "analysis/program",
-    "analysis/tensors", "analysis/resolution", "analysis/region", "analysis/interpreter/operations",
+    "analysis/tensors", "analysis/resolution", "analysis/driver/execution", "analysis/region",
+    "analysis/interpreter/operations",
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
     "transforms/legality/numbers", "transforms/legality/operations", "transforms/legality/raising",

@@ -151,6 +151,13 @@ def _reduce(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Valu
     return join(start, made) if not (isinstance(args[1], Container) and args[1].items) else made
 
 
+def _functional_call(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """`torch.func.functional_call(module, parameters, args)`: a call of the module."""
+    given = args[2] if len(args) > 2 else keywords.get("args", UNKNOWN)
+    passed = given.items if isinstance(given, Container) and given.items is not None else (given,)
+    return w.apply(args[0], passed, {}, node) if args else UNKNOWN
+
+
 _FUNCTIONS: dict[str, _Function] = {
     "builtins.map": _sequence(_map),
     "builtins.filter": _sequence(_second),
@@ -175,6 +182,8 @@ _FUNCTIONS: dict[str, _Function] = {
     "itertools.takewhile": _sequence(_second),
     "itertools.tee": _tee,
     "itertools.zip_longest": _zip_longest,
+    "torch.func.functional_call": _functional_call,
+    "torch.nn.utils.stateless.functional_call": _functional_call,
 }
 
 _BINARY: dict[str, ast.operator] = {

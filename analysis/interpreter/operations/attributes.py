@@ -145,6 +145,10 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
         return given
     method = find_method(session, info, name)
     own = instance_attribute(session, info, name)
+    if (own is None or own is UNKNOWN or isinstance(own, (ExternalInstance, Container))) and (
+        made := session.driven_attribute(info, name)
+    ) is not UNKNOWN:
+        return made
     assigners = {a[0].name for c in mro(info, session) for a in c.assigned.get(name, ())} if method is not None else ()
     if method is not None and (own is None or not assigners):
         if method.is_property:

@@ -69,6 +69,8 @@ def _name(w: Walk, node: ast.Name) -> Value:
     if w.closure is not None and name in w.closure:
         return w.closure[name]
     value = global_name(w.session, w.module, name)
+    if value is UNKNOWN:
+        value = w.session.driven_variable(w.module, name)
     if isinstance(value, SparseTensor):
         loaded(w, node, value)
     if value.opaque:

@@ -1,0 +1,1 @@
+"""Driver code: abstract execution of what builds models and compiles them, outside of what is traced."""

@@ -1,0 +1,1 @@
+"""The machine that executes driver code, by what is executed."""

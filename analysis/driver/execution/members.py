@@ -1,0 +1,240 @@
+"""Attributes of objects, classes and modules, as driver code reads and sets them."""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend.analysis.driver.execution.interface import Machine
+from graphmend.analysis.driver.execution.objects import (
+    NOTHING,
+    UNKNOWN,
+    Atom,
+    Callable,
+    ClassObject,
+    Compiled,
+    Constant,
+    Disabled,
+    Method,
+    Named,
+    Object,
+    Package,
+    Partial,
+    Scope,
+    Super,
+    Values,
+    union,
+)
+from graphmend.analysis.driver.frameworks import HELD_AS, MAPPINGS, SEQUENCES, WRAPPERS
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
+from graphmend.analysis.resolution.classes import is_module_class, mro, outside_bases
+
+
+def attribute(m: Machine, owner: Atom, name: str, scope: Scope) -> Values:
+    """The value of an attribute; NOTHING where there is none for certain."""
+    if isinstance(owner, Object):
+        return _of_object(m, owner, name, scope)
+    if isinstance(owner, Compiled):
+        if name == "_orig_mod":
+            return (owner.target,)
+        return attribute(m, owner.target, name, scope)
+    if isinstance(owner, Disabled):
+        return attribute(m, owner.target, name, scope)
+    if isinstance(owner, ClassObject):
+        return _of_class(m, owner, name, scope)
+    if isinstance(owner, Package):
+        return m.qualified(f"{owner.module.name}.{name}")
+    if isinstance(owner, Named):
+        return m.qualified(f"{owner.name}.{name}")
+    if isinstance(owner, Super):
+        return _of_super(m, owner, name, scope)
+    if isinstance(owner, Constant):
+        return (Method(owner, name),) if isinstance(owner.value, str) else NOTHING
+    if isinstance(owner, Partial) and name == "func":
+        return owner.function
+    return UNKNOWN
+
+
+def _of_object(m: Machine, owner: Object, name: str, scope: Scope) -> Values:
+    if name in owner.attributes:
+        return owner.attributes[name]
+    if name == "__dict__":
+        return UNKNOWN
+    if owner.info is None:
+        return _of_external(owner, name)
+    cls = m.class_object(owner.info, owner.scope)
+    if name == "__class__":
+        return (cls,)
+    found = _defined(m, cls, owner, name, scope)
+    if found:
+        return found
+    if is_module(m, owner):
+        return (Method(owner, name),) if name not in HELD_AS or not owner.rest else owner.rest
+    if any("__getattr__" in c.methods for c in near_chain(m, owner.info)):
+        return UNKNOWN
+    return (Method(owner, name),) if external_base(m, owner.info) is not None else NOTHING
+
+
+def _of_external(owner: Object, name: str) -> Values:
+    if owner.rest and name in HELD_AS and owner.items is None and owner.fields is None:
+        return owner.rest
+    if owner.fields is not None and name in owner.fields and owner.name in MAPPINGS:
+        return owner.fields[name]
+    return (Method(owner, name),)
+
+
+def _defined(m: Machine, cls: ClassObject, receiver: Object | None, name: str, scope: Scope) -> Values:
+    """What a class or its bases define by that name, as read on `receiver`, or on the class itself."""
+    for info in near_chain(m, cls.info):
+        one = m.class_object(info, cls.scope if info is cls.info else None)
+        if name in one.attributes:
+            return _bound(one.attributes[name], receiver)
+        method = info.methods.get(name)
+        if method is not None:
+            return _method(m, method, one, cls, receiver, scope)
+        if name in info.names:
+            return m.evaluate(info.names[name], one.scope or m.top_level(info.module))
+        if name in info.classes:
+            return (m.class_object(info.classes[name], one.scope),)
+    return NOTHING
+
+
+def _method(
+    m: Machine, method: FunctionInfo, owner: ClassObject, cls: ClassObject, receiver: Object | None, scope: Scope
+) -> Values:
+    around = owner.scope or m.top_level(method.module)
+    if method.is_static:
+        return (Callable(method, around),)
+    if method.is_classmethod:
+        return (Callable(method, around, cls),)
+    if receiver is None:
+        return (Callable(method, around),)
+    bound = Callable(method, around, receiver)
+    if method.is_property:
+        made = m.run(bound, [], {})
+        if method.decorated_with("functools.cached_property"):
+            receiver.attributes[method.name] = made
+        return made
+    return (bound,)
+
+
+def _bound(values: Values, receiver: Object | None) -> Values:
+    """A function that is set on a class, as read on an instance."""
+    if receiver is None:
+        return values
+    return tuple(
+        Callable(a.info, a.scope, receiver)
+        if isinstance(a, Callable) and a.info.owner is not None and not a.info.is_static and not a.info.is_classmethod
+        else a
+        for a in values
+    )
+
+
+def _of_class(m: Machine, owner: ClassObject, name: str, scope: Scope) -> Values:
+    if name in ("__name__", "__qualname__"):
+        return (Constant(owner.info.name),)
+    return _defined(m, owner, None, name, scope) or (Method(owner, name),)
+
+
+def _of_super(m: Machine, owner: Super, name: str, scope: Scope) -> Values:
+    assert owner.receiver.info is not None
+    chain = near_chain(m, owner.receiver.info)
+    behind = chain[chain.index(owner.after) + 1 :] if owner.after in chain else []
+    for info in behind:
+        if (method := info.methods.get(name)) is not None:
+            around = m.class_object(info).scope or m.top_level(method.module)
+            return (Callable(method, around, owner.receiver),)
+    return (Method(owner.receiver, name, external_base(m, owner.receiver.info) or "builtins.object"),)
+
+
+def set_attribute(m: Machine, owner: Atom, name: str, values: Values) -> None:
+    """`owner.name = values`."""
+    if isinstance(owner, (Compiled, Disabled)):
+        return set_attribute(m, owner.target, name, values)
+    if isinstance(owner, Package):
+        m.top_level(owner.module).variables[name] = values
+    elif isinstance(owner, (Object, ClassObject)):
+        table = owner.attributes
+        if isinstance(owner, Object) and owner.fields is not None and (owner.name in MAPPINGS or name in owner.fields):
+            table = owner.fields  # type: ignore[assignment]
+        elif (
+            isinstance(owner, Object) and owner.items is not None and name.isdecimal() and int(name) < len(owner.items)
+        ):
+            owner.items[int(name)] = values
+            return None
+        old = table.get(name)
+        table[name] = values if m.is_certain or old is None else union(old, values)
+    return None
+
+
+def is_module(m: Machine, atom: Atom) -> bool:
+    """Whether something is a torch.nn.Module, or stands for one."""
+    if isinstance(atom, Compiled):
+        return is_module(m, atom.target)
+    if not isinstance(atom, Object):
+        return False
+    if atom.info is not None:
+        return is_module_class(m.program, atom.info)
+    return atom.name.startswith("torch.nn.") or atom.name in WRAPPERS or any(is_module(m, x) for x in atom.rest)
+
+
+def children(m: Machine, module: Atom) -> dict[str, Values]:
+    """The modules that a module holds, by name."""
+    if isinstance(module, Compiled):
+        module = module.target
+    if not isinstance(module, Object):
+        return {}
+    found: dict[str, Values] = {}
+    held: dict[str, Values] = {
+        **{str(i): v for i, v in enumerate(module.items or ())},
+        **{str(k): v for k, v in (module.fields or {}).items()},
+        **({"*": module.rest} if module.rest else {}),
+        **module.attributes,
+    }
+    for name, values in held.items():
+        modules = tuple(a for a in values if is_module(m, a))
+        if modules:
+            found[name] = modules
+    return found
+
+
+def descendants(m: Machine, module: Atom) -> list[Atom]:
+    """A module and all that it holds, each once."""
+    found: list[Atom] = []
+    todo = [module]
+    while todo and len(found) < 200:
+        one = todo.pop()
+        if not any(one is other for other in found):
+            found.append(one)
+            todo += [a for values in children(m, one).values() for a in values]
+    return found
+
+
+def near_chain(m: Machine, info: ClassInfo) -> list[ClassInfo]:
+    """A class and its bases, as far as their source is followed."""
+    return [cls for cls in mro(info, m.program) if m.follows(cls.module)]
+
+
+def external_base(m: Machine, info: ClassInfo) -> str | None:
+    """The nearest class whose source is not followed that a class derives from, where there is one."""
+    far = [f"{c.module.name}.{c.qualname}" for c in mro(info, m.program) if not m.follows(c.module)]
+    outside = [b for b in outside_bases(m.program, info) if b not in ("builtins.object", "typing.Generic", "abc.ABC")]
+    return next(iter((*far, *outside)), None)
+
+
+def holds_modules(name: str) -> bool:
+    return name in SEQUENCES or name in MAPPINGS
+
+
+def annotated_object(m: Machine, info: FunctionInfo, annotation: ast.expr | None) -> Values:
+    """An instance of the module class that a parameter is annotated with."""
+    if annotation is None:
+        return UNKNOWN
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            annotation = ast.parse(annotation.value, mode="eval").body
+        except (SyntaxError, ValueError):
+            return UNKNOWN
+    if not isinstance(annotation, (ast.Name, ast.Attribute)):
+        return UNKNOWN
+    cls = m.evaluate(annotation, m.top_level(info.module))
+    return tuple(m.generic(a.info) for a in cls if isinstance(a, ClassObject)) or UNKNOWN

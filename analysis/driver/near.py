@@ -1,0 +1,126 @@
+"""The modules whose source driver code is followed into: those of the same project, by their text at first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.driver.words import may_compile
+from graphmend.analysis.program.project import NEVER_READ, ModuleText
+
+if TYPE_CHECKING:
+    from graphmend.analysis.program.definitions import ModuleInfo
+    from graphmend.analysis.program.project import Project
+    from graphmend.analysis.syntax.source import Source
+
+_INSTALLED = ("/site-packages/", "/dist-packages/", "\\site-packages\\")
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<of>[.\w]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#]*)|import[ \t]+(?P<plain>[^\n#]*))",
+    re.MULTILINE,
+)
+_NAME = re.compile(r"[\w.]+")
+#: more modules than these are not looked through
+_MOST = 150
+#: names that are looked up for a text that does not mention torch
+_A_FEW = 60
+
+
+class Near:
+    """The modules that are followed from one: those of its own project. An installed package stands alone: what drives
+    it is elsewhere."""
+
+    def __init__(self, project: Project, main: ModuleInfo | None) -> None:
+        self.project = project
+        self._main = main
+        self._alone = main is not None and is_installed(main.source.path)
+        self._packages: dict[str, bool] = {}
+
+    def get(self, name: str) -> ModuleInfo | None:
+        """A module by its dotted name; None for one that is not followed."""
+        if self._main is not None and name == self._main.name:
+            return self._main
+        if self.text(name) is None:
+            return None
+        return self.project.module(name)
+
+    def text(self, name: str) -> ModuleText | None:
+        """The text of a module that is followed, by its dotted name."""
+        package = name.partition(".")[0]
+        if self._alone or not package or package in NEVER_READ:
+            return None
+        texts = self.project.texts
+        if name not in texts:
+            found = self.project.loader.find(name)
+            texts[name] = None if found is None or is_installed(found[0]) else _read(name, *found)
+        return texts[name]
+
+    def follows(self, module: ModuleInfo) -> bool:
+        """Whether the source of a module is followed."""
+        return module is self._main or not (self._alone or is_installed(module.source.path))
+
+    def imported(self) -> list[ModuleText]:
+        """All modules that the first one imports, directly or not."""
+        if self._main is None:
+            return []
+        source = self._main.source
+        found: dict[str, ModuleText] = {}
+        todo = list(_imports(self._main.name, source.path, source.text)) if not self._alone else []
+        seen = set(todo)
+        while todo and len(found) < _MOST:
+            name = todo.pop()
+            if name not in found and name != self._main.name and (module := self.text(name)) is not None:
+                found[name] = module
+                todo += [other for other in module.imports if other not in seen]
+                seen.update(module.imports)
+        return list(found.values())
+
+
+def may_drive(project: Project, source: Source) -> bool:
+    """Whether a text may compile something, by its own words or those of a module that it imports: torch itself need
+    not be among these."""
+    if "torch" in source.text or may_compile(source.text):
+        return True
+    if is_installed(source.path) or "import" not in source.text:
+        return False
+    near = Near(project, None)
+    todo = list(_imports(project.loader.module_name(source.path) or "", source.path, source.text))
+    seen: set[str] = set()
+    while todo and len(seen) < _A_FEW:
+        name = todo.pop(0)
+        if name not in seen and (module := near.text(name)) is not None:
+            if module.may_compile:
+                return True
+            todo += module.imports
+        seen.add(name)
+    return False
+
+
+def is_installed(path: str) -> bool:
+    """Whether a file belongs to an installed package."""
+    return any(part in path for part in _INSTALLED)
+
+
+def _read(name: str, path: str, text: str) -> ModuleText:
+    return ModuleText(name, path, text, tuple(dict.fromkeys(_imports(name, path, text))), may_compile(text))
+
+
+def _imports(module: str, path: str, text: str) -> Iterator[str]:
+    """The modules that a text may import: of `from a import b` both `a` and `a.b`."""
+    package = module.split(".")
+    if not path.endswith("__init__.py"):
+        package = package[:-1]
+    for match in _IMPORT.finditer(text):
+        if match["plain"] is not None:
+            for name in _NAME.findall(match["plain"]):
+                parts = name.split(".")
+                yield from (".".join(parts[: i + 1]) for i in range(len(parts)))
+            continue
+        base = match["of"]
+        level = len(base) - len(base.lstrip("."))
+        if level:
+            above = package[: len(package) - level + 1]
+            base = ".".join([*above, *([base[level:]] if base[level:] else [])])
+        if base:
+            yield base
+        yield from (f"{base}.{name}" if base else name for name in _NAME.findall(match["names"]))
