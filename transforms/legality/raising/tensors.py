@@ -145,7 +145,8 @@ def call(facts: FunctionFacts, node: ast.Call, folder: str, last: str) -> str | 
     if not operands:
         return MAY
     if (why := wrong_kind(facts, node)) is not None:
-        return why
+        empty = _reduced(facts, operands, keywords, last) if last in domains.EMPTY else None
+        return why if empty is None else f"{why}, and {empty}"
     tensors = [*operands, *(v for k, v in keywords.items() if k in ("other", "min", "max", "value", "input", "mask"))]
     if last in known.REDUCTIONS or last in domains.EMPTY:
         return _reduced(facts, operands, keywords, last)
