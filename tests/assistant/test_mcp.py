@@ -139,7 +139,7 @@ async def test_a_whole_mend_as_an_assistant_makes_it(project: Path) -> None:
         taken = found["findings"][1]
         shown = await assistant.call("verify", path="net.py", function=taken["function"])
         assert [b["line"] for b in shown["targets"][0]["breaks"]] == [12, 13]
-        wrong = REPLACEMENT.replace("// 2", "// 3")
+        wrong = REPLACEMENT.replace("n - 1", "n + 1")
         judged = await assistant.call("verify", path="net.py", function=taken["function"], replacement=wrong)
         assert not judged["passed"]
         assert judged["failed"]["gate"] == "run"

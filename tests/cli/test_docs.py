@@ -76,7 +76,7 @@ def test_the_rule_and_the_rewrite_of_contributing_work(root: Path) -> None:
             module = project.read(Source(example, "example.py"))
             assert module is not None
             session = AnalysisSession(module, project, Settings(preview=True), (rule,))
-            for start in roots(session, module):
+            for start in roots(session, module, session.drive()):
                 session.walk_root(start)
             found = report(session.summaries.roots).get("example.py", [])
             assert [one.finding.code for one in found] == codes

@@ -56,6 +56,11 @@ def _return(m: Machine, node: ast.Return, scope: Scope) -> bool:
     return False
 
 
+def _raise(m: Machine, node: ast.Raise, scope: Scope) -> bool:
+    """What follows at a top level is executed all the same: it may be another cell of a notebook."""
+    return scope.function is None
+
+
 def _leave(m: Machine, node: ast.stmt, scope: Scope) -> bool:
     return False
 
@@ -222,7 +227,7 @@ def _import(m: Machine, node: ast.Import | ast.ImportFrom, scope: Scope) -> bool
 
 _HANDLERS: dict[type, Any] = {
     ast.Expr: _expression, ast.Assign: _assign, ast.AnnAssign: _annotated, ast.AugAssign: _augmented,
-    ast.Return: _return, ast.Raise: _leave, ast.Break: _leave, ast.Continue: _leave, ast.Global: _shared,
+    ast.Return: _return, ast.Raise: _raise, ast.Break: _leave, ast.Continue: _leave, ast.Global: _shared,
     ast.Nonlocal: _shared, ast.If: _if, ast.For: _for, ast.AsyncFor: _for, ast.While: _while, ast.With: _with,
     ast.AsyncWith: _with, ast.Try: _try, ast.Match: _match, ast.FunctionDef: _function,
     ast.AsyncFunctionDef: _function, ast.ClassDef: _class, ast.Import: _import, ast.ImportFrom: _import,
