@@ -99,6 +99,7 @@ def test_line_ends_and_other_lines_stay() -> None:
         "function(not first_condition, a is not b, -1, **{'key': value, 'other': values_})",
         "value = {'a': first_function(first_argument), 'b': second_function(second_one)}",
         "a_name, another_name = function(first_argument, second_argument, third_value_)",
+        "function(first, 'a text of many strings that stand ' 'next to each other in one call ' 'of a function')",
         "value = first_value if condition_of_a_name(argument) else the_second_value_here",
         "value = (first + second).method(argument)[index_of_many, index_of_others].other()",
         "load = torch.zeros(x.size(-1), dtype=int, device=d).scatter_add(0, x.long(), ones)",

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import io
 import keyword
+import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 _OPEN, _CLOSE = "([{", ")]}"
 _STEP = 4
+_STRING = re.compile(r"[A-Za-z]{0,3}[\"']")
 _WORDS = frozenset({tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP})
 #: operators at which a line is folded, those that bind least first
 _LEVELS: tuple[frozenset[str], ...] = (
@@ -305,6 +307,7 @@ class _Layout:
         if self._fits(item, indent, comma):
             return [_flat(item) + comma]
         cuts = [] if any(isinstance(p, _Word) and p.text in ("lambda", "for") for p in item) else _operators(item)
+        cuts = cuts or _between_strings(item)
         if not cuts and len(_links(item)) > 1:
             cuts = _links(item)
         if not cuts:
@@ -325,6 +328,12 @@ def _operators(pieces: Sequence[_Piece]) -> list[int]:
         if found:
             return found
     return []
+
+
+def _between_strings(pieces: Sequence[_Piece]) -> list[int]:
+    """Where a text of several strings next to each other can be parted."""
+    strings = all(isinstance(piece, _Word) and _STRING.match(piece.text) for piece in pieces)
+    return list(range(1, len(pieces))) if strings else []
 
 
 def _links(pieces: Sequence[_Piece]) -> list[int]:
