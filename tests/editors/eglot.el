@@ -64,7 +64,7 @@
       ;; eglot 1.9 resolves no actions: the server sends the edit at once
       (cl-assert edit t)
       (eglot--apply-workspace-edit edit)))
-  (cl-assert (string-match-p "name = 'é€😀'; graphmend.runtime.emit(print, name)" (buffer-string)) t (buffer-string))
+  (cl-assert (string-match-p "name = 'é€😀'; emit(print, name)" (buffer-string)) t (buffer-string))
   (eglot--signal-textDocument/didChange)
   (wait-for "no finding" (lambda () (null (findings))))
   ;; saving runs nothing in a folder that nobody trusts, and a check in one that somebody does
