@@ -59,8 +59,8 @@ class Layer(nn.Module):
 ''',
     "forward",
     [
-        'np.save("/root/.bashrc", scores)',
-        'path = "/root/.bashrc"\nnp.save(path, scores)',
+        'np.save("/srv/model/.profile", scores)',
+        'path = "/srv/model/.profile"\nnp.save(path, scores)',
         "path = str(CACHE)\nif True:\n    np.save(path, scores)",
         'os.environ["DUMP"] = "1"',
         'os.environ.get("AWS_SECRET_ACCESS_KEY")',
