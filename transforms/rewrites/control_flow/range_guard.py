@@ -16,9 +16,9 @@ Legal when:
     itself gets a line of its own in front of it, where nothing else is evaluated before.
 
 Differs in:
-    nothing in plain Python: a number that is drawn is never below 0. The break stays where the range is not empty. While
-    compiled with an empty range nobody reads the number, and a backend that drops dead code (aot_eager, inductor) does
-    not draw it: the generator is then one number behind.
+    nothing in plain Python: a number that is drawn is never below 0. The break stays where the range is not empty.
+    While compiled with an empty range nobody reads the number, and a backend that drops dead code (aot_eager,
+    inductor) does not draw it: the generator is then one number behind.
 """
 
 from __future__ import annotations
