@@ -180,7 +180,7 @@ def _sorted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str |
     leaked = "gradients may become NaN where the derivative of a tensor that is not taken out is not finite"
     differences.append(Difference("gradients", leaked if recorded(facts, facts.statement) else lost))
     if key is None:
-        return call, f"{stacked}.sort(0, stable=True).values", differences
+        return call, f"{stacked}.sort(dim=0, stable=True).values", differences
     if not isinstance(key, ast.Lambda) or len(key.args.args) != 1:
         return "the key is no lambda"
     body = key.body
