@@ -13,8 +13,8 @@ from typing import Any
 
 Seen = list[dict[str, Any]]
 
-#: what a compiled program is held to: where a warning comes from and which random numbers are drawn is TorchDynamo's
-COMPILED = ("value", "grads", "inputs", "state", "stdout", "logs")
+#: what a compiled program is held to: where a warning comes from is TorchDynamo's
+COMPILED = ("value", "grads", "inputs", "state", "stdout", "logs", "rng")
 _TEXTS = ("stdout", "stderr", "logs", "warnings")
 _FIELDS = ("type", "dtype", "shape", "stride", "device", "requires_grad", "alias")
 
@@ -36,6 +36,14 @@ def differences(want: Seen, got: Seen) -> dict[str, int]:
 def compiled_differences(want: Seen, got: Seen) -> dict[str, int]:
     """The same for a compiled program: of an exception only that there is one."""
     return differences([_seen_compiled(one) for one in want], [_seen_compiled(one) for one in got])
+
+
+def new_differences(want: Seen, got: Seen, control: Seen) -> dict[str, int]:
+    """How a compiled program differs from plain Python where the original, compiled by the same backend, does not."""
+    own = compiled_differences(want, control)
+    if any(what.startswith("raised") for what in own):
+        return {}
+    return {what: number for what, number in compiled_differences(want, got).items() if what not in own}
 
 
 def _seen_compiled(seen: dict[str, Any]) -> dict[str, Any]:

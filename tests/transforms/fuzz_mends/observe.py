@@ -235,7 +235,7 @@ def observed_each(texts: list[str], given: str, names: tuple[str, ...], compiled
 def observed(text: str, given: str, names: tuple[str, ...], compiled: bool) -> list[dict[str, Any]]:
     """What is seen of a program for each of its inputs. `names` are those of the module whose values are looked at."""
     module = loaded(text)
-    function = torch.compile(module.case, backend="eager") if compiled else module.case
+    function = torch.compile(module.case, backend="aot_eager") if compiled else module.case
 
     def kept() -> dict[str, Any]:
         return {name: getattr(module, name, None) for name in names}
