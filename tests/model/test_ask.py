@@ -127,6 +127,8 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
     (each,) = file.wanted()
 
     class Once:
+        requests = 0
+
         def __init__(self, text: str) -> None:
             self.text = text
 
@@ -178,6 +180,23 @@ def test_a_wrong_type_and_then_a_right_answer_take_two_requests(command: Run, se
     assert status == 0, out
     assert len(server.requests) == 2
     assert "That answer cannot be used: " in server.requests[1]["messages"][-1]["content"]
+
+
+def test_a_question_that_was_answered_is_not_sent_again(command: Run, server: Server, tmp_path: Path) -> None:
+    key = {"GRAPHMEND_MODEL_KEY": "sk-canary"}
+    first = command(says("prose", answer(RIGHT)), **key)
+    again = command(says("another answer"), **key)
+    assert first[0] == again[0] == 0
+    assert len(server.requests) == 2
+    assert "1 of 1 mended; 0 requests" in again[1]
+    changed = command(says("prose"), "--tries", "1", text=MODEL.replace("# comments stay", "# comments go"))
+    fresh = command(says("prose"), "--fresh", "--tries", "1")
+    assert changed[0] == fresh[0] == 1
+    assert len(server.requests) == 4
+    kept = [path for path in (tmp_path / "cache" / "asked").rglob("*") if path.is_file()]
+    assert kept
+    assert all(path.stat().st_mode & 0o077 == 0 for path in kept)
+    assert all("sk-canary" not in path.read_text("utf-8") for path in kept)
 
 
 def test_impossible_is_said_and_not_asked_again(command: Run, server: Server) -> None:
