@@ -102,6 +102,7 @@ def test_what_passes_every_gate_is_offered_and_written_only_when_asked(command: 
     assert text == MODEL[: MODEL.index(begin)] + body + MODEL[MODEL.index(end) :]
 
 
+LARGE = "n = x.numel() * x.numel() * x.numel() * x.numel()\n    "
 WRONG = {
     "value": (RIGHT.replace("// 2", "// 1"), "run"),
     "state": (RIGHT.replace("self.calls += 1", "self.calls += 2"), "run"),
@@ -111,6 +112,8 @@ WRONG = {
     "random": (RIGHT.replace("return h", "return h + torch.rand(()) * 0"), "run"),
     "reads less": (RIGHT.replace(" * scale", " * 2.0"), "reads"),
     "still breaks": (RIGHT.replace(".sum()\n", ".sum().item()\n"), "re-check"),
+    "slower": (RIGHT.replace("return h", f"{LARGE}torch.ones(n, n).exp().sum()\n    return h"), "run"),
+    "memory": (RIGHT.replace("return h", f"{LARGE}torch.ones(n, n, n)\n    return h"), "run"),
     "never ends": (RIGHT.replace("return h", "while True:\n        h = h + 0\n    return h"), "run"),
     "os": (RIGHT.replace("return h", "return torch.os.system('id') or h"), "form"),
     "alias": (RIGHT.replace("return h", "return x.copy_(h)"), "run"),
