@@ -120,23 +120,30 @@ WRONG = {
 }
 
 
+class Scripted:
+    """A model with its answers, one after the other; it keeps what it was asked last."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+        self.requests = 0
+        self.last: Sequence[Message] = ()
+
+    def complete(self, messages: Sequence[Message], schema: Schema) -> str:
+        self.requests, self.last = self.requests + 1, messages
+        return self.texts[self.requests - 1]
+
+
+Judge = Callable[[Scripted], Answer]
+
+
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Answer]]:
-    """Puts one answer through the gates, in one warm worker for all of them."""
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    """Puts answers through the gates, in one warm worker for all of them."""
     path = tmp_path_factory.mktemp("judged") / "picks.py"
     path.write_text(MODEL, encoding="utf-8")
     loop, service = asyncio.new_event_loop(), Service()
     (file,) = places.read([str(path)], Configurations(isolated=True), None)
     (each,) = file.wanted()
-
-    class Once:
-        requests = 0
-
-        def __init__(self, text: str) -> None:
-            self.text = text
-
-        def complete(self, messages: Sequence[Message], schema: Schema) -> str:
-            return self.text
 
     async def verify(mended: str) -> Report:
         request = Request(
@@ -144,22 +151,37 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
         )
         return await service.check(request)
 
-    yield lambda text: loop.run_until_complete(ask(each.asked, Once(text), "m", file.look, verify, tries=1))
+    def judged(model: Scripted) -> Answer:
+        return loop.run_until_complete(ask(each.asked, model, "m", file.look, verify, tries=len(model.texts)))
+
+    yield judged
     loop.run_until_complete(service.close())
     loop.close()
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_answer_is_never_offered(judge: Callable[[str], Answer], name: str) -> None:
+def test_a_wrong_answer_is_never_offered(judge: Judge, name: str) -> None:
     code, gate = WRONG[name]
-    found = judge(answer(code))
+    found = judge(Scripted(answer(code)))
     assert found.fix is None
     assert found.gates[0][-1].name == gate, found
     assert found.gates[0][-1].says
 
 
-def test_a_right_answer_is_offered_beside_the_wrong_ones(judge: Callable[[str], Answer]) -> None:
-    found = judge(answer(RIGHT))
+@pytest.mark.parametrize("name", ["value", "reads less", "still breaks", "os"])
+def test_the_second_answer_may_be_right(judge: Judge, name: str) -> None:
+    model = Scripted(answer(WRONG[name][0]), answer(RIGHT))
+    found = judge(model)
+    assert found.fix is not None
+    assert [gates[-1].says == "" for gates in found.gates] == [False, True]
+    assert (
+        model.last[-1].text
+        == f"That answer cannot be used: {found.gates[0][-1].says}. Answer again with the whole output type."
+    )
+
+
+def test_a_right_answer_is_offered_beside_the_wrong_ones(judge: Judge) -> None:
+    found = judge(Scripted(answer(RIGHT)))
     assert found.fix is not None
     assert found.fix.applicability == "unsafe"
     assert found.runs >= 5
