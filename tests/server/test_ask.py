@@ -161,6 +161,37 @@ async def test_a_document_that_changed_meanwhile_stays(start: Start, tmp_path: P
     assert editor.texts[uri] == "# one line more\n" + MODEL
 
 
+@pytest.mark.torch
+async def test_a_document_that_was_closed_meanwhile_stays(start: Start, tmp_path: Path, server: Server) -> None:
+    editor, uri, _ = await opened(start, tmp_path, options(server), "Send", "Apply")
+    action = await ask_action(editor, uri)
+    assert action is not None
+    assert action.command is not None
+    task = asyncio.ensure_future(editor.execute("graphmend.ask", *action.command.arguments, patience=PATIENCE))
+    await editor.until(lambda: server.requests, PATIENCE)
+    editor.close(uri)
+    outcome = await task
+    assert outcome["status"] == "refused"
+    assert "changed" in outcome["message"]
+    assert (tmp_path / "picks.py").read_text("utf-8") == MODEL
+
+
+@pytest.mark.torch
+async def test_where_trust_is_withdrawn_meanwhile_nothing_is_applied(
+    start: Start, tmp_path: Path, server: Server
+) -> None:
+    editor, uri, _ = await opened(start, tmp_path, options(server), "Send", "Apply")
+    action = await ask_action(editor, uri)
+    assert action is not None
+    assert action.command is not None
+    task = asyncio.ensure_future(editor.execute("graphmend.ask", *action.command.arguments, patience=PATIENCE))
+    await editor.until(lambda: server.requests, PATIENCE)
+    editor.client.protocol.notify("graphmend/didChangeTrust", {"trusted": False})
+    outcome = await task
+    assert outcome["status"] == "refused"
+    assert editor.texts[uri] == MODEL
+
+
 async def test_a_server_that_fails_is_said_in_one_line(start: Start, tmp_path: Path, server: Server) -> None:
     server.scripts["small"] = lambda handler, body, number: handler.plain(403, b"sk-canary")
     editor, uri, _ = await opened(start, tmp_path, options(server), "Send")
