@@ -54,7 +54,8 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, torch.Tensor):
         return one is other
     if isinstance(one, (tuple, list)):
-        return all([_same(a, b) for a, b in zip(one, other, strict=True)])
+        same = [_same(a, b) for a, b in zip(one, other, strict=True)]
+        return all(same)
     return True
 
 

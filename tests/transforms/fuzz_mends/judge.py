@@ -14,7 +14,7 @@ from typing import Any
 Seen = list[dict[str, Any]]
 
 #: what a compiled program is held to: where a warning comes from is TorchDynamo's
-COMPILED = ("value", "grads", "inputs", "state", "stdout", "logs", "rng")
+COMPILED = ("value", "grads", "inputs", "state", "stdout", "logs", "rng", "modes")
 _TEXTS = ("stdout", "stderr", "logs", "warnings")
 _FIELDS = ("type", "dtype", "shape", "stride", "device", "requires_grad", "alias")
 

@@ -165,5 +165,7 @@ def kept_names(text: str) -> tuple[str, ...]:
     names: list[str] = []
     for statement in ast.parse(text).body:
         if isinstance(statement, ast.Assign):
-            names += [t.id for t in statement.targets if isinstance(t, ast.Name)]
+            names += [n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            names.append(statement.target.id)
     return tuple(names)

@@ -49,6 +49,7 @@ NAME = "gradient_flags"
 
 #: what gives, or asks for, the gradient of a tensor
 _ATTRIBUTES = frozenset("backward grad retain_grad register_hook register_post_accumulate_grad_hook".split())
+_FLAGS = ("requires_grad", "is_leaf", "grad_fn")
 _FUNCTIONS = _ATTRIBUTES | frozenset("jacobian hessian vjp jvp hvp vhp vmap gradcheck checkpoint".split())
 _MADE = (
     "zeros ones full empty rand randn tensor arange linspace logspace eye zeros_like ones_like full_like empty_like "
@@ -210,6 +211,8 @@ def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "what is detached is not known to be a tensor")
     if taken := _handed_on(facts, call):
         return refuse(NAME, f"`{taken}` may ask for the tensor's gradient")
+    if any(isinstance(n, ast.Attribute) and n.attr in _FLAGS for n in ast.walk(facts.function)):
+        return refuse(NAME, "the function asks whether a tensor asks for gradients")
     bound = facts.parent(call)
     if isinstance(bound, ast.Assign) and any(_is_changed(facts, name) for name in writes(bound)):
         return refuse(NAME, "the tensor is changed in place, which raises for one that asks for gradients")
