@@ -57,7 +57,8 @@ _MADE = (
 ).split()
 _MADE_METHODS = ("detach", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor")
 _RAISES = Difference(
-    "exception", "a tensor that is no new one of floats raises another exception while compiled, as it can't be flagged"
+    "exception",
+    "a tensor that is no new one of floats raises another exception while compiled, or none, as it can't be flagged",
 )
 
 
@@ -97,8 +98,9 @@ def _flag(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
     if not replaceable(facts, [statement]):
         return refuse(NAME, "the statement shares its line with another one")
 
+    known = _is_leaf(facts, statement, tensor.id) and (not value.value or _is_float(facts, statement, tensor.id))
     if _leaves(facts, tensor.id):
-        return _not_compiled(facts, statement)
+        return _not_compiled(facts, statement, [] if known else [_RAISES])
 
     def make() -> list[TextEdit]:
         code = Code(facts.source)
@@ -108,7 +110,6 @@ def _flag(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
             )
         ]
 
-    known = _is_leaf(facts, statement, tensor.id) and (not value.value or _is_float(facts, statement, tensor.id))
     return offer(NAME, "call requires_grad_", facts, make, [] if known else [_RAISES])
 
 
@@ -144,7 +145,7 @@ def _leaves(facts: FunctionFacts, name: str) -> bool:
     return any(reads(value) & derived for value in returned)
 
 
-def _not_compiled(facts: FunctionFacts, statement: ast.stmt) -> Fix:
+def _not_compiled(facts: FunctionFacts, statement: ast.stmt, raises: list[Difference]) -> Fix:
     """Only eager code can ask for the gradient of a tensor that the function makes and keeps."""
 
     def make() -> list[TextEdit]:
@@ -157,7 +158,7 @@ def _not_compiled(facts: FunctionFacts, statement: ast.stmt) -> Fix:
         "gradients",
         "while compiled the tensor asks for no gradient: its `grad` stays None, and so may those of its inputs",
     )
-    return offer(NAME, "ask for gradients in plain Python only", facts, make, [difference])
+    return offer(NAME, "ask for gradients in plain Python only", facts, make, [difference, *raises])
 
 
 def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: ast.expr) -> Fix | Refusal:
