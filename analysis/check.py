@@ -100,7 +100,7 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
         (path, one.finding.key): (one.node, one.info) for path, found in everything.items() for one in found
     }
     places.update({(one.finding.path, one.finding.key): (one.node, one.info) for one in again})
-    by_path = merged(session.driven, everything, again)
+    by_path = merged(session.driven, everything, again, settings)
     own = by_path.pop(source.path, ())
     session.close()
     return Result(source, own, by_path, tuple(session.notes), places, (project, settings, module))

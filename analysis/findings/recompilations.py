@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import FunctionInfo
     from graphmend.analysis.rules.dispatch import Judging
     from graphmend.analysis.rules.rule import Break, Rule
+    from graphmend.analysis.settings import Settings
 
 
 class Recompilation(NamedTuple):
@@ -82,6 +83,12 @@ def _at(place: Place) -> tuple[str, Span]:
     return place.module.source.path, Span(span.line + shift, span.column, span.end_line + shift, span.end_column)
 
 
+def is_shown(finding: Finding, seen: frozenset[str], settings: Settings) -> bool:
+    """Whether a finding of a walk is one to report. Where calls of a function are in sight (`seen`), they alone say
+    what is compiled anew in it; elsewhere a write of the traced code may, for those who try it out."""
+    return finding.effect != "recompiles" or (finding.function not in seen and settings.tries(finding.code))
+
+
 def called_in_sight(driven: Driven | None) -> frozenset[str]:
     """The functions of the checked module, by qualified name, of which calls are in sight."""
     if driven is None:
@@ -90,14 +97,15 @@ def called_in_sight(driven: Driven | None) -> frozenset[str]:
 
 
 def merged(
-    driven: Driven | None, found: dict[str, list[LocatedFinding]], again: Iterable[Recompilation]
+    driven: Driven | None,
+    found: dict[str, list[LocatedFinding]],
+    again: Iterable[Recompilation],
+    settings: Settings,
 ) -> dict[str, tuple[Finding, ...]]:
-    """Findings by path, with those that calls in sight show. Where calls of a function are in sight, they alone say
-    what is compiled anew in it; elsewhere a write of the traced code may."""
+    """Findings by path, with those that calls in sight show."""
     seen = called_in_sight(driven)
     by_path = {
-        path: [one.finding for one in its if one.finding.effect != "recompiles" or one.info.qualname not in seen]
-        for path, its in found.items()
+        path: [one.finding for one in its if is_shown(one.finding, seen, settings)] for path, its in found.items()
     }
     for one in again:
         by_path.setdefault(one.finding.path, []).append(one.finding)

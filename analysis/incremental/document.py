@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from graphmend.analysis.driver.near import may_drive
 from graphmend.analysis.finding import Finding
-from graphmend.analysis.findings.recompilations import called_in_sight, recompilations
+from graphmend.analysis.findings.recompilations import called_in_sight, is_shown, recompilations
 from graphmend.analysis.findings.report import shifted
 from graphmend.analysis.findings.suppressions import Suppression, suppressions
 from graphmend.analysis.incremental.finding_store import FindingStore, Reach
@@ -150,7 +150,7 @@ class IncrementalAnalysis:
             return Update((), ((1, lines),), self._comments)
         broken = tuple(sorted(self._lines(section) for section in self._broken))
         findings = self._finding_store.findings({info for section in self._broken for info in section.infos})
-        findings = tuple(f for f in findings if f.effect != "recompiles" or f.function not in self._seen)
+        findings = tuple(f for f in findings if is_shown(f, self._seen, self.settings))
         if self._recompilations:
             moved = (self._where_now(finding) for finding in self._recompilations)
             findings = tuple(sorted((*findings, *moved), key=lambda f: (f.span, f.code)))

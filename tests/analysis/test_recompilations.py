@@ -30,6 +30,7 @@ PROGRAMS = label.programs()
 #: programs whose compilations are not counted rightly, each with the reason
 COUNTED_OTHERWISE = {
     "sites/compile_fresh_source": "text that `exec` runs is not read",
+    "arguments/lr_from_optimizer": "schedulers are not followed",
     "sites/modules_of_two_widths": "modules of torch share one frame: different models recompile it",
 }
 
@@ -107,6 +108,13 @@ def test_comments_know_the_old_code(code: str) -> None:
     text = COUNTER.replace("self.steps += 1", f"self.steps += 1  # graphmend: ignore[{code}] few calls")
     source = Source(text, "net.py")
     assert apply(source, check(source).findings, Settings()) == ()
+
+
+def test_a_write_alone_is_for_those_who_try_it_out() -> None:
+    alone = Source(COUNTER.partition("def calls")[0], "net.py")
+    assert check(alone).findings == ()
+    for settings in (Settings(preview=True), Settings(select=("GM503",)), Settings(select=("GM701",))):
+        assert [f.code for f in check(alone, settings=settings).findings] == ["GM701"]
 
 
 def test_settings_know_the_old_code() -> None:

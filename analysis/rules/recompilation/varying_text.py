@@ -25,7 +25,8 @@ class VaryingText(Rule):
 
     Use instead:
         for task in tasks:
-            heads[task](x)
+            head = heads[task]
+            head(x)
 
     Mends:
         none: choose by the string outside of what is compiled
