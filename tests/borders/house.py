@@ -57,7 +57,17 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "findings",
         "check incremental",
     ),
-    "analysis/driver": ("frameworks", "words", "near", "reach execution", "driven"),
+    "analysis/driver": ("frameworks", "words", "near", "reach execution", "guards", "history", "driven"),
+    "analysis/driver/guards": ("facts", "atoms", "moment variation", "trace"),
+    "analysis/driver/history": (
+        "interface numbers",
+        "tensors",
+        "forms",
+        "flow torch_calls",
+        "traced_calls",
+        "machine",
+        "run",
+    ),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
     "transforms": (
         "fix questions torch_versions",
