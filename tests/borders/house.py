@@ -92,7 +92,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "dynamo/worker": (
         "versions",
         "errors loading recording",
-        "discover project_classes",
+        "discover project",
         "inputs",
         "comparison",
         "runs",
@@ -138,7 +138,8 @@ FLAT = frozenset({
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
     "transforms/legality/numbers", "transforms/legality/operations", "transforms/legality/raising",
     "transforms/if_conversion", "transforms/style",
-    "dynamo/worker/recording", "dynamo/worker/inputs", "dynamo/worker/comparison", "dynamo/worker/runs",
+    "dynamo/worker/recording", "dynamo/worker/project", "dynamo/worker/inputs", "dynamo/worker/inputs/reading",
+    "dynamo/worker/comparison", "dynamo/worker/runs",
     "dynamo/worker/process", "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses",
     "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/asking",
     "cli/checking", "cli/verifying", "cli/jupyter", "cli/output", "cli/output/verify", "cli/commands",
