@@ -221,7 +221,7 @@ def loaded(text: str) -> types.ModuleType:
     torch.compile = lambda f=None, **_: f if f is not None else (lambda g: g)  # type: ignore[assignment]
     torch.default_generator.manual_seed(0)
     try:
-        exec(compile(text, "program.py", "exec"), module.__dict__)
+        exec(compile(text.removeprefix("\ufeff"), "program.py", "exec"), module.__dict__)
     finally:
         torch.compile = real
     return module

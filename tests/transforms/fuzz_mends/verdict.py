@@ -163,7 +163,7 @@ def run_all(program: Program, texts: list[str], *, compiled: bool = False) -> li
 def kept_names(text: str) -> tuple[str, ...]:
     """The names of a module's top level that may hold what lasts from call to call."""
     names: list[str] = []
-    for statement in ast.parse(text).body:
+    for statement in ast.parse(text.removeprefix("\ufeff")).body:
         if isinstance(statement, ast.Assign):
             names += [n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
         elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
