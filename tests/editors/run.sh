@@ -13,8 +13,9 @@ tests/editors/setup.sh "$@"
 mkdir -p "$GRAPHMEND_EDITORS/failed"
 find "$GRAPHMEND_EDITORS/failed" -mindepth 1 -maxdepth 1 -mtime +7 -exec rm -rf {} +
 
-in_nvim() {  # an environment of its own: pynvim is of no use elsewhere
-    timeout 900 "$GRAPHMEND_EDITORS/nvim/bin/python" -m pytest -q -p no:cacheprovider -c /dev/null \
+in_nvim() {  # an environment of its own: pynvim is of no use elsewhere; and settings of its own, none
+    : > "$GRAPHMEND_KEPT/pytest.ini"
+    timeout 900 "$GRAPHMEND_EDITORS/nvim/bin/python" -m pytest -q -p no:cacheprovider -c "$GRAPHMEND_KEPT/pytest.ini" \
         --basetemp "$GRAPHMEND_KEPT/folders" -o tmp_path_retention_policy=failed \
         --rootdir tests/editors --confcutdir tests/editors --import-mode=importlib tests/editors/test_neovim.py
 }
