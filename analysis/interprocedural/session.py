@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from graphmend.analysis.driver.driven import Driven, drive
-from graphmend.analysis.interpreter.events import Call, Event, Generator, loses_frame, only_some_rounds
+from graphmend.analysis.interpreter.events import Call, Event, Generator, Operation, loses_frame, only_some_rounds
 from graphmend.analysis.interpreter.interface import Walk
 from graphmend.analysis.interpreter.walk.statements import Walker
 from graphmend.analysis.interprocedural import shared_results
@@ -38,7 +38,7 @@ from graphmend.analysis.region.mode import Mode
 from graphmend.analysis.region.region import Region, Root
 from graphmend.analysis.resolution.annotations import annotated
 from graphmend.analysis.resolution.classes import is_module_class, mro
-from graphmend.analysis.resolution.parameters import as_computed, bind, parameters
+from graphmend.analysis.resolution.parameters import as_computed, bind, fits, parameters
 from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.dispatch import Judging
@@ -241,6 +241,12 @@ class AnalysisSession(ProgramContext):
                 if info.decorated_with("torch._dynamo.nonstrict_trace"):
                     w.emit(Call, node, "torch._dynamo.nonstrict_trace.call", function, args, keywords)
                 return self._opaque(function, args, keywords, w, node)
+        if (
+            "try" in w.situation.blocks
+            and isinstance(node, ast.Call)
+            and self._is_refused_by_python(function, args, keywords, node)
+        ):
+            w.emit(Operation, node, "bind", function)
         answer = WHILE_TRACING.get(f"{info.module.name}.{info.qualname}")
         if answer is not None:
             return answer
@@ -254,6 +260,12 @@ class AnalysisSession(ProgramContext):
             with self.within(mode):
                 return self._entered(function, args, keywords, w)
         return self._entered(function, args, keywords, w)
+
+    def _is_refused_by_python(self, function: Function, args: Arguments, keywords: Keywords, node: ast.Call) -> bool:
+        """Whether a call whose arguments all stand in the text does not fit the function's signature."""
+        spread = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
+        whole = len(args) == len(node.args) and len(keywords) == len(node.keywords)
+        return not (spread or function.info.decorators or not whole or fits(function, len(args), keywords))
 
     def _most_recursion(self, function: Function) -> int:
         """How many calls of a function may be on the stack when one more is entered: in traced code the last of them is

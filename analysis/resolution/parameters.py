@@ -131,6 +131,20 @@ def bind(session: ProgramView, function: Function, args: Arguments, keywords: Ke
     return env
 
 
+def fits(function: Function, given: int, keywords: Keywords) -> bool:
+    """Whether `given` positional arguments and some keywords fit a function's signature; Python raises otherwise."""
+    arguments = function.info.node.args
+    names = [p.arg for p in function.info.parameters]
+    given += function.bound is not None
+    if given > len(names) and arguments.vararg is None:
+        return False
+    named = {*names[len(arguments.posonlyargs) :], *(p.arg for p in arguments.kwonlyargs)}
+    if arguments.kwarg is None and not keywords.keys() <= named - {*names[:given]}:
+        return False
+    needed = {*names[given:], *(p.arg for p in arguments.kwonlyargs)} - keywords.keys()
+    return needed <= function.info.defaults.keys()
+
+
 def _passed(value: Value, name: str, info: FunctionInfo) -> Value:
     """An argument as the callee sees it: its evidence goes on with the parameter's name."""
     if isinstance(value, Tensor) and value.origin is not None:

@@ -159,7 +159,7 @@ _SAME = frozenset(
     "sort_ where_ masked_fill_ fill_ zero_ add_ sub_ mul_ div_ copy_ neg_ abs_ exp_ sqrt_ normal_ uniform_ "
     "exponential_ bernoulli_ random_ log_ sigmoid_ tanh_ floor_ ceil_ round_ pow_ masked_scatter_ scatter scatter_ "
     "scatter_add scatter_add_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ glu_ rsqrt_ "
-    "reciprocal_ dropout_ apply_ map_".split()
+    "reciprocal_ dropout_ apply_ map_ conj conj_physical resolve_conj resolve_neg fftshift ifftshift".split()
 )
 #: elementwise, of one tensor: same shape, floating result
 _FLOATING = frozenset(
@@ -185,8 +185,16 @@ _REDUCTIONS = {
     "argmin": "int64", "count_nonzero": "int64",
 }  # fmt: skip
 _RESHAPES = frozenset(["view", "reshape", "expand", "permute", "repeat"])
+#: of one tensor: as many dimensions, the dtype's kind
+_TRANSFORMS = {
+    **dict.fromkeys("fft ifft rfft fft2 ifft2 rfft2 fftn ifftn rfftn ihfft ihfft2 ihfftn".split(), "complex"),
+    **dict.fromkeys("irfft irfft2 irfftn hfft hfft2 hfftn".split(), "float"),
+}
 #: as many dimensions, same dtype
 _REARRANGES = frozenset(
+    "pad interpolate group_norm batch_norm instance_norm local_response_norm pixel_shuffle pixel_unshuffle "
+    "conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d "
+    "avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d logcumsumexp renorm "
     "transpose cat flip t expand_as view_as chunk swapaxes swapdims movedim moveaxis mT T index_select fliplr flipud "
     "rot90 adjoint msort narrow_copy slice_scatter select_scatter diagonal_scatter".split()
 )
@@ -248,6 +256,8 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
         return result(first, node, said, rank=rank, dtype=first.dtype)
     if name == "view" and len(rest) == 1 and isinstance(rest[0], ExternalName):
         return result(first, node, said, rank=first.rank, dtype=dtype_of(rest[0]))
+    if name in _TRANSFORMS:
+        return result(first, node, said, rank=first.rank, dtype=_TRANSFORMS[name])
     if name in _RESHAPES:
         dims = rest[0].items if len(rest) == 1 and isinstance(rest[0], Container) else rest
         known = dims is not None and all(isinstance(d, Static) and d.type == "int" for d in dims)

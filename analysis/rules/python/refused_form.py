@@ -99,6 +99,9 @@ def _form(event: Operation) -> Break | None:
         if any(isinstance(part, Const) for part in parts):
             fill = {"call": "an exception handler", "reason": "takes classes of exceptions"}
             return Break("GB0050" if isinstance(value, Const) else "GB0051", fill=fill)
+    if event.name == "bind":
+        fill = {"call": "a function", "reason": "takes arguments that fit the signature"}
+        return Break("GB7312", fill=fill)
     if event.name == "subscript by a tensor":
         return Break("GB9137", fill={"call": "a type", "reason": "takes constants"})
     if event.name == "decorate" and isinstance(value, ExternalName) and value.name in _OUTSIDE_ONLY:
