@@ -12,12 +12,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from graphmend.analysis.driver.driven import Driven, drive
-from graphmend.analysis.interpreter.events import Call, Event, Generator, Operation, loses_frame, only_some_rounds
+from graphmend.analysis.interpreter.events import (
+    Call,
+    CustomCall,
+    Event,
+    Generator,
+    Operation,
+    loses_frame,
+    only_some_rounds,
+)
 from graphmend.analysis.interpreter.interface import Walk
 from graphmend.analysis.interpreter.walk.statements import Walker
 from graphmend.analysis.interprocedural import shared_results
 from graphmend.analysis.interprocedural.call_stack import CallStack
-from graphmend.analysis.interprocedural.decorators import DISABLED, OPAQUE, gradients_off, wrapped
+from graphmend.analysis.interprocedural.decorators import DISABLED, OPAQUE, OPAQUE_CALLS, gradients_off, wrapped
 from graphmend.analysis.interprocedural.interface import Recorder
 from graphmend.analysis.interprocedural.on_demand import Reading
 from graphmend.analysis.interprocedural.program_context import ProgramContext
@@ -38,7 +46,8 @@ from graphmend.analysis.region.mode import Mode
 from graphmend.analysis.region.region import Region, Root
 from graphmend.analysis.resolution.annotations import annotated
 from graphmend.analysis.resolution.classes import is_module_class, mro
-from graphmend.analysis.resolution.parameters import as_computed, bind, fits, parameters
+from graphmend.analysis.resolution.custom_operators import of_function
+from graphmend.analysis.resolution.parameters import as_computed, bind, is_refused, parameters
 from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.dispatch import Judging
@@ -238,14 +247,8 @@ class AnalysisSession(ProgramContext):
                 w.emit(Call, node, "torch.compiler.disable.<locals>.call", None, args, keywords)
                 return self._silently(function, args, keywords, w, node)
             if any(info.decorated_with(name) for name in OPAQUE):
-                if info.decorated_with("torch._dynamo.nonstrict_trace"):
-                    w.emit(Call, node, "torch._dynamo.nonstrict_trace.call", function, args, keywords)
-                return self._opaque(function, args, keywords, w, node)
-        if (
-            "try" in w.situation.blocks
-            and isinstance(node, ast.Call)
-            and self._is_refused_by_python(function, args, keywords, node)
-        ):
+                return self._called_opaque(function, args, keywords, w, node)
+        if "try" in w.situation.blocks and isinstance(node, ast.Call) and is_refused(function, args, keywords, node):
             w.emit(Operation, node, "bind", function)
         answer = WHILE_TRACING.get(f"{info.module.name}.{info.qualname}")
         if answer is not None:
@@ -260,12 +263,6 @@ class AnalysisSession(ProgramContext):
             with self.within(mode):
                 return self._entered(function, args, keywords, w)
         return self._entered(function, args, keywords, w)
-
-    def _is_refused_by_python(self, function: Function, args: Arguments, keywords: Keywords, node: ast.Call) -> bool:
-        """Whether a call whose arguments all stand in the text does not fit the function's signature."""
-        spread = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
-        whole = len(args) == len(node.args) and len(keywords) == len(node.keywords)
-        return not (spread or function.info.decorators or not whole or fits(function, len(args), keywords))
 
     def _most_recursion(self, function: Function) -> int:
         """How many calls of a function may be on the stack when one more is entered: in traced code the last of them is
@@ -368,6 +365,19 @@ class AnalysisSession(ProgramContext):
         with w.restoring():
             w.silent += 1
             return self.enter(function, args, keywords, w, node)
+
+    def _called_opaque(self, function: Function, args: Arguments, keywords: Keywords, w: Walk, node: ast.expr) -> Value:
+        """The value of a call of a function that Dynamo does not look into; the rules are told of it."""
+        info = function.info
+        if (operator := of_function(info)) is not None:
+            w.emit(CustomCall, node, operator, args)
+        how = next((call for name, call in OPAQUE_CALLS.items() if info.decorated_with(name)), None)
+        if how is not None:
+            w.emit(Call, node, f"{how}.call", function, args, keywords)
+        value = self._opaque(function, args, keywords, w, node)
+        if how is not None:
+            w.emit(Call, node, f"{how}.result", value, args, keywords)
+        return value
 
     def _opaque(self, function: Function, args: Arguments, keywords: Keywords, w: Walk, node: ast.AST) -> Value:
         promised = annotated(

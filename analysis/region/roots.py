@@ -94,7 +94,7 @@ def _differentiated(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
     for cls in module.classes.values():
         if not is_autograd_function(session, cls):
             continue
-        context = ExternalInstance(AUTOGRAD_CONTEXT)
+        context = ExternalInstance(AUTOGRAD_CONTEXT, made_inside=True)
         without = find_method(session, cls, "setup_context") is not None
         for name in ("forward", "backward"):
             method = cls.methods.get(name)

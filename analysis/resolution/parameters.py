@@ -131,8 +131,15 @@ def bind(session: ProgramView, function: Function, args: Arguments, keywords: Ke
     return env
 
 
-def fits(function: Function, given: int, keywords: Keywords) -> bool:
-    """Whether `given` positional arguments and some keywords fit a function's signature; Python raises otherwise."""
+def is_refused(function: Function, args: Arguments, keywords: Keywords, node: ast.Call) -> bool:
+    """Whether Python refuses a call, all of whose arguments stand in the text: they do not fit the signature."""
+    spread = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
+    whole = len(args) == len(node.args) and len(keywords) == len(node.keywords)
+    return whole and not (spread or function.info.decorators or _fits(function, len(args), keywords))
+
+
+def _fits(function: Function, given: int, keywords: Keywords) -> bool:
+    """Whether `given` positional arguments and some keywords fit a function's signature."""
     arguments = function.info.node.args
     names = [p.arg for p in function.info.parameters]
     given += function.bound is not None
