@@ -1,4 +1,4 @@
-"""What verify says of recompilations: which guard failed, where it belongs, how often, and what made-up changes would."""
+"""What verify says of recompilations: the guard that failed, where it belongs, how often, and what changes would do."""
 
 from __future__ import annotations
 
