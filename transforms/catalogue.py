@@ -43,6 +43,8 @@ from graphmend.transforms.rewrites.shapes import (
     drop_guard,
     empty_guard,
     every_index,
+    every_row,
+    every_value,
     known_size,
     mask_index,
     masked,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (
     drop_guard.rewrite,
+    empty_guard.rewrite,
     conditional_output.rewrite,
     *_LOOPS,
     select_buffer.rewrite,
@@ -118,6 +121,8 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         "GM401",
         (
             every_index.rewrite,
+            every_value.rewrite,
+            every_row.rewrite,
             empty_guard.rewrite,
             *_MASKED,
             mask_index.rewrite,

@@ -35,9 +35,9 @@ from graphmend.transforms.if_conversion.kept_scalars import conversion, taken
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import dense
-from graphmend.transforms.legality.masked_elements import same_dtype
 from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.legality.rows.masked_elements import same_dtype
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.questions import answers

@@ -34,7 +34,7 @@ from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.effects import warns
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import dense, writable, written_on_both_sides
-from graphmend.transforms.legality.masked_elements import (
+from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     is_mask,
     one_by_one,
