@@ -21,6 +21,7 @@ from graphmend.transforms.rewrites.control_flow import (
     where_expression,
     while_loop,
 )
+from graphmend.transforms.rewrites.modules import chosen_call
 from graphmend.transforms.rewrites.output import (
     conditional_output,
     emit,
@@ -71,6 +72,7 @@ _BRANCHES: tuple[Rewrite, ...] = (
     conditional_output.rewrite,
     *_LOOPS,
     select_buffer.rewrite,
+    chosen_call.rewrite,
     select.rewrite,
     where.rewrite,
     where_expression.rewrite,

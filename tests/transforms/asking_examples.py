@@ -76,6 +76,9 @@ return [part.mean() for part in y.split(sizes.tolist())]
 # x: Tensor
 y = x.clone().random_(1, 9)
 return y.shape
+# x: Tensor, a: nn.Linear, b: nn.Linear
+net = a if x.sum() > 0 else b
+return net(x)
 # x: Tensor, chosen: Tensor, layers: nn.ModuleList
 out = torch.zeros_like(x)
 for e in chosen.unique():

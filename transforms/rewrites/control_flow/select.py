@@ -25,7 +25,19 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, dtype_kind, join_all, tensor_in
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import (
+    UNKNOWN,
+    Const,
+    Container,
+    Static,
+    Tensor,
+    Value,
+    dtype_kind,
+    join_all,
+    tensor_in,
+)
+from graphmend.analysis.program.entities import Instance
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
@@ -236,6 +248,11 @@ def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -
 
 def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Difference]:
     values = one[1], other[1]
+    for value, given in zip(values, (one, other), strict=True):
+        if isinstance(value, (Instance, ExternalInstance)) or (
+            isinstance(value, Container) and value.kind == "modules"
+        ):
+            raise NotAFunctionError(f"`{given[2]}` is no tensor, so that it is not selected in a graph")
     if all(isinstance(v, Static) for v in values):
         same = all(isinstance(v, Const) for v in values) and values[0].key == values[1].key
         if not same:

@@ -2,12 +2,12 @@
 
 Before:
     at, rows = torch.where(mask[e])
-    y = self.experts[e](x[rows]) * weights[rows, at, None]
+    y = self.linear(x[rows]) * weights[rows, at, None]
     out.index_add_(0, rows, y)
 
 After:
     hit = mask[e] != 0
-    y = self.experts[e](x[None]) * weights.transpose(0, 1)[:, :, None]
+    y = self.linear(x[None]) * weights.transpose(0, 1)[:, :, None]
     out.add_(torch.where(hit[:, :, None], y, 0).sum(0))
 
 Legal when:

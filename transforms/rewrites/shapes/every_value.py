@@ -3,12 +3,14 @@
 Before:
     for e in chosen.unique():
         rows = torch.where(chosen == e)[0]
-        out[rows] = self.experts[e](x[rows])
+        expert = self.experts[e]
+        out[rows] = expert(x[rows])
 
 After:
     for e in range(len(self.experts)):
         rows = torch.where(chosen == e)[0]
-        out[rows] = self.experts[e](x[rows])
+        expert = self.experts[e]
+        out[rows] = expert(x[rows])
 
 Legal when:
     the loop runs over the different values of a tensor, its body takes each as an index of one list of modules and
