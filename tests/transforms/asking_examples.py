@@ -76,6 +76,9 @@ return [part.mean() for part in y.split(sizes.tolist())]
 # x: Tensor
 y = x.clone().random_(1, 9)
 return y.shape
+# x: Tensor, y: Tensor
+bad = not (x.sum().item() > 2)
+return y if bad else y * 2
 # x: Tensor, a: nn.Linear, b: nn.Linear
 net = a if x.sum() > 0 else b
 return net(x)

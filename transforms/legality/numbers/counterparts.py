@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from graphmend.analysis.lattice.values import dtype_kind
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.numbers.as_tensors import PRECISION
+from graphmend.transforms.legality.numbers.as_tensors import PRECISION, WRAPS
 
 #: functions of `math` that torch has for tensors under the same name
 MATH = frozenset(
@@ -151,3 +151,15 @@ def copied(call: ast.Call, dtype: Hashable) -> Result | None:
     cast = [k.value for k in call.keywords]
     suffix = ".clone()" + found.form.suffix
     return Result(dtype, found.differences, Counterpart(call.args[0], suffix, cast=cast[0] if cast else None))
+
+
+def statistic(call: ast.Call, last: str, dtype: Hashable) -> Result:
+    """`np.mean(numbers)` and its like, of numbers that are tensors now."""
+    name = {"fmean": "mean", "max": "amax", "min": "amin"}.get(last, last)
+    form = Counterpart(call.args[0], f".{name}()", "stack")
+    if name in ("amax", "amin") or (name == "sum" and dtype_kind(dtype) in ("int", "bool")):
+        return Result(dtype, (WRAPS,) if name == "sum" else (), form)
+    suffix = f".double().{name}()" if dtype_kind(dtype) != "float" else form.suffix
+    rounding = Difference("rounding", f"torch adds in another order than `{last}`")
+    wide = dtype if dtype_kind(dtype) == "float" else "float64"
+    return Result(wide, (rounding,), Counterpart(call.args[0], suffix, "stack"), dtype != "float64")

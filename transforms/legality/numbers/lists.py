@@ -11,7 +11,7 @@ from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import called
+from graphmend.transforms.code.qualified_names import called, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
@@ -20,6 +20,9 @@ from graphmend.transforms.legality.numbers.meetings import Meetings
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+_STATISTICS = ("numpy.mean", "numpy.sum", "numpy.max", "numpy.min", "statistics.mean", "statistics.fmean")
 
 
 class Lists(Meetings):
@@ -69,6 +72,12 @@ class Lists(Meetings):
                 it is node
             ):
                 self._name(name, dtype)
+            case ast.Call(args=args, keywords=[]) if called(self.facts, parent, "builtins.enumerate", "builtins.zip"):
+                self._together(parent, args.index(node) if len(args) > 1 else 1, dtype)
+            case ast.Call(args=[first], keywords=[]) if first is node and called(self.facts, parent, *_STATISTICS):
+                self._all_of(node)
+                last = (qualified(self.facts, parent.func) or "").rpartition(".")[2]
+                self._follow(parent, self._becomes(parent, counterparts.statistic(parent, last, dtype)))
             case ast.Subscript(value=value, slice=index, ctx=ast.Load()) if value is node:
                 if isinstance(index, ast.Slice):
                     raise NeedsPythonNumberError(f"`{shortened(parent)}` needs Python numbers")
@@ -79,6 +88,17 @@ class Lists(Meetings):
                 return
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs Python numbers")
+
+    def _together(self, call: ast.Call, place: int, dtype: Hashable) -> None:
+        """A list that is run through along with others: `for i, s in enumerate(list)`."""
+        match self.facts.parent(call):
+            case (
+                ast.For(target=ast.Tuple(elts=targets), iter=it)
+                | ast.comprehension(target=ast.Tuple(elts=targets), iter=it)
+            ) if it is call and place < len(targets) and isinstance(one := targets[place], ast.Name):
+                self._name(one.id, dtype)
+            case _:
+                raise NeedsPythonNumberError(f"`{shortened(call)}` needs Python numbers")
 
     def _list_name(self, name: str, dtype: Hashable) -> None:
         if (name, dtype) in self._lists:

@@ -185,4 +185,6 @@ def _stores(facts: FunctionFacts, statement: ast.stmt, mask: ast.expr) -> bool:
     found = picked(facts, target)
     if found is None or ast.unparse(found.mask) != ast.unparse(mask) or speculate(facts, value).blockers:
         return False
-    return one_by_one(facts, value, picks_in(facts, value, mask))
+    picks = picks_in(facts, value, mask)
+    plain = not any(picked(facts, n) for n in ast.walk(value) if isinstance(n, ast.expr))
+    return one_by_one(facts, value, picks) or (plain and isinstance(statement, ast.Assign) and is_tensor(facts, value))

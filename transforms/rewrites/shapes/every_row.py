@@ -32,7 +32,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh, reads, stored, writes
 from graphmend.transforms.code.positions import begins_line, replaceable
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
@@ -199,16 +199,23 @@ class _Region:
             case ast.If(test=test, body=body, orelse=[]) if asks_if_any(test, names):
                 self.differences.append(_ZEROS)
                 self._take(body)
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in names:
-                kind = self._row_by_row(value)
-                self._kinds.rows[name] = kind  # type: ignore[assignment]
-                self._parts.append((statement, f"{name} = {self._code.line(value, self._picks)}\n"))
             case ast.Expr(
                 value=ast.Call(
                     func=ast.Attribute(value=out, attr="index_add_"), args=[dim, ast.Name(id=at), value], keywords=[]
                 )
             ) if at in names and constant(dim) == 0:
                 self._added(statement, out, at, value)
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(
+                    func=ast.Attribute(value=out, attr="index_add"), args=[dim, ast.Name(id=at), value], keywords=[]
+                ),
+            ) if at in names and constant(dim) == 0:
+                self._added(statement, out, at, value, f"{name} = {{out}} + ")
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in names:
+                kind = self._row_by_row(value)
+                self._kinds.rows[name] = kind  # type: ignore[assignment]
+                self._parts.append((statement, f"{name} = {self._code.line(value, self._picks)}\n"))
             case ast.AugAssign(target=ast.Subscript(value=out, slice=ast.Name(id=at)), op=ast.Add(), value=value) if (
                 at in names
             ):
@@ -231,11 +238,12 @@ class _Region:
         self._values.append(value)
         return kind
 
-    def _added(self, statement: ast.stmt, out: ast.expr, at: str, value: ast.expr) -> None:
+    def _added(self, statement: ast.stmt, out: ast.expr, at: str, value: ast.expr, bound: str = "") -> None:
         self._row_by_row(value)
         names = self._positions.names
         total = f".sum({1 - names.index(at)})" if len(names) == 2 else ""
-        self._store(statement, out, value, f"{{out}}.add_({{where}}({{mask}}, {{value}}, 0){total})")
+        added = f"{{where}}({{mask}}, {{value}}, 0){total}"
+        self._store(statement, out, value, f"{bound}{added}" if bound else f"{{out}}.add_({added})")
 
     def _stored(self, statement: ast.stmt, out: ast.expr, value: ast.expr) -> None:
         self._row_by_row(value)
@@ -299,7 +307,12 @@ class _Region:
         first, rest = indices[: len(given)], indices[len(given) :]
         if not all(isinstance(i, ast.Name) and i.id in names for i in first) or len(given) > len(names):
             raise NotByRowsError(f"`{ast.unparse(node)}` picks more than rows")
-        if any(not (isinstance(i, ast.Slice) or constant(i) is ... or _is_none(i)) for i in rest):
+        whole = len(given) == len(names) == 1  # `T[rows, 0]` picks along with the rows
+        if any(
+            not (isinstance(i, ast.Slice) or constant(i) is ... or _is_none(i))
+            and not (whole and number_type(self._facts, i) == "int")
+            for i in rest
+        ):
             raise NotByRowsError(f"`{ast.unparse(node)}` picks more than rows")
         text = self._code.operand(node.value)
         if given == names[::-1] and len(names) == 2:
