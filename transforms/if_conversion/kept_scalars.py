@@ -11,10 +11,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind, options
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.gradients import carries, recorded
 from graphmend.transforms.legality.memory import shares
@@ -182,13 +182,20 @@ def conversion(facts: FunctionFacts, node: ast.expr) -> tuple[str, ast.expr] | N
     if not isinstance(node, ast.Call) or node.keywords:
         return None
     if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-        return ("item", node.func.value) if is_tensor(facts, node.func.value) else None
+        return ("item", node.func.value) if _with_item(facts, node.func.value) is not None else None
     name = qualified(facts, node.func) or ""
     if name in ("builtins.int", "builtins.float", "builtins.bool") and len(node.args) == 1:
         inner = node.args[0]
         if is_tensor(facts, inner) or isinstance(facts.value(inner), Scalar):
             return name.rpartition(".")[2], inner
     return None
+
+
+def _with_item(facts: FunctionFacts, node: ast.expr) -> Tensor | None:
+    """The tensor whose `item` is called: a Python number, which it may be as well for all that is known, has none."""
+    found = [o for o in options(facts.value(node)) if not (isinstance(o, Static) and o.type in NUMBER_TYPES)]
+    only = found[0] if len(found) == 1 else None
+    return only if isinstance(only, Tensor) and not only.ndarray else None
 
 
 def tensor_text(facts: FunctionFacts, node: ast.expr, result: Kept, *, detach: bool) -> str | None:
@@ -206,7 +213,7 @@ def taken(facts: FunctionFacts, node: ast.expr, *, detach: bool) -> Taken | None
     if found is None:
         return None
     how, operand = found
-    value = facts.value(operand)
+    value = facts.value(operand) if how != "item" else _with_item(facts, operand)
     if isinstance(value, Scalar):
         inner = taken(facts, operand, detach=detach)
         return None if inner is None else _converted(inner, how)

@@ -104,6 +104,8 @@ class ScalarUses(Lists):
                 pass
             case ast.Slice() if self._bounds(parent, node, dtype):
                 pass
+            case ast.Attribute(attr=attr) if not hasattr(0.0, attr) and not hasattr(0, attr):
+                pass  # no number has it: what is computed is a tensor already
             case ast.Subscript(slice=index) if index is node and self._picks(parent, dtype):
                 pass
             case ast.Tuple() if isinstance(above := self.facts.parent(parent), ast.Subscript) and self._picks(

@@ -264,6 +264,8 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
     if "bool" in kinds and kinds[0] != kinds[1]:
         raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are not known to have one dtype, and one is bool")
     nodes = one[0], other[0]
+    if _is_detached(nodes[0]) != _is_detached(nodes[1]):
+        raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one may ask for gradients")
     if nodes[0] is not None and nodes[1] is not None:
         inference = ShapeInference(facts)
         metas = inference.of(nodes[0]), inference.of(nodes[1])
@@ -279,6 +281,10 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
         if node is None or not shares(facts, node).fresh:
             yield Difference("aliasing", "while compiled the result is a copy where a side gives an existing tensor")
             return
+
+
+def _is_detached(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
 
 
 @answers("shapes")
