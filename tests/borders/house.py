@@ -138,6 +138,7 @@ FLAT = frozenset({
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
     "transforms/legality/numbers", "transforms/legality/operations", "transforms/legality/raising",
     "transforms/legality/randomness",
+    "transforms/legality/rows",
     "transforms/if_conversion", "transforms/style",
     "dynamo/worker/recording", "dynamo/worker/project", "dynamo/worker/inputs", "dynamo/worker/inputs/reading",
     "dynamo/worker/comparison", "dynamo/worker/runs",
