@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-_TORCH_VERSION = re.compile(r"^__version__\s*(?::\s*\w+\s*)?=\s*['\"](\d+\.\d+)", re.MULTILINE)
+_TORCH_VERSION = re.compile(r"^__version__\s*(?::\s*\w+\s*)?=\s*['\"](\d+\.\d+[^'\"\s]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,23 @@ class Interpreter:
         added = [path for folder in folders for path in _from_pth(folder)]
         return tuple(dict.fromkeys([*folders, *added]))
 
-    @cached_property
+    @property
     def torch_version(self) -> str | None:
         """The minor version of the installed torch, such as "2.13"; None where there is none."""
+        return ".".join(self.torches[0][0].split(".")[:2]) if self.torches else None
+
+    @cached_property
+    def torches(self) -> tuple[tuple[str, Path], ...]:
+        """Every torch that is installed, with its whole version and its folder; the first is imported."""
+        found = []
         for folder in self.packages:
             try:
-                found = _TORCH_VERSION.search((folder / "torch" / "version.py").read_text("utf-8"))
+                text = (folder / "torch" / "version.py").read_text("utf-8")
             except (OSError, UnicodeDecodeError):
                 continue
-            if found:
-                return found[1]
-        return None
+            if stated := _TORCH_VERSION.search(text):
+                found.append((stated[1], folder / "torch"))
+        return tuple(found)
 
     @cached_property
     def _settings(self) -> Mapping[str, str]:
