@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from graphmend.analysis.settings import current_code
+
 #: the kinds of ways in which a mend may change a program (`transforms/fix.py` says what each means)
 DIFFERENCES = (
     "rounding", "nan", "dtype", "shape", "strides", "aliasing", "type", "exception", "gradients", "zero-gradients",
@@ -62,7 +64,7 @@ def _selector(value: Any) -> str:
     _require(
         bool(_SELECTOR.match(text)), f'a rule code or the beginning of one, such as "GM1" or "GM101", not "{text}"'
     )
-    return text
+    return current_code(text)
 
 
 def _selectors(value: Any) -> tuple[str, ...]:

@@ -25,7 +25,9 @@ _PURE = frozenset(
 _MATCHES = frozenset({"re.match", "re.search", "re.fullmatch"})
 
 #: classes that are not written with a capital
-_CLASSES = frozenset({"array.array", "datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta"})
+_CLASSES = frozenset(
+    {"array.array", "datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "collections.deque"}
+)
 
 
 def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
