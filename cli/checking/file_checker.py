@@ -24,10 +24,9 @@ from graphmend.cli.paths import relative
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.cache import Cache, digest
 from graphmend.workspace.config import Configuration
-from graphmend.workspace.interpreter import Interpreter
+from graphmend.workspace.interpreter import Interpreter, torch_remarks
 from graphmend.workspace.module_loader import ModuleLoader, package_root, surroundings
 from graphmend.workspace.notebooks import reading
-from graphmend.workspace.torch_found import remarks
 
 
 class _Place(NamedTuple):
@@ -202,7 +201,9 @@ class Checker:
         if "torch" not in source.text:
             return iter(())
         wanted = self.configurations.of_file(path)["torch-version"]
-        return remarks(self._interpreter(self._place(path).root), wanted, named=self._given_interpreter is not None)
+        return torch_remarks(
+            self._interpreter(self._place(path).root), wanted, named=self._given_interpreter is not None
+        )
 
     def _interpreter(self, root: Path) -> Interpreter:
         if root not in self._interpreters:

@@ -136,10 +136,10 @@ class Folders:
 
     def _say(self, interpreter: Interpreter, configuration: Configuration) -> None:
         """Logs what is to be said of the torch that files are checked against, each line once."""
-        from graphmend.workspace.torch_found import remarks
+        from graphmend.workspace.interpreter import torch_remarks
 
         chosen = configuration["interpreter"] is not None
-        for remark in remarks(interpreter, configuration["torch-version"], named=chosen):
+        for remark in torch_remarks(interpreter, configuration["torch-version"], named=chosen):
             if remark not in self._said:
                 self._said.add(remark)
                 log.warning("%s", remark)

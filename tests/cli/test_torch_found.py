@@ -10,8 +10,7 @@ import pytest
 
 from graphmend.analysis.torch_facts import versions
 from graphmend.server.analyses.folder_settings import Folders
-from graphmend.workspace.interpreter import Interpreter
-from graphmend.workspace.torch_found import remarks
+from graphmend.workspace.interpreter import Interpreter, torch_remarks
 
 from .conftest import Run
 
@@ -58,24 +57,24 @@ def environment(tmp_path: Path) -> Callable[..., Path]:
 def test_an_installed_version(environment: Callable[..., Path], installed: str, minor: str, said: str | None) -> None:
     found = Interpreter(environment(installed))
     assert found.torch_version == minor
-    assert list(remarks(found, None, named=True)) == ([said] if said is not None else [])
+    assert list(torch_remarks(found, None, named=True)) == ([said] if said is not None else [])
 
 
 def test_a_version_that_the_settings_ask_for_goes_before(environment: Callable[..., Path]) -> None:
     found = Interpreter(environment("2.99.0", "2.98.0"))
-    assert list(remarks(found, "2.10", named=True)) == []
-    assert list(remarks(found, "2.98", named=True)) == [f"torch 2.98 is newer than known, checked as {NEWEST}"]
+    assert list(torch_remarks(found, "2.10", named=True)) == []
+    assert list(torch_remarks(found, "2.98", named=True)) == [f"torch 2.98 is newer than known, checked as {NEWEST}"]
 
 
 def test_no_torch(environment: Callable[..., Path]) -> None:
     prefix = environment()
-    assert list(remarks(Interpreter(prefix), None, named=True)) == [f"no torch in {prefix}: checked as {NEWEST}"]
-    assert list(remarks(Interpreter(prefix), None, named=False)) == []
+    assert list(torch_remarks(Interpreter(prefix), None, named=True)) == [f"no torch in {prefix}: checked as {NEWEST}"]
+    assert list(torch_remarks(Interpreter(prefix), None, named=False)) == []
 
 
 def test_two_torches(environment: Callable[..., Path]) -> None:
     found = Interpreter(environment("2.10.0+cu128", "2.13.0"))
-    (said,) = remarks(found, None, named=False)
+    (said,) = torch_remarks(found, None, named=False)
     first, second = (folder for _, folder in found.torches)
     assert said == f"torch 2.10.0+cu128 in {first} hides 2.13.0 in {second}: checked as 2.10"
 
