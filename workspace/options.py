@@ -188,7 +188,8 @@ OPTIONS: Mapping[str, Option] = {
             "assume-compiled",
             _choice("modules", "never"),
             "modules",
-            "What is taken to be compiled where no `torch.compile` is in sight: the `forward` of modules, or nothing.",
+            "What is taken to be compiled where no `torch.compile` is in sight: the methods that torch calls "
+            "of modules and autograd functions, or nothing.",
         ),
         Option("torch-version", VERSION, None, "The version of torch to check against; by default the installed one."),
         Option("returns-tensor", STRINGS, (), "Qualified names of callables whose result is a tensor."),

@@ -17,7 +17,7 @@ from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.operators import binop, boolop, compare, unary
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of, item
 from graphmend.analysis.interpreter.walk.assignment import assign, bind
-from graphmend.analysis.lattice.external import ExternalName, PartialString, UndefinedName, WrittenText
+from graphmend.analysis.lattice.external import ExternalName, PartialString, UnresolvedName, WrittenText
 from graphmend.analysis.lattice.values import (
     FALSE,
     NONE,
@@ -34,7 +34,7 @@ from graphmend.analysis.lattice.values import (
     present,
     tensor_in,
 )
-from graphmend.analysis.program.entities import Function
+from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.names import global_name
 from graphmend.analysis.syntax.nodes import dotted
 
@@ -70,7 +70,7 @@ def _name(w: Walk, node: ast.Name) -> Value:
     if w.closure is not None and name in w.closure:
         return w.closure[name]
     value = global_name(w.session, w.module, name)
-    if value.__class__ is ExternalName or value.__class__ is UndefinedName:
+    if isinstance(value, UnresolvedName):
         if not w.silent:
             errors.read(w, node, value)
         return value
@@ -100,6 +100,8 @@ def _attribute(w: Walk, node: ast.Attribute) -> Value:
     value = attribute(w, owner, node.attr, node)
     if value.__class__ in MAY_BE_UNTAKEN:
         loaded(w, node, value, owner)
+    elif value.__class__ is Container and value.kind == "set" and owner.__class__ is Instance and not owner.made_inside:
+        w.emit(Operation, node, "load", value)
     return value
 
 
