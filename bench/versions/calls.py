@@ -115,9 +115,12 @@ def facts(python: str) -> dict[str, Any]:
 
 
 def _traced_here(python: str) -> list[str]:
-    """The functions of torch that the newest one breaks at with the same arguments with which this one does not."""
+    """The functions of torch at which the newest one breaks, and this one not, with the same arguments.
+
+    One that ends the compiled program with an error, as some did that break now, makes no graph break either.
+    """
     verdicts = probe(python, refused_expressions(), WANTED, TOGETHER)["verdicts"]
-    traced = {name: list(found) for name, found in verdicts.items() if _traces(found)}
+    traced = {name: list(found) for name, found in verdicts.items() if _breaks_nowhere(found)}
     newest = probe(sys.executable, traced, WANTED, TOGETHER)["verdicts"]
     return sorted(name for name, found in newest.items() if _breaks(found))
 
@@ -131,9 +134,14 @@ def _forms(python: str, ids: Mapping[str, str]) -> dict[str, list[str] | None]:
         kind = next(iter(verdicts.values()))
         if _breaks(verdicts) and _traces(newest[name]):
             found[name] = [ids.get(kind or "", ""), kind or ""]
-        elif not any(_breaks({"": verdict}) for verdict in verdicts.values()) and _breaks(newest[name]):
-            found[name] = None  # it is traced, or the program ends with an error
+        elif _breaks_nowhere(verdicts) and _breaks(newest[name]):
+            found[name] = None
     return found
+
+
+def _breaks_nowhere(verdicts: Mapping[str, str | None]) -> bool:
+    """Whether each is traced, or ends the compiled program with an error."""
+    return not any(_breaks({"": verdict}) for verdict in verdicts.values())
 
 
 def _traces(verdicts: Mapping[str, str | None]) -> bool:
