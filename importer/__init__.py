@@ -35,7 +35,7 @@ def install(
         return importer
     importer.install()
     if unsafe:
-        importer.after("torch._dynamo.convert_frame", lambda: _install_switches(importer))
+        importer.after("torch._dynamo", lambda: _install_switches(importer))
     return importer
 
 

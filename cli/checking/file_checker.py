@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import gc
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,6 @@ from graphmend.analysis.findings import suppressions
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
-from graphmend.analysis.torch_facts import load, versions
 from graphmend.cli.checking.file_report import FileReport, Offer, ReportedFinding, from_store, to_store
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.selection import Wanted, severity_of
@@ -25,7 +24,7 @@ from graphmend.cli.paths import relative
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.cache import Cache, digest
 from graphmend.workspace.config import Configuration
-from graphmend.workspace.interpreter import Interpreter
+from graphmend.workspace.interpreter import Interpreter, torch_remarks
 from graphmend.workspace.module_loader import ModuleLoader, package_root, surroundings
 from graphmend.workspace.notebooks import reading
 
@@ -121,7 +120,7 @@ class Checker:
             there = self.configurations.of_file(Path(finding.path))
             report.elsewhere.append(ReportedFinding(finding, severity_of(finding, there), offers, refusal))
         self._try(source, project, settings, configuration, report)
-        report.notes = (*_on_version(source, settings), *(f"{path}: {note}" for note in result.notes))
+        report.notes = (*self._on_torch(path, source), *(f"{path}: {note}" for note in result.notes))
         report.comments = suppressions.suppressions(source)
         result.close()
         return report
@@ -223,6 +222,15 @@ class Checker:
         version = self._interpreter(self._place(path).root).torch_version
         return self.configurations.of_file(path).settings(version)
 
+    def _on_torch(self, path: Path, source: Source) -> Iterator[str]:
+        """What is to be said of the torch that a file is checked against; nothing where it says nothing of torch."""
+        if "torch" not in source.text:
+            return iter(())
+        wanted = self.configurations.of_file(path)["torch-version"]
+        return torch_remarks(
+            self._interpreter(self._place(path).root), wanted, named=self._given_interpreter is not None
+        )
+
     def _interpreter(self, root: Path) -> Interpreter:
         if root not in self._interpreters:
             self._interpreters[root] = self._given_interpreter or interpreter.nearest(root)
@@ -262,17 +270,6 @@ def _tried(item: ReportedFinding, found: Outcome) -> ReportedFinding:
     if made not in {o.applicability for o in offers}:
         offers = (Offer(made, "goes with the mend of another break", "it is made by that mend"), *offers)
     return replace(item, offers=offers, refusal=None)
-
-
-def _on_version(source: Source, settings: Settings) -> tuple[str, ...]:
-    """A remark where nothing is known of the torch that a file is checked against."""
-    if "torch" not in source.text or (known := load(settings.torch_version)).exact:
-        return ()
-    than = f"newer than known, checked as {known.minor}"
-    if known.minor == versions()[0]:
-        oldest = f"older than {known.minor}, the oldest that is known"
-        than = f"{oldest}: checked as {known.minor}; `verify` and `run` do nothing with it"
-    return (f"torch {settings.torch_version} is {than}",)
 
 
 def _project_folder(root: Path, configuration: Configuration) -> Path:
