@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from graphmend.workspace.config import DEFAULT_EXCLUDE
@@ -21,10 +23,8 @@ _IMPORT = re.compile(
 _NAME = re.compile(rb"[\w.]+")
 
 
-def importers(checked: Sequence[Path], mentioning: bytes = b"torch") -> list[Path]:
-    """The files beside `checked`, in the packages that these belong to, that import one of them and mention torch, or
-    another word.
-    """
+def importers(checked: Sequence[Path]) -> list[Path]:
+    """The files beside `checked`, in the packages that these belong to, that import one of them."""
     wanted = {_stem(path) for path in checked}
     known = {str(path) for path in checked}
     found: list[Path] = []
@@ -32,18 +32,16 @@ def importers(checked: Sequence[Path], mentioning: bytes = b"torch") -> list[Pat
     for folder in dict.fromkeys(map(surroundings, one_each)):
         files = list(_python_files(folder))
         if len(files) <= _MOST_FILES:
-            found += (
-                Path(path) for path in files if path not in known and _imports(path, str(folder), wanted, mentioning)
-            )
+            found += (Path(p) for p in files if p not in known and not wanted.isdisjoint(_imported(p, str(folder))))
     return found
 
 
 def all_importers(checked: Sequence[Path], most: int) -> list[Path]:
-    """The files beside `checked` that import one of them, and those that import these, whether or not they mention
-    torch: a program's main file need not. Stops before there are more than `most` that do so indirectly."""
-    found = importers(checked, b"")
+    """The files beside `checked` that import one of them, and those that import these. Stops before there are more
+    than `most` that do so indirectly."""
+    found = importers(checked)
     while found and len(found) <= most:
-        more = importers([*checked, *found], b"")
+        more = importers([*checked, *found])
         if not more or len(found) + len(more) > most:
             break
         found += more
@@ -67,24 +65,32 @@ def _python_files(folder: Path) -> Iterator[str]:
             return
 
 
-def _imports(path: str, folder: str, wanted: set[str], mentioning: bytes) -> bool:
+def _imported(path: str, folder: str) -> frozenset[str]:
+    """What the import statements of a file below `folder` may name, as paths without ending."""
     try:
-        if not os.path.isfile(path):
-            return False  # reading a pipe may never end
+        status = os.stat(path)
+    except OSError:
+        return frozenset()
+    # reading a pipe may never end
+    return _read(path, folder, status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else frozenset()
+
+
+@lru_cache(maxsize=_MOST_FILES)
+def _read(path: str, folder: str, changed: int, size: int) -> frozenset[str]:
+    """Read once for each content: importers of importers are looked for in the same files."""
+    try:
         with open(path, "rb") as file:
             data = file.read()
     except OSError:
-        return False
-    if mentioning not in data:
-        return False
+        return frozenset()
     above = os.path.dirname(path)
     modules = {module for match in _IMPORT.finditer(data) for module in _named(match)}
     relative = {module for module in modules if module.startswith(".")}
-    if any(_beside(above, module) in wanted for module in relative):
-        return True
     roots = {folder, str(package_root(Path(path)))} if modules - relative else ()
     dotted = [module.replace(".", os.sep) for module in modules - relative]
-    return any(os.path.join(root, module) in wanted for root in roots for module in dotted)
+    return frozenset(_beside(above, module) for module in relative).union(
+        f"{root}{os.sep}{module}" for root in roots for module in dotted
+    )
 
 
 def _named(match: re.Match[bytes]) -> Iterable[str]:

@@ -83,7 +83,7 @@ def _importing(changed: Sequence[Path], paths: Container[Path]) -> set[Path]:
     found: set[Path] = set()
     more = list(changed)
     while more:
-        more = [path for path in importers(more, mentioning=b"import") if path in paths and path not in found]
+        more = [path for path in importers(more) if path in paths and path not in found]
         found.update(more)
     return found
 
