@@ -2,9 +2,15 @@
 
 `torch._dynamo.config.capture_scalar_outputs` and `capture_dynamic_output_shape_ops` keep `x.item()`, `x.nonzero()` and
 the like in the graph. Switched on for everything they turn some breaks into errors (`GuardOnDataDependentSymNode`, a
-backend that cannot go on). Here each frame is compiled with them; one that does not compile so is compiled with one of
-them, and in the end without, as if nothing had been switched. What small inputs decide is taken as known (`known`).
-Nothing of a frame has run when it is compiled, so nothing runs twice.
+backend that cannot go on), others into more breaks, and graphs assert what they took for granted. Here
+
+* a number whose value must be known later breaks the graph where it is read (`captures.attempt`);
+* a graph that cannot go on with the values of a call gives way to the code that it was made from (`captures.fallback`),
+  so only graphs capture numbers of which nothing is left behind (`captures.recovery`);
+* a frame that still cannot be compiled is compiled as if nothing had been switched. Nothing of it has run then, so
+  nothing runs twice.
+
+With `specialise`, what small inputs decide is taken as known where a number must be known (`specialised`).
 
 Measured on torch 2.13.0. Elsewhere, or where a part of Dynamo is missing, `install` does nothing and says so.
 """
@@ -12,64 +18,70 @@ Measured on torch 2.13.0. Elsewhere, or where a part of Dynamo is missing, `inst
 from __future__ import annotations
 
 import functools
-from types import CodeType
+import sys
 from typing import Any
 
 from .torch_version import version
 
 MEASURED = ((2, 13),)
 """The minor versions that this was measured with: what it changes is private to Dynamo, and may differ in any other."""
-_SCALARS, _SHAPES = "capture_scalar_outputs", "capture_dynamic_output_shape_ops"
-#: what is tried, in order
-_RUNGS = ((_SCALARS, _SHAPES), (_SHAPES,), (_SCALARS,), ())
+OLDEST_PYTHON = (3, 11)
+"""Python before it has no table of exceptions, with which compiled code gives way to the original."""
+_SWITCHES = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
 
 #: how a frame ends that was traced and could not be compiled, though nothing was raised
 _GIVEN_UP = ("an error was suppressed", "compilation failed", "Dynamo decided to skip the frame while tracing")
 
-failed: dict[CodeType, tuple[int, str]] = {}
-"""The code that is not compiled with both switches: with which rung of those above, and the error that it gave."""
 
-
-def install() -> bool:
+def install(specialise: bool = False) -> bool:
     """From now on frames are compiled with the switches where that holds. False where this torch is not known."""
-    if version() not in MEASURED:
+    if version() not in MEASURED or sys.version_info < OLDEST_PYTHON:
         return False
     try:
         from torch._dynamo import config
         from torch._dynamo.convert_frame import ConvertFrame
 
+        from .captures import attempt, numbers
         from .specialised import known_values
     except ImportError:
         return False
-    if not all(hasattr(config, s) for s in _RUNGS[0]):
+    if not all(hasattr(config, switch) for switch in _SWITCHES):
         return False
     original = ConvertFrame.__call__
     known_values.install()
-    if not hasattr(original, "__wrapped__"):
-        ConvertFrame.__call__ = _with_switches(original, config, known_values.known)  # type: ignore[method-assign]
+    numbers.install()
+    convert = _with_switches(getattr(original, "__wrapped__", original), config, attempt, specialise)
+    ConvertFrame.__call__ = convert  # type: ignore[method-assign]
     return True
 
 
-def _with_switches(original: Any, config: Any, known: Any) -> Any:
+def taken_back() -> list[tuple[str, int, str, str]]:
+    """The numbers that are not captured after that was tried: path, line, function and reason of each."""
+    attempt = sys.modules.get(f"{__package__}.captures.attempt")
+    return list(attempt.taken_back) if attempt is not None else []
+
+
+def _with_switches(original: Any, config: Any, attempts: Any, specialise: bool) -> Any:
     @functools.wraps(original)
     def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-        rung, _ = failed.get(frame.f_code, (0, ""))
-        while _RUNGS[rung]:
-            try:
-                with config.patch(dict.fromkeys(_RUNGS[rung], True)), known(frame.f_code, self) as attempt:
+        plan = attempts.plan_of(frame.f_code)
+        while not plan.is_plain:
+            specialises = specialise and plan.compilations.get(self, 0) < attempts.COMPILATIONS
+            with config.patch(_SWITCHES), attempts.attempting(attempts.Attempt(plan, self, specialises)) as attempt:
+                try:
                     result = original(self, frame, *args, **kwargs)
-            except Exception as error:  # where the switches are not its cause it comes again, from below
-                rung += 1
-                failed[frame.f_code] = rung, f"{type(error).__name__}: {error}".splitlines()[0]
-                continue
-            reason = result.skip_reason or ""
-            if result.guarded_code is not None:
-                attempt.done()
-                return result
-            if not reason.startswith(_GIVEN_UP):
-                return result
-            rung = len(_RUNGS) - 1
-            failed[frame.f_code] = rung, reason.splitlines()[0]
-        return original(self, frame, *args, **kwargs)
+                except Exception as error:  # where the switches are not its cause it comes again, from below
+                    reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                else:
+                    if result.guarded_code is not None:
+                        attempt.done(result.guarded_code.guard_manager)
+                        return result
+                    reason = (result.skip_reason or "").splitlines()[0] if result.skip_reason else ""
+                    if not reason.startswith(_GIVEN_UP):
+                        return result
+            if not plan.release(attempt.candidates(), reason):
+                plan.give_up()
+        with attempts.suspended():
+            return original(self, frame, *args, **kwargs)
 
     return convert
