@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphmend.analysis.check import Result
 from graphmend.analysis.finding import Finding
@@ -19,22 +19,29 @@ from graphmend.transforms.offers import mend
 Data = dict[str, Any]
 
 
-def offers(result: Result, finding: Finding) -> list[Fix | Refusal]:
-    """Every mend of a finding, best first, then why there are no others."""
-    return mend(finding, result.facts(finding))
+class Look(NamedTuple):
+    """A file as it was analysed; `accept` are the kinds of differences with which its user counts a mend as safe."""
+
+    result: Result
+    accept: Sequence[str] = ()
+
+    def offers(self, finding: Finding) -> list[Fix | Refusal]:
+        """Every mend of a finding, best first, then why there are no others."""
+        return mend(finding, self.result.facts(finding), self.accept)
 
 
-def findings(result: Result, every: Sequence[Finding], limit: int, offset: int) -> Data:
+def findings(look: Look, limit: int, offset: int) -> Data:
     """One page of what was found, in order of the text."""
+    every = look.result.findings
     page = every[offset : offset + limit]
-    answer: Data = {"total": len(every), "findings": [_finding(result, item) for item in page]}
+    answer: Data = {"total": len(every), "findings": [_finding(look, item) for item in page]}
     if offset + len(page) < len(every):
         answer["more"] = offset + len(page)
     return answer
 
 
-def _finding(result: Result, finding: Finding) -> Data:
-    kinds = [a.applicability for a in offers(result, finding) if isinstance(a, Fix)]
+def _finding(look: Look, finding: Finding) -> Data:
+    kinds = [a.applicability for a in look.offers(finding) if isinstance(a, Fix)]
     return {
         "key": finding.key,
         "code": finding.code,
@@ -47,13 +54,13 @@ def _finding(result: Result, finding: Finding) -> Data:
     }
 
 
-def explanation(result: Result, finding: Finding) -> Data:
+def explanation(look: Look, finding: Finding) -> Data:
     """Everything that is known of one finding, with the function's text and what a replacement must keep to."""
-    facts = result.facts(finding)
-    answers = offers(result, finding)
+    facts = look.result.facts(finding)
+    answers = look.offers(finding)
     reason = load(facts.torch_version if facts is not None else None).break_reason(finding.gb_id or "")
     answer: Data = {
-        **_finding(result, finding),
+        **_finding(look, finding),
         "evidence": finding.evidence,
         "advice": finding.advice,
         "no_mend_because": list(dict.fromkeys(a.reason for a in answers if isinstance(a, Refusal))),
@@ -67,21 +74,21 @@ def explanation(result: Result, finding: Finding) -> Data:
     return answer
 
 
-def diff(result: Result, finding: Finding, path: str, *, unsafe: bool) -> Data:
+def diff(look: Look, finding: Finding, path: str, *, unsafe: bool) -> Data:
     """The best permitted mend as a unified diff; nothing is written."""
-    answers = offers(result, finding)
+    answers, source = look.offers(finding), look.result.source
     allowed = ("safe", "unsafe") if unsafe else ("safe",)
     for fix in answers:
         if isinstance(fix, Fix) and fix.applicability in allowed:
             try:
-                text = apply(result.source.text, fix.edits(), result.source)
+                text = apply(source.text, fix.edits(), source)
             except Unmendable:
                 continue
             return {
                 "title": fix.title,
                 "applicability": fix.applicability,
                 "differences": [difference._asdict() for difference in fix.differences],
-                "diff": unified(result.source.text, text, path),
+                "diff": unified(source.text, text, path),
             }
     if any(isinstance(a, Fix) and a.applicability == "unsafe" for a in answers):
         return {"diff": None, "why": "its mend is unsafe; say unsafe to see it"}

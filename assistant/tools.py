@@ -44,24 +44,24 @@ class Tools:
             return await asyncio.to_thread(self._check, path, min(max(limit, 1), PAGE), max(offset, 0))
 
     def _check(self, path: str, limit: int, offset: int) -> Data:
-        _, result = self._looked_at(path)
-        return answers.findings(result, result.findings, limit, offset)
+        return answers.findings(self._offered(path), limit, offset)
 
     async def explain(self, path: str, key: str) -> Data:
         async with self._turn:
             return await asyncio.to_thread(self._explain, path, key)
 
     def _explain(self, path: str, key: str) -> Data:
-        _, result = self._looked_at(path)
-        return answers.explanation(result, _named(result, key))
+        look = self._offered(path)
+        return answers.explanation(look, _named(look.result, key))
 
     async def mend(self, path: str, key: str, unsafe: bool = False) -> Data:
         async with self._turn:
             return await asyncio.to_thread(self._mend, path, key, unsafe)
 
     def _mend(self, path: str, key: str, unsafe: bool) -> Data:
-        _, result = self._looked_at(path)
-        return answers.diff(result, _named(result, key), self._folders.shown(result.source.path), unsafe=unsafe)
+        look = self._offered(path)
+        shown = self._folders.shown(look.result.source.path)
+        return answers.diff(look, _named(look.result, key), shown, unsafe=unsafe)
 
     async def verify(self, path: str, function: str, replacement: str | None = None) -> Data:
         """Runs the user's code. Without a replacement: what TorchDynamo shows of the file's targets that lead there."""
@@ -87,6 +87,10 @@ class Tools:
 
     async def close(self) -> None:
         await self._service.close()
+
+    def _offered(self, text: str) -> answers.Look:
+        file, result = self._looked_at(text)
+        return answers.Look(result, file.configuration["accept"])
 
     def _looked_at(self, text: str) -> tuple[AnalysedFile, Result]:
         """The file as it is on disk now."""

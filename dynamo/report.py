@@ -118,6 +118,8 @@ class Comparison:
     found: tuple[Difference, ...] = ()
     remarks: tuple[str, ...] = ()
     """What is told and not judged: the words of exceptions."""
+    seconds: tuple[float, float] = (0.0, 0.0)
+    """Processor time of all calls in eager mode, of the original and of the mended text."""
 
     @property
     def equal(self) -> bool:
@@ -267,6 +269,7 @@ def _target(data: Mapping[str, Any]) -> TargetReport:
             comparison["rounding"],
             tuple(Difference(d["kind"], d["where"], d["detail"]) for d in comparison["found"]),
             tuple(comparison["remarks"]),
+            (comparison["seconds"][0], comparison["seconds"][1]),
         ),
         times=None if times is None else Times(**times),
         batches=tuple(

@@ -83,6 +83,7 @@ async def ask(
     except prompt.TooLong as error:
         answer.problem = str(error)
         return answer
+    sent = model.requests
     for number in range(1, tries + 1):
         tell(f"asking {name}" + (f", try {number}" if number > 1 else ""))
         try:
@@ -90,7 +91,8 @@ async def ask(
         except Unanswered as error:
             answer.problem, answer.unanswered = str(error), not isinstance(error, Declined)
             return answer
-        answer.requests += 1
+        finally:
+            answer.requests = model.requests - sent
         keeper = Gatekeeper(asked.result, (asked.finding,), asked.facts, look, verify, rounding=rounding)
         try:
             await _attempt(asked, name, text, keeper, answer, tell)

@@ -28,7 +28,6 @@ MOST_BYTES = 200_000
 """Of one answer as it comes over the wire."""
 WAITS = (1.0, 4.0)
 """Seconds before the same request is sent again after a 429 or 503."""
-_OPTIONAL = ("response_format", "temperature", "max_tokens", "stream")
 
 
 class Unanswered(Exception):
@@ -85,13 +84,10 @@ class Endpoint:
         body: dict[str, Any] = {
             "model": self.name,
             "messages": [{"role": m.role, "content": m.text} for m in messages],
-            "temperature": 0,
-            "max_tokens": self.most_tokens,
-            "stream": True,
-            "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
+            **self._optional(schema),
         }
         waits = list(WAITS)
-        optional = list(_OPTIONAL)
+        optional = list(self._optional(schema))
         until = time.monotonic() + self.seconds
         while True:
             try:
@@ -104,6 +100,23 @@ class Endpoint:
                     body.pop(optional.pop(0))
                 else:
                     raise Unanswered(f"{self.host} answers {error.status}") from None
+
+    @property
+    def requests(self) -> int:
+        return self.usage.requests
+
+    def options(self, schema: Schema) -> tuple[str, ...]:
+        """What an answer depends on besides the address and the messages."""
+        return self.name, json.dumps(self._optional(schema), sort_keys=True)
+
+    def _optional(self, schema: Schema) -> dict[str, Any]:
+        """What servers may not know; the first is left out first."""
+        return {
+            "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
+            "temperature": 0,
+            "max_tokens": self.most_tokens,
+            "stream": True,
+        }
 
     def cancel(self) -> None:
         """Ends a question that is under way, from any thread."""

@@ -39,6 +39,11 @@ class Message(NamedTuple):
 class Model(Protocol):
     """Who answers: the messages of one conversation in, the text of the answer out."""
 
+    @property
+    def requests(self) -> int:
+        """How many were sent so far."""
+        ...
+
     def complete(self, messages: Sequence[Message], schema: Schema) -> str: ...
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from graphmend.dynamo.report import Difference as Seen
 
 _ROUNDING = frozenset({"rounding"})
+_SLOWER, _SLOWER_SECONDS = 5, 0.25
+"""How much longer an answer may take in eager mode: so many times, or so many seconds over all runs."""
 
 
 class Verified(NamedTuple):
@@ -95,6 +97,7 @@ def verified(
     for item in doubtful:
         if any(b.path == item.path and b.span.line == item.span.line for b in after.breaks):
             raise Unfit(f"the answer has a new break in its place: {item.message}")
+    _quick(covering)
     again = sum(len(target.recompiles) for target in covering)
     if again > sum(len(target.recompiles) for target in report.targets):
         raise Unfit("the answer is compiled more often than the original")
@@ -117,6 +120,15 @@ def _kind(kind: str, comparison: Comparison) -> str:
         return f"values differ, by up to {comparison.largest:.3g}"
     covered = sorted(word for word in KINDS.get(kind, ()) if word in DIFFERENCES)
     return f"{kind} ({DIFFERENCES[covered[0]]})" if covered else kind
+
+
+def _quick(targets: list[TargetReport]) -> None:
+    """Equal is not enough: what spins until the limit of a check would spin in training."""
+    for target in targets:
+        assert target.comparison is not None
+        before, after = target.comparison.seconds
+        if after - before > _SLOWER_SECONDS and after > _SLOWER * before:
+            raise Unfit(f"the answer takes {after / max(before, 1e-3):.0f} times as long in eager mode")
 
 
 def _traced(targets: list[TargetReport], path: str, lines: range) -> None:

@@ -95,8 +95,9 @@ def read(path: Path | str, longest: float = LONGEST) -> FileText:
         raise FileProblem(reason(error)) from None
 
 
-def replace(path: Path | str, data: bytes, expected: bytes | None = None) -> None:
-    """Replace a file's content at once, keeping its mode. With `expected`, only if the file still holds that.
+def replace(path: Path | str, data: bytes, expected: bytes | None = None, mode: int | None = None) -> None:
+    """Replace a file's content at once, keeping its mode; a new one gets `mode`, or what `open` would give. With
+    `expected`, only if the file still holds that.
 
     A link stays a link: the file that it points to is replaced.
     """
@@ -108,19 +109,19 @@ def replace(path: Path | str, data: bytes, expected: bytes | None = None) -> Non
                     raise FileProblem("changed while it was being worked on, and was left alone")
             if not os.access(target, os.W_OK):
                 raise FileProblem("is read-only")
-        _replace(target, data)
+        _replace(target, data, mode)
     except OSError as error:
         raise FileProblem(f"cannot be written: {reason(error)}") from None
 
 
-def _replace(target: str, data: bytes) -> None:
+def _replace(target: str, data: bytes, mode: int | None) -> None:
     descriptor, temporary = tempfile.mkstemp(prefix=".graphmend-", dir=os.path.dirname(target))
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _mode_for(target))
+        os.chmod(temporary, _mode_for(target, mode))
         os.replace(temporary, target)
     except BaseException:  # an interrupt too: nothing half written stays behind
         with contextlib.suppress(OSError):
@@ -128,11 +129,13 @@ def _replace(target: str, data: bytes) -> None:
         raise
 
 
-def _mode_for(target: str) -> int:
-    """The mode of the file that is replaced; for a new one what `open` would give."""
+def _mode_for(target: str, new: int | None) -> int:
+    """The mode of the file that is replaced; for a new one what is wanted, or what `open` would give."""
     try:
         return stat.S_IMODE(os.stat(target).st_mode)
     except FileNotFoundError:
+        if new is not None:
+            return new
         mask = os.umask(0)
         os.umask(mask)
         return 0o666 & ~mask

@@ -24,6 +24,8 @@ class Compiler(NamedTuple):
     """Whether the result stands for what was compiled."""
     parts: bool = False
     """Whether the repeated blocks are compiled one by one, and the whole is not."""
+    exports: bool = False
+    """Whether a program comes of it that stands for itself."""
 
 
 COMPILERS: dict[str, Compiler] = {
@@ -32,9 +34,9 @@ COMPILERS: dict[str, Compiler] = {
     "torch._dynamo.optimize": Compiler(full=("nopython",), takes_target=False),
     "torch._dynamo.optimize_assert": Compiler(full=("",), takes_target=False),
     "torch._dynamo.explain": Compiler(("f",)),
-    "torch._dynamo.export": Compiler(("f",), ("",)),
-    "torch.export.export": Compiler(("mod",), ("",), only_if="strict", gives_back=False),
-    "torch.export.export_for_training": Compiler(("mod",), ("",), only_if="strict", gives_back=False),
+    "torch._dynamo.export": Compiler(("f",), ("",), exports=True),
+    "torch.export.export": Compiler(("mod",), ("",), only_if="strict", gives_back=False, exports=True),
+    "torch.export.export_for_training": Compiler(("mod",), ("",), only_if="strict", gives_back=False, exports=True),
     "accelerate.utils.compile_regions": Compiler(("module",), parts=True),
     "accelerate.utils.other.compile_regions": Compiler(("module",), parts=True),
 }

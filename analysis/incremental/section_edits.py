@@ -93,6 +93,8 @@ class SectionEdits:
         flagged = self._flags.edited(old, text)
         if flagged is None:
             return False
+        if self._module.bound.changed(old, [info.node], text, [node]):
+            return False
         sets, gives = list(sets_flags(info)), given_by(info)
         change = Change({info}, attributes=self._invalidation.attributes_named(flagged))
         info.replaced(node, Source(BEFORE_INDENT + text if section.indent else text, self._path))
@@ -128,6 +130,8 @@ class SectionEdits:
             return False
         flagged = self._flags.edited(old, text)
         if flagged is None:
+            return False
+        if self._module.bound.changed(old, [s for _, s in section.outside], text, [s for _, s in outside]):
             return False
         change = Change(attributes=self._invalidation.attributes_named(flagged))
         removed, added = differing(section.outside, outside)

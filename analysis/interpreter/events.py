@@ -7,6 +7,7 @@ from typing import Literal
 
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.values import Value
+from graphmend.analysis.resolution.custom_operators import Operator
 
 BranchKind = Literal["if", "while", "ternary", "and", "or", "not", "assert", "raise", "match", "filter", "boolean"]
 
@@ -88,6 +89,24 @@ class Call(Event):
         if position < len(self.arguments):
             return self.arguments[position]
         return self.keywords.get(keyword)
+
+
+class CustomCall(Event):
+    """A call of an operator that the program registers with `torch.library`."""
+
+    __slots__ = ("arguments", "operator")
+
+    def __init__(
+        self,
+        node: ast.expr | ast.stmt,
+        statement: ast.stmt,
+        situation: Situation,
+        operator: Operator,
+        arguments: Arguments,
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.operator = operator
+        self.arguments = arguments
 
 
 class Subscript(Event):
@@ -220,6 +239,20 @@ class Raise(Event):
     """An exception leaves the traced function on every run that gets here."""
 
     __slots__ = ()
+
+
+class Error(Event):
+    """An operation that raises on every run that gets here, because of what the program says: an unbound name,
+    arguments that do not fit. `gb_id` is the break that TorchDynamo makes of it, `what` says what is wrong."""
+
+    __slots__ = ("gb_id", "what")
+
+    def __init__(
+        self, node: ast.expr | ast.stmt, statement: ast.stmt, situation: Situation, gb_id: str, what: str
+    ) -> None:
+        super().__init__(node, statement, situation)
+        self.gb_id = gb_id
+        self.what = what
 
 
 class Define(Event):

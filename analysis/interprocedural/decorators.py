@@ -22,7 +22,15 @@ OPAQUE = frozenset({
     "torch.library.custom_op", "torch.compiler.allow_in_graph", "torch._dynamo.allow_in_graph",
     "triton.jit", "numba.jit", "numba.njit", "torch.compiler.assume_constant_result",
     "torch._dynamo.assume_constant_result", "torch._dynamo.nonstrict_trace", "torch.library.triton_op",
+    "torch._dynamo.decorators.leaf_function",
 })  # fmt: skip
+#: those of them that ask something of arguments and results, with the name by which rules know their calls
+OPAQUE_CALLS = {
+    "torch._dynamo.nonstrict_trace": "torch._dynamo.nonstrict_trace",
+    "torch._dynamo.decorators.leaf_function": "torch._dynamo.decorators.leaf_function",
+    "torch.compiler.assume_constant_result": "torch._dynamo.assume_constant_result",
+    "torch._dynamo.assume_constant_result": "torch._dynamo.assume_constant_result",
+}
 DISABLED = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._disable_dynamo"})
 #: what a decorator must mention before it is worth a walk: operations of torch, output
 _TELLING = re.compile(

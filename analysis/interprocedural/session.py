@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from graphmend.analysis.driver.driven import Driven, drive
-from graphmend.analysis.interpreter.events import Call, Event, Generator, loses_frame, only_some_rounds
+from graphmend.analysis.interpreter.events import Call, CustomCall, Event, Generator, loses_frame, only_some_rounds
 from graphmend.analysis.interpreter.interface import Walk
 from graphmend.analysis.interpreter.walk.statements import Walker
 from graphmend.analysis.interprocedural import shared_results
 from graphmend.analysis.interprocedural.call_stack import CallStack
-from graphmend.analysis.interprocedural.decorators import DISABLED, OPAQUE, gradients_off, wrapped
+from graphmend.analysis.interprocedural.decorators import DISABLED, OPAQUE, OPAQUE_CALLS, gradients_off, wrapped
 from graphmend.analysis.interprocedural.interface import Recorder
 from graphmend.analysis.interprocedural.on_demand import Reading
 from graphmend.analysis.interprocedural.program_context import ProgramContext
@@ -38,6 +38,7 @@ from graphmend.analysis.region.mode import Mode
 from graphmend.analysis.region.region import Region, Root
 from graphmend.analysis.resolution.annotations import annotated
 from graphmend.analysis.resolution.classes import is_module_class, mro
+from graphmend.analysis.resolution.custom_operators import of_function
 from graphmend.analysis.resolution.parameters import as_computed, bind, parameters
 from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
 from graphmend.analysis.rules import RULES
@@ -238,9 +239,7 @@ class AnalysisSession(ProgramContext):
                 w.emit(Call, node, "torch.compiler.disable.<locals>.call", None, args, keywords)
                 return self._silently(function, args, keywords, w, node)
             if any(info.decorated_with(name) for name in OPAQUE):
-                if info.decorated_with("torch._dynamo.nonstrict_trace"):
-                    w.emit(Call, node, "torch._dynamo.nonstrict_trace.call", function, args, keywords)
-                return self._opaque(function, args, keywords, w, node)
+                return self._called_opaque(function, args, keywords, w, node)
         answer = WHILE_TRACING.get(f"{info.module.name}.{info.qualname}")
         if answer is not None:
             return answer
@@ -356,6 +355,19 @@ class AnalysisSession(ProgramContext):
         with w.restoring():
             w.silent += 1
             return self.enter(function, args, keywords, w, node)
+
+    def _called_opaque(self, function: Function, args: Arguments, keywords: Keywords, w: Walk, node: ast.expr) -> Value:
+        """The value of a call of a function that Dynamo does not look into; the rules are told of it."""
+        info = function.info
+        if (operator := of_function(info)) is not None:
+            w.emit(CustomCall, node, operator, args)
+        how = next((call for name, call in OPAQUE_CALLS.items() if info.decorated_with(name)), None)
+        if how is not None:
+            w.emit(Call, node, f"{how}.call", function, args, keywords)
+        value = self._opaque(function, args, keywords, w, node)
+        if how is not None:
+            w.emit(Call, node, f"{how}.result", value, args, keywords)
+        return value
 
     def _opaque(self, function: Function, args: Arguments, keywords: Keywords, w: Walk, node: ast.AST) -> Value:
         promised = annotated(

@@ -24,6 +24,12 @@ class ExternalName(Value):
         return f"Ref({self.name})"
 
 
+class UndefinedName(ExternalName):
+    """A name that nothing in its module binds, and that is no builtin."""
+
+    __slots__ = ()
+
+
 class ExternalInstance(Value):
     """An instance of an external class, by the class's qualified name: `logging.Logger`, `torch.nn.Linear`."""
 
@@ -78,6 +84,19 @@ class Enumeration(Container):
 
     def __init__(self, of: Value) -> None:
         super().__init__("generator", of=of)
+
+
+class ManagedContext(Container):
+    """What a function under `contextlib.contextmanager` gives: `of` is what it yields."""
+
+    __slots__ = ()
+
+    def __init__(self, of: Value) -> None:
+        super().__init__("generator", of=of)
+
+    @property
+    def identity(self) -> Hashable:
+        return "context"
 
 
 class WrittenText(Static):

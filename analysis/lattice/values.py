@@ -25,6 +25,9 @@ from typing import Any, Final
 
 from graphmend.analysis.lattice.evidence import Evidence
 
+#: (name, what it holds) each
+Marks = frozenset[tuple[str, Hashable]]
+
 
 class Value:
     """Base of all abstract values."""
@@ -110,6 +113,8 @@ class Tensor(Value):
 
     __slots__ = ("constant", "dtype", "graph_input", "likely", "ndarray", "origin", "rank", "shape")
     may_hold_tensor = True
+    marks: Marks = frozenset()
+    """What else is known of it for certain (`MarkedTensor`)."""
 
     def __init__(
         self,
@@ -150,6 +155,45 @@ class Tensor(Value):
 
     def __repr__(self) -> str:
         return f"Tensor(rank={self.rank}, dtype={self.dtype}, shape={self.shape})"
+
+
+class MarkedTensor(Tensor):
+    """A tensor of which more is known for certain. Marks, with what they hold: "device" (its name), "contiguous",
+    "strided" (it is not contiguous), "class" (the definition of a subclass of Tensor), "consumed" (the node that went
+    through its history). What is computed from it has none."""
+
+    __slots__ = ("marks",)
+
+    def __init__(self, *known: Any, **flags: Any) -> None:
+        super().__init__(*known, **flags)
+        self.marks: Marks = frozenset()
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        return ("marked", self.marks, *super().key)
+
+    def mark(self, name: str) -> Any:
+        """What a mark holds; None without it."""
+        return next((held for its, held in self.marks if its == name), None)
+
+    def entering(self) -> Tensor:
+        return marked(super().entering(), *self.marks)
+
+
+def marked(value: Tensor, *marks: tuple[str, Hashable]) -> MarkedTensor:
+    """The same tensor, with these marks too."""
+    made = MarkedTensor(
+        value.origin,
+        value.rank,
+        value.dtype,
+        value.shape,
+        likely=value.likely,
+        graph_input=value.graph_input,
+        ndarray=value.ndarray,
+        constant=value.constant,
+    )
+    made.marks = value.marks | frozenset(marks)
+    return made
 
 
 class SparseTensor(Tensor):
@@ -358,6 +402,7 @@ def _join_alike(a: Value, b: Value) -> Value | None:
             and a.likely == b.likely
             and a.graph_input == b.graph_input
             and a.constant == b.constant
+            and a.marks == b.marks
         ):
             return a
         dtype: Hashable = a.dtype if a.dtype == b.dtype else None

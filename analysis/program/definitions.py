@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.instance_stores import assignments, registrations
+from graphmend.analysis.program.module_names import BoundNames, SwitchedNames
 from graphmend.analysis.syntax.function_source import ReleasedTree
 from graphmend.analysis.syntax.nodes import (
     FunctionNode,
@@ -18,16 +19,11 @@ from graphmend.analysis.syntax.nodes import (
     says_global,
     statements_of,
 )
+from graphmend.analysis.syntax.scopes import Bindings
 
 if TYPE_CHECKING:
     from graphmend.analysis.lattice.values import Value
     from graphmend.analysis.syntax.source import Source
-
-
-class SwitchedNames(Protocol):
-    """The names of attributes that a text sets to another value than False."""
-
-    def __contains__(self, name: str, /) -> bool: ...
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -90,7 +86,7 @@ class FunctionInfo:
         self._source = source
         self._shift = 0
         self.uses = self.is_passthrough = None
-        for name in ("parameters", "defaults", "is_abstract", "assigns", "grows", "registers"):
+        for name in ("parameters", "defaults", "is_abstract", "assigns", "grows", "registers", "bindings"):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -103,9 +99,8 @@ class FunctionInfo:
         arguments = self.node.args
         late = self.parameters[len(self.parameters) - len(arguments.defaults) :]
         found = {p.arg: d for p, d in zip(late, arguments.defaults, strict=True)}
-        found.update(
-            {p.arg: d for p, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None}
-        )
+        by_name = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        found.update({p.arg: d for p, d in by_name if d is not None})
         return found
 
     @cached_property
@@ -146,6 +141,10 @@ class FunctionInfo:
         return any(self.module.qualified(d.func if isinstance(d, ast.Call) else d) in names for d in self.decorators)
 
     @cached_property
+    def bindings(self) -> Bindings:
+        return Bindings(self.node)
+
+    @cached_property
     def is_static(self) -> bool:
         return self.decorated_with("builtins.staticmethod")
 
@@ -182,9 +181,7 @@ class ClassInfo:
         """Cache: the class and its bases."""
         for statement in statements_of(node.body):
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                if any(
-                    isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in statement.decorator_list
-                ):
+                if {getattr(d, "attr", "") for d in statement.decorator_list} & {"setter", "deleter"}:
                     self.setters.add(statement.name)
                 else:
                     self.methods[statement.name] = FunctionInfo(statement, module, self)
@@ -282,6 +279,7 @@ class ModuleInfo:
         self.name = name
         self.imports: dict[str, str] = {}
         self.functions: dict[str, FunctionInfo] = {}
+        self.redefined: set[str] = set()
         self.classes: dict[str, ClassInfo] = {}
         self.globals: dict[str, list[ast.expr]] = {}
         self.annotations: dict[str, ast.expr] = {}
@@ -297,6 +295,7 @@ class ModuleInfo:
         words in it."""
         self.flags: SwitchedNames | None = None
         """The same for all attributes, while edits of the text are followed."""
+        self.bound = BoundNames()
         self.package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
         for statement in statements_of(source.tree.body):
             self._define(statement)
@@ -349,6 +348,7 @@ class ModuleInfo:
 
     def _define(self, statement: ast.stmt) -> None:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.redefined |= {statement.name} & self.functions.keys()
             self.functions[statement.name] = FunctionInfo(statement, self)
         elif isinstance(statement, ast.ClassDef):
             self.classes[statement.name] = ClassInfo(statement, self)

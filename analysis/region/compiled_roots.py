@@ -41,7 +41,7 @@ def compiled_roots(session: ProgramView, driven: Driven) -> Iterator[Root]:
         program = tracing_mode_of_program(site.module, site.function)
         if program is None:
             continue
-        mode = site_mode(program, site.fullgraph)
+        mode = site_mode(program, site.fullgraph, site.options)
         for function in _traced(session, driven, compiled.target):
             given = _given(session, driven, function, compiled)
             key = (function.info, mode, tuple(value.key for value in given or ()))

@@ -50,9 +50,10 @@ def tracing_mode_of_program(module: ModuleInfo, scope: FunctionInfo | None) -> M
     return None if eager else mode
 
 
-def site_mode(program: Mode, fullgraph: bool) -> Mode:
-    """The mode of a compile site."""
-    return FULLGRAPH._replace(options=program.options) if fullgraph else program
+def site_mode(program: Mode, fullgraph: bool, options: frozenset[str] = frozenset()) -> Mode:
+    """The mode of a compile site, with the options that it sets itself."""
+    mode = FULLGRAPH._replace(options=program.options) if fullgraph else program
+    return mode._replace(options=mode.options | options) if options else mode
 
 
 def decorated_mode(mode: Mode, module: ModuleInfo, decorators: Iterable[ast.expr]) -> Mode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalName
@@ -9,6 +10,7 @@ from graphmend.analysis.lattice.values import Value
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class
 from graphmend.analysis.resolution.names import named
+from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
     from graphmend.analysis.resolution.interface import ProgramView
@@ -85,3 +87,11 @@ def find_method(
         if (method := cls.methods.get(name)) is not None:
             return method
     return None
+
+
+def is_never_initialised(session: ProgramView, info: ClassInfo) -> bool:
+    """Whether a class is a torch.nn.Module whose own `__init__` calls nothing and sets nothing."""
+    init = info.methods.get("__init__")
+    if init is None or init.assigns or isinstance(init.node, ast.Lambda) or not is_module_class(session, info):
+        return False
+    return not any(isinstance(node, (ast.Call, ast.Attribute)) for part in init.node.body for node in walk(part))

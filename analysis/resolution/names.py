@@ -7,7 +7,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.external import ExternalName
+from graphmend.analysis.lattice.external import ExternalName, UndefinedName
 from graphmend.analysis.lattice.values import FALSE, UNKNOWN, Const, Container, Static, Tensor, Value, join_all
 from graphmend.analysis.program.definitions import ModuleInfo
 from graphmend.analysis.program.entities import Class
@@ -97,7 +97,9 @@ def _global(session: ProgramView, module: ModuleInfo, name: str) -> Value:
             return ExternalName(f"{star}.{name}")
     if name == "__name__":
         return Const(module.name)
-    return ExternalName(f"builtins.{name}")
+    source = module.source
+    is_bound = bool(module.stars) or module.bound.may_bind(name, source.tree, source.text)
+    return ExternalName(f"builtins.{name}") if is_bound else UndefinedName(f"builtins.{name}")
 
 
 def _global_variable(session: ProgramView, module: ModuleInfo, name: str) -> Value:

@@ -12,6 +12,7 @@ from graphmend.analysis.rules.output.output_logging import Logging
 from graphmend.analysis.rules.output.output_print import Print
 from graphmend.analysis.rules.output.output_progress import ProgressBar
 from graphmend.analysis.rules.output.output_warnings import Warnings
+from graphmend.analysis.rules.python.certain_error import CertainError
 from graphmend.analysis.rules.python.changing_attribute import ChangingAttribute
 from graphmend.analysis.rules.python.class_feature import ClassFeature
 from graphmend.analysis.rules.python.disabled_call import DisabledCall
@@ -29,6 +30,7 @@ from graphmend.analysis.rules.shapes.mask_read import MaskRead
 from graphmend.analysis.rules.shapes.tensor_size import TensorSize
 from graphmend.analysis.rules.torch_api.autograd_call import AutogradCall
 from graphmend.analysis.rules.torch_api.autograd_function import AutogradFunction
+from graphmend.analysis.rules.torch_api.custom_operator import CustomOperator
 from graphmend.analysis.rules.torch_api.operator_body import OperatorBody
 from graphmend.analysis.rules.torch_api.parameter_in_forward import ParameterInForward
 from graphmend.analysis.rules.torch_api.recurrent_module import RecurrentModule
@@ -60,6 +62,7 @@ RULES: tuple[Rule, ...] = (
     ClassFeature(),
     DisabledCall(),
     ChangingAttribute(),
+    CertainError(),
     UncaughtRaise(),
     GeneratorRoot(),
     RefusedArguments(),
@@ -67,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     ParameterInForward(),
     RecurrentModule(),
     OperatorBody(),
+    CustomOperator(),
     AutogradFunction(),
     RefusedTorchCall(),
     RefusedContext(),

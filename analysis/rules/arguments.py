@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from graphmend.analysis.interpreter.events import Call
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic, WrittenText
-from graphmend.analysis.lattice.values import Const, Container, Static, Tensor, Value, tensor_in
+from graphmend.analysis.lattice.values import Const, Container, MarkedTensor, Static, Tensor, Value, tensor_in
 from graphmend.analysis.program.entities import Class, Function, Instance, Method
 from graphmend.analysis.syntax.traversal import walk
 from graphmend.analysis.torch_facts.arguments import DEMANDS, DEVICES, Demand
@@ -143,6 +143,7 @@ _SPECIAL: dict[str, Callable[[Value], bool]] = {
     "reads-layout": lambda value: _asks(value, _LAYOUT),
     "reads-strides": lambda value: _asks(value, _STRIDES),
     "empty-tensor": _is_empty,
+    "strided-tensor": lambda value: isinstance(value, MarkedTensor) and value.mark("strided") is not None,
     "external-function": lambda value: isinstance(value, ExternalName) and value.name.startswith("torch."),
     "tensor-method": lambda value: isinstance(value, Method) and isinstance(value.receiver, Tensor),
     "the-class-Tensor": lambda value: isinstance(value, ExternalName) and value.name == "torch.Tensor",

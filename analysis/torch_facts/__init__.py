@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from graphmend.analysis.torch_facts import members
 from graphmend.analysis.torch_facts.measured import DEFAULT_ONLY, UNKNOWN_NUMBERS
 from graphmend.analysis.torch_facts.measured_numpy import SCALAR_UNLESS_SIZED
 from graphmend.analysis.torch_facts.overloads import Overload, Returns, join, parse
@@ -138,6 +139,22 @@ class TorchFacts:
             return None
         longest = max(overloads, key=lambda o: len(o.positional) + len(o.keyword_only))
         return (*longest.positional, *longest.keyword_only)
+
+    def unknown_keyword(self, name: str, keywords: Iterable[str]) -> str | None:
+        """A keyword that no overload of a function takes, the first in the alphabet; None where all fit, or the
+        function is not known so well."""
+        owner, _, last = canonical(name).rpartition(".")
+        overloads = self.overloads(name) if owner in members.OWNERS and last not in members.OPEN else ()
+        if not overloads or any(o.varkw for o in overloads):
+            return None
+        known = {p for o in overloads for p in (*o.positional, *o.keyword_only)}
+        known.update(other for p in known & members.NUMPY_NAMES.keys() for other in members.NUMPY_NAMES[p])
+        return min(set(keywords) - known - members.COMMON, default=None)
+
+    def has_method(self, name: str) -> bool:
+        """Whether tensors may have an attribute of this name."""
+        known = bool(self.overloads(f"torch.Tensor.{name}")) or self.attribute(name) is not None
+        return known or name.startswith("_") or name in members.METHODS
 
     def is_dynamic_shape(
         self,

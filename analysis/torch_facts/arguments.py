@@ -8,8 +8,9 @@ An entry says which argument is refused, as words about it:
   program, `number`, `true`, `text`, `none`, `list`, `tuple`, `dict`, `set`, `function`, `partial`); `of-X`, a
   container that holds an X; `empty`, one without items; `not X Y`, any known kind but these; `no-device`, another text
   than `DEVICES`; `written`, text with a tensor's value in it; `given` and `missing`; `>1`, of a number.
-  `partial-first`, `partial-of-tensor`, `global-function`, `reads-tensor`, `external-function`, `tensor-method` and
-  `the-class-Tensor` say what they are, `reads-layout` and `reads-strides` what a function asks of its argument
+  `partial-first`, `strided-tensor`, `partial-of-tensor`, `global-function`, `reads-tensor`, `external-function`,
+  `tensor-method` and `the-class-Tensor` say what they are, `reads-layout` and `reads-strides` what a function asks of
+  its argument
 """
 
 from __future__ import annotations
@@ -128,6 +129,9 @@ _TABLE: Final[tuple[tuple[str, str, str, str, str], ...]] = (
      "torch.utils.checkpoint.checkpoint"),
     ("GB9277", "0", "external-function", "binds functions that are written in Python", "types.FunctionType.__get__"),
     ("GB0247", "out", "empty-tensor of-empty-tensor", "writes into a tensor of the result's shape", "torch.out"),
+    ("GB0242", "out", "strided-tensor", "writes into a tensor that lies in memory in order", "torch.out"),
+    ("GB0241", "out", "of-strided-tensor", "writes into tensors that lie in memory in order", "torch.out"),
+    ("GB0084", "0", "written", "needs the attribute's name while tracing", "builtins.object.__delattr__"),
     ("GB0273", "keywords", "", _NO_NAMES, "builtins.ImportError builtins.ModuleNotFoundError builtins.AttributeError "
      "builtins.NameError"),
     ("GB0155", "keywords", "key", _NO_NAMES, "itertools.groupby"),

@@ -49,6 +49,7 @@ UNTRACED: Final[Mapping[str, Mapping[str, str]]] = {
     "a quantized Tensor": {"load": "GB0064"},
     "a strided nested Tensor": {"load": "GB0016"},
     "an array of texts": {"load": "GB0185"},
+    "types.MappingProxyType": {"subscript behind a change": "GB0198"},
     "a mapping proxy with objects as keys": {"load": "GB0204"},
     "ctypes.Structure": {"set": "GB3697", "delete": "GB3241"},
     "ctypes.Union": {"set": "GB3697", "delete": "GB3241"},

@@ -29,7 +29,7 @@ TRACED_WITH: Final[dict[str, frozenset[str]]] = {
 OPTIONS: Final = frozenset(
     {option.removeprefix("no ") for option in (*REFUSED_WITH, *TRACED_WITH)}
     | {"enable_trace_contextlib", "debug_force_graph_break_on_leaf_return"}
-    | {"inject_BUILD_SET_unimplemented_TESTING_ONLY"}
+    | {"inject_BUILD_SET_unimplemented_TESTING_ONLY", "only_allow_pt2_compliant_ops"}
 )
 
 

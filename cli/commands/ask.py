@@ -22,6 +22,7 @@ from graphmend.dynamo.service import Service
 from graphmend.model import key
 from graphmend.model.ask import Answer, ask
 from graphmend.model.endpoint import Endpoint, Unanswered
+from graphmend.model.known_answers import Remembered
 from graphmend.workspace.analysed_file import executable_for
 from graphmend.workspace.config import Configurations
 from graphmend.workspace.options import OPTIONS
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key-file", metavar="FILE", type=Path, help="a file, readable by you alone, that holds the key"
     )
+    parser.add_argument("--fresh", action="store_true", help="send questions that were answered before, too")
     parser.add_argument("--tries", type=int, help="answers that are asked for about one break (3)")
     parser.add_argument("--max-requests", type=int, help="requests that are sent in all (20)")
     parser.add_argument("--timeout", type=float, metavar="S", help="seconds for one answer, and for one check (120)")
@@ -155,6 +157,7 @@ async def _answer(args: argparse.Namespace, endpoint: Endpoint, service: Service
         )
 
     rounding = (args.rounding or OPTIONS["model.rounding"].default) == "named"
+    model = Remembered(endpoint, fresh=args.fresh)
     return await ask(
-        each.asked, endpoint, endpoint.name, file.look, verify, tries=tries, rounding=rounding, tell=show.progress
+        each.asked, model, endpoint.name, file.look, verify, tries=tries, rounding=rounding, tell=show.progress
     )

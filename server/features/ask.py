@@ -135,6 +135,7 @@ class Ask:
     ) -> Answer | None:
         from graphmend.dynamo.report import Report
         from graphmend.model.ask import ask
+        from graphmend.model.known_answers import Remembered
 
         async def verify(mended: str) -> Report:
             names = (asked.finding.function.partition(".")[0],)
@@ -150,7 +151,7 @@ class Ask:
             task = asyncio.ensure_future(
                 ask(
                     asked,
-                    endpoint,
+                    Remembered(endpoint),
                     endpoint.name,
                     look,
                     verify,

@@ -1,4 +1,4 @@
-"""TorchDynamo as a judge, and folders of modules that exist in memory only."""
+"""TorchDynamo as a judge."""
 
 from __future__ import annotations
 

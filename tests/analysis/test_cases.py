@@ -25,6 +25,8 @@ from graphmend.analysis.check import check
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
 
+from .folder import Folder
+
 FOLDER = Path(__file__).with_name("cases")
 PRELUDE = """\
 import functools, logging, math, typing
@@ -89,20 +91,6 @@ def cases() -> Iterator[tuple[str, Case]]:
             if len(files) > 1 and not files["main.py"].removeprefix(PRELUDE).strip():
                 del files["main.py"]
             yield f"{page.stem}-{heading}-{number}", Case(files, block["xfail"] is not None)
-
-
-class Folder:
-    """A loader over the files of a case."""
-
-    def __init__(self, files: dict[str, str]) -> None:
-        self.files = files
-
-    def find(self, module: str) -> tuple[str, str] | None:
-        stem = module.replace(".", "/")
-        return next(((p, self.files[p]) for p in (f"{stem}/__init__.py", f"{stem}.py") if p in self.files), None)
-
-    def module_name(self, path: str) -> str | None:
-        return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 CASES = dict(cases())

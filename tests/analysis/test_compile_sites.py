@@ -21,6 +21,8 @@ from graphmend.analysis.check import check
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
 
+from .folder import Folder
+
 FOLDER = Path(__file__).parent / "compile_sites"
 
 _NET = """class {0}(nn.Module):
@@ -84,20 +86,6 @@ def _expanded(text: str) -> str:
         elif words[0] not in ("@unrun", "@bare"):
             made.append(line)
     return "".join(made)
-
-
-class Folder:
-    """A loader over the files of a form."""
-
-    def __init__(self, files: dict[str, str]) -> None:
-        self.files = files
-
-    def find(self, module: str) -> tuple[str, str] | None:
-        stem = module.replace(".", "/")
-        return next(((p, self.files[p]) for p in (f"{stem}/__init__.py", f"{stem}.py") if p in self.files), None)
-
-    def module_name(self, path: str) -> str | None:
-        return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 FORMS = list(forms())

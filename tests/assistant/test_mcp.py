@@ -105,6 +105,22 @@ async def test_tools_that_read_find_explain_and_mend(project: Path) -> None:
     assert (project / "net.py").read_text(encoding="utf-8") == MODEL
 
 
+async def test_differences_that_the_project_accepts_are_safe(project: Path) -> None:
+    (project / "graphmend.toml").write_text('accept = ["dtype"]\n', encoding="utf-8")
+    (project / "scaled.py").write_text(
+        "import torch\n\n\n@torch.compile\ndef scaled(x: torch.Tensor):\n    return x * x.mean().item()\n",
+        encoding="utf-8",
+    )
+
+    async def script(assistant: Assistant) -> None:
+        (found,) = (await assistant.call("check", path="scaled.py"))["findings"]
+        assert found["mend"] == "safe"
+        diff = await assistant.call("mend", path="scaled.py", key=found["key"])
+        assert [each["kind"] for each in diff["differences"]] == ["dtype"]
+
+    await driven(project, script)
+
+
 async def test_nothing_outside_the_folders_is_read(project: Path) -> None:
     (project / "link.py").symlink_to(project.parent / "secret.py")
     (project / "broken.py").write_text("def (", encoding="utf-8")

@@ -94,7 +94,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "key meaning gates subject",
         "endpoint question splice trial",
         "prompt gatekeeper",
-        "ask",
+        "ask known_answers",
     ),
     "assistant": ("folders answers", "tools", "server"),
     "model/gates": ("allowed text", "original", "outside statements tensors", "form"),

@@ -102,6 +102,7 @@ def test_what_passes_every_gate_is_offered_and_written_only_when_asked(command: 
     assert text == MODEL[: MODEL.index(begin)] + body + MODEL[MODEL.index(end) :]
 
 
+LARGE = "n = x.numel() * x.numel() * x.numel() * x.numel()\n    "
 WRONG = {
     "value": (RIGHT.replace("// 2", "// 1"), "run"),
     "state": (RIGHT.replace("self.calls += 1", "self.calls += 2"), "run"),
@@ -111,27 +112,38 @@ WRONG = {
     "random": (RIGHT.replace("return h", "return h + torch.rand(()) * 0"), "run"),
     "reads less": (RIGHT.replace(" * scale", " * 2.0"), "reads"),
     "still breaks": (RIGHT.replace(".sum()\n", ".sum().item()\n"), "re-check"),
+    "slower": (RIGHT.replace("return h", f"{LARGE}torch.ones(n, n).exp().sum()\n    return h"), "run"),
+    "memory": (RIGHT.replace("return h", f"{LARGE}torch.ones(n, n, n)\n    return h"), "run"),
     "never ends": (RIGHT.replace("return h", "while True:\n        h = h + 0\n    return h"), "run"),
     "os": (RIGHT.replace("return h", "return torch.os.system('id') or h"), "form"),
     "alias": (RIGHT.replace("return h", "return x.copy_(h)"), "run"),
 }
 
 
+class Scripted:
+    """A model with its answers, one after the other; it keeps what it was asked last."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+        self.requests = 0
+        self.last: Sequence[Message] = ()
+
+    def complete(self, messages: Sequence[Message], schema: Schema) -> str:
+        self.requests, self.last = self.requests + 1, messages
+        return self.texts[self.requests - 1]
+
+
+Judge = Callable[[Scripted], Answer]
+
+
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Answer]]:
-    """Puts one answer through the gates, in one warm worker for all of them."""
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    """Puts answers through the gates, in one warm worker for all of them."""
     path = tmp_path_factory.mktemp("judged") / "picks.py"
     path.write_text(MODEL, encoding="utf-8")
     loop, service = asyncio.new_event_loop(), Service()
     (file,) = places.read([str(path)], Configurations(isolated=True), None)
     (each,) = file.wanted()
-
-    class Once:
-        def __init__(self, text: str) -> None:
-            self.text = text
-
-        def complete(self, messages: Sequence[Message], schema: Schema) -> str:
-            return self.text
 
     async def verify(mended: str) -> Report:
         request = Request(
@@ -139,22 +151,37 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
         )
         return await service.check(request)
 
-    yield lambda text: loop.run_until_complete(ask(each.asked, Once(text), "m", file.look, verify, tries=1))
+    def judged(model: Scripted) -> Answer:
+        return loop.run_until_complete(ask(each.asked, model, "m", file.look, verify, tries=len(model.texts)))
+
+    yield judged
     loop.run_until_complete(service.close())
     loop.close()
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_answer_is_never_offered(judge: Callable[[str], Answer], name: str) -> None:
+def test_a_wrong_answer_is_never_offered(judge: Judge, name: str) -> None:
     code, gate = WRONG[name]
-    found = judge(answer(code))
+    found = judge(Scripted(answer(code)))
     assert found.fix is None
     assert found.gates[0][-1].name == gate, found
     assert found.gates[0][-1].says
 
 
-def test_a_right_answer_is_offered_beside_the_wrong_ones(judge: Callable[[str], Answer]) -> None:
-    found = judge(answer(RIGHT))
+@pytest.mark.parametrize("name", ["value", "reads less", "still breaks", "os"])
+def test_the_second_answer_may_be_right(judge: Judge, name: str) -> None:
+    model = Scripted(answer(WRONG[name][0]), answer(RIGHT))
+    found = judge(model)
+    assert found.fix is not None
+    assert [gates[-1].says == "" for gates in found.gates] == [False, True]
+    assert (
+        model.last[-1].text
+        == f"That answer cannot be used: {found.gates[0][-1].says}. Answer again with the whole output type."
+    )
+
+
+def test_a_right_answer_is_offered_beside_the_wrong_ones(judge: Judge) -> None:
+    found = judge(Scripted(answer(RIGHT)))
     assert found.fix is not None
     assert found.fix.applicability == "unsafe"
     assert found.runs >= 5
@@ -178,6 +205,23 @@ def test_a_wrong_type_and_then_a_right_answer_take_two_requests(command: Run, se
     assert status == 0, out
     assert len(server.requests) == 2
     assert "That answer cannot be used: " in server.requests[1]["messages"][-1]["content"]
+
+
+def test_a_question_that_was_answered_is_not_sent_again(command: Run, server: Server, tmp_path: Path) -> None:
+    key = {"GRAPHMEND_MODEL_KEY": "sk-canary"}
+    first = command(says("prose", answer(RIGHT)), **key)
+    again = command(says("another answer"), **key)
+    assert first[0] == again[0] == 0
+    assert len(server.requests) == 2
+    assert "1 of 1 mended; 0 requests" in again[1]
+    changed = command(says("prose"), "--tries", "1", text=MODEL.replace("# comments stay", "# comments go"))
+    fresh = command(says("prose"), "--fresh", "--tries", "1")
+    assert changed[0] == fresh[0] == 1
+    assert len(server.requests) == 4
+    kept = [path for path in (tmp_path / "cache" / "asked").rglob("*") if path.is_file()]
+    assert kept
+    assert all(path.stat().st_mode & 0o077 == 0 for path in kept)
+    assert all("sk-canary" not in path.read_text("utf-8") for path in kept)
 
 
 def test_impossible_is_said_and_not_asked_again(command: Run, server: Server) -> None:

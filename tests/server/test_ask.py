@@ -92,6 +92,14 @@ async def ask_action(editor: Editor, uri: str) -> types.CodeAction | None:
     return next((a for a in actions if a.title.startswith("Ask small")), None)
 
 
+async def asked(editor: Editor, uri: str) -> Any:
+    """What the command behind the action says."""
+    action = await ask_action(editor, uri)
+    assert action is not None
+    assert action.command is not None
+    return await editor.execute("graphmend.ask", *action.command.arguments, patience=PATIENCE)
+
+
 async def test_it_is_offered_only_where_it_is_set_trusted_and_allowed(
     start: Start, tmp_path: Path, server: Server
 ) -> None:
@@ -118,10 +126,7 @@ async def test_a_projects_file_cannot_name_an_endpoint(start: Start, tmp_path: P
 
 async def test_nothing_is_sent_without_consent(start: Start, tmp_path: Path, server: Server) -> None:
     editor, uri, questions = await opened(start, tmp_path, options(server), None)
-    action = await ask_action(editor, uri)
-    assert action is not None
-    assert action.command is not None
-    outcome = await editor.execute("graphmend.ask", *action.command.arguments, patience=PATIENCE)
+    outcome = await asked(editor, uri)
     assert outcome["status"] == "cancelled"
     assert questions[0].startswith("Send ")
     assert "127.0.0.1" in questions[0]
@@ -133,10 +138,7 @@ async def test_nothing_is_sent_without_consent(start: Start, tmp_path: Path, ser
 async def test_what_passed_is_applied(start: Start, tmp_path: Path, server: Server) -> None:
     editor, uri, questions = await opened(start, tmp_path, options(server), "Always for this host", "Apply")
     editor.client.protocol.notify("graphmend/didChangeModelKey", {"key": "sk-canary"})
-    action = await ask_action(editor, uri)
-    assert action is not None
-    assert action.command is not None
-    outcome = await editor.execute("graphmend.ask", *action.command.arguments, patience=PATIENCE)
+    outcome = await asked(editor, uri)
     assert outcome["status"] == "mended", outcome
     assert len(questions) == 2
     assert "differs: written by small" in questions[1]
@@ -149,10 +151,7 @@ async def test_what_passed_is_applied(start: Start, tmp_path: Path, server: Serv
 @pytest.mark.torch
 async def test_a_document_that_changed_meanwhile_stays(start: Start, tmp_path: Path, server: Server) -> None:
     editor, uri, _ = await opened(start, tmp_path, options(server), "Send", "Apply")
-    action = await ask_action(editor, uri)
-    assert action is not None
-    assert action.command is not None
-    task = asyncio.ensure_future(editor.execute("graphmend.ask", *action.command.arguments, patience=PATIENCE))
+    task = asyncio.ensure_future(asked(editor, uri))
     await editor.until(lambda: server.requests, PATIENCE)
     editor.edit(uri, 0, 0, "# one line more\n")
     outcome = await task
@@ -161,13 +160,35 @@ async def test_a_document_that_changed_meanwhile_stays(start: Start, tmp_path: P
     assert editor.texts[uri] == "# one line more\n" + MODEL
 
 
+@pytest.mark.torch
+async def test_a_document_that_was_closed_meanwhile_stays(start: Start, tmp_path: Path, server: Server) -> None:
+    editor, uri, _ = await opened(start, tmp_path, options(server), "Send", "Apply")
+    task = asyncio.ensure_future(asked(editor, uri))
+    await editor.until(lambda: server.requests, PATIENCE)
+    editor.close(uri)
+    outcome = await task
+    assert outcome["status"] == "refused"
+    assert "changed" in outcome["message"]
+    assert (tmp_path / "picks.py").read_text("utf-8") == MODEL
+
+
+@pytest.mark.torch
+async def test_where_trust_is_withdrawn_meanwhile_nothing_is_applied(
+    start: Start, tmp_path: Path, server: Server
+) -> None:
+    editor, uri, _ = await opened(start, tmp_path, options(server), "Send", "Apply")
+    task = asyncio.ensure_future(asked(editor, uri))
+    await editor.until(lambda: server.requests, PATIENCE)
+    editor.client.protocol.notify("graphmend/didChangeTrust", {"trusted": False})
+    outcome = await task
+    assert outcome["status"] == "refused"
+    assert editor.texts[uri] == MODEL
+
+
 async def test_a_server_that_fails_is_said_in_one_line(start: Start, tmp_path: Path, server: Server) -> None:
     server.scripts["small"] = lambda handler, body, number: handler.plain(403, b"sk-canary")
     editor, uri, _ = await opened(start, tmp_path, options(server), "Send")
-    action = await ask_action(editor, uri)
-    assert action is not None
-    assert action.command is not None
-    outcome = await editor.execute("graphmend.ask", *action.command.arguments, patience=PATIENCE)
+    outcome = await asked(editor, uri)
     assert outcome["status"] == "failed"
     assert "127.0.0.1 answers 403" in outcome["message"]
     assert any("answers 403" in line for line in editor.shown)

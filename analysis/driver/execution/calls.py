@@ -224,7 +224,7 @@ def _compile(
     if constant(keywords.get(facts.DISABLES, UNKNOWN)) is True:
         return given
     full = compiler.full == ("",) or any(constant(keywords.get(word, UNKNOWN)) is True for word in compiler.full)
-    site = Site(scope.module, scope.function, node, full)
+    site = Site(scope.module, scope.function, node, full, options=_options(compiler, keywords))
     if compiler.parts:
         for whole in given:
             parts = [a for a in descendants(m, whole)[1:] if isinstance(a, Object) and a.info is not None]
@@ -236,7 +236,12 @@ def _compile(
     return tuple(made) or UNKNOWN if compiler.gives_back else UNKNOWN
 
 
-_KEPT = frozenset({"fullgraph", facts.DISABLES})
+_KEPT = frozenset({"fullgraph", "dynamic", facts.DISABLES})
+
+
+def _options(compiler: facts.Compiler, keywords: Keywords) -> frozenset[str]:
+    dynamic = constant(keywords.get("dynamic", UNKNOWN)) is True
+    return frozenset({"dynamic"} if dynamic else ()) | ({"export"} if compiler.exports else set())
 
 
 def _method(

@@ -221,10 +221,16 @@ class Disabled(Atom):
 class Site:
     """A place that compiles something, in which module and function, and with which options."""
 
-    __slots__ = ("fullgraph", "function", "module", "node", "reason")
+    __slots__ = ("fullgraph", "function", "module", "node", "options", "reason")
 
     def __init__(
-        self, module: ModuleInfo, function: FunctionInfo | None, node: ast.expr, fullgraph: bool, reason: str = ""
+        self,
+        module: ModuleInfo,
+        function: FunctionInfo | None,
+        node: ast.expr,
+        fullgraph: bool,
+        reason: str = "",
+        options: frozenset[str] = frozenset(),
     ) -> None:
         self.module = module
         self.function = function
@@ -232,6 +238,8 @@ class Site:
         self.fullgraph = fullgraph
         self.reason = reason
         """By which option a trainer compiles, where no call of the program says so."""
+        self.options = options
+        """How it compiles: "dynamic", "export"."""
 
 
 class Compiled(Atom):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.interpreter.calls.containers import container_method
 from graphmend.analysis.interpreter.calls.external import external
 from graphmend.analysis.interpreter.events import Call, Operation
-from graphmend.analysis.interpreter.operations import special_methods
+from graphmend.analysis.interpreter.operations import errors, special_methods
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.loads import MAY_BE_UNTAKEN, loaded
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
@@ -31,7 +31,13 @@ from graphmend.analysis.lattice.values import (
 )
 from graphmend.analysis.program.entities import Class, Function, Instance, Method, Super
 from graphmend.analysis.resolution.annotations import record, record_fields
-from graphmend.analysis.resolution.classes import MODULE_ROOTS, find_method, is_module_class, outside_bases
+from graphmend.analysis.resolution.classes import (
+    MODULE_ROOTS,
+    find_method,
+    is_module_class,
+    is_never_initialised,
+    outside_bases,
+)
 from graphmend.analysis.resolution.parameters import bind
 
 if TYPE_CHECKING:
@@ -55,6 +61,8 @@ def call(w: Walk, node: ast.Call) -> Value:
             keywords[keyword.arg] = value
         elif isinstance(value, Container) and value.fields:
             keywords.update({k: v for k, v in value.fields.items() if isinstance(k, str)})
+    if callee.__class__ is Function and not w.silent:
+        errors.called(w, node, callee, tuple(args), keywords.keys())
     if isinstance(node.func, ast.Name) and isinstance(callee, (Instance, ExternalInstance)):
         _hooked(w, node, node.func.id)
     return apply(w, callee, tuple(args), keywords, node)
@@ -141,6 +149,8 @@ def _sequential(w: Walk, modules: Container, args: Arguments, node: ast.AST) -> 
 
 
 def _instance(w: Walk, callee: Instance, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    if not callee.made_inside and isinstance(node, ast.expr) and is_never_initialised(w.session, callee.info):
+        w.emit(Operation, node, "uninitialised", callee)
     if isinstance(node, ast.expr) and "torch._ops.HigherOrderOperator" in outside_bases(w.session, callee.info):
         w.emit(Call, node, "torch._ops.HigherOrderOperator.__call__", callee, args, keywords)
         return UNKNOWN
@@ -173,7 +183,7 @@ _DICTS = frozenset({"collections.OrderedDict", "builtins.dict"})
 
 def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     session, info = w.session, callee.info
-    if session.stack.traced and isinstance(node, ast.expr) and info.node.bases:
+    if session.stack.traced and isinstance(node, ast.expr) and (info.node.bases or info.node.decorator_list):
         w.emit(Call, node, "class", callee, args, keywords)
     fields = record_fields(session, info)
     if fields is not None:
@@ -227,6 +237,8 @@ def _method(w: Walk, callee: Method, args: Arguments, keywords: Keywords, node: 
     if isinstance(receiver, Scalar):
         return receiver.derived(None)
     if isinstance(receiver, Super):
+        if isinstance(node, ast.expr) and callee.name == "__delattr__":
+            w.emit(Call, node, "builtins.object.__delattr__", receiver, args, keywords)
         if isinstance(node, ast.expr) and not (callee.name == "__init__" and w.info.name == "__init__"):
             w.emit(Operation, node, f"super().{callee.name}", receiver)
         return _inherited(w, receiver, callee.name, args, keywords, node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.interpreter.calls import builtins, higher_order
@@ -10,11 +11,13 @@ from graphmend.analysis.interpreter.calls.bodies import OPERATORS, operator
 from graphmend.analysis.interpreter.calls.gradient_mode import SETS_GRADIENTS
 from graphmend.analysis.interpreter.calls.library import library
 from graphmend.analysis.interpreter.calls.torch_calls import torch_call
-from graphmend.analysis.interpreter.events import Call
+from graphmend.analysis.interpreter.events import Call, CustomCall
+from graphmend.analysis.interpreter.operations import errors
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
-from graphmend.analysis.lattice.external import ExternalName
-from graphmend.analysis.lattice.values import FALSE, STATIC, Value, join
+from graphmend.analysis.lattice.external import ExternalName, Intrinsic
+from graphmend.analysis.lattice.values import FALSE, STATIC, Tensor, Value, join, marked
 from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.resolution.custom_operators import by_name
 from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
 from graphmend.analysis.syntax.traversal import walk
 from graphmend.analysis.tensors import operations
@@ -47,6 +50,29 @@ def _returns_detached(node: ast.AST) -> bool:
     )
 
 
+#: makes of a function one whose calls are a part of the graph by itself
+_REGION = "torch.compiler.nested_compile_region"
+
+
+def _regional(function: Value, w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    """A call of what `nested_compile_region` gives."""
+    if isinstance(node, ast.expr):
+        w.emit(Call, node, f"{_REGION}.<locals>.call", function, args, keywords)
+    return w.apply(function, args, keywords, node)
+
+
+def _consume(w: Walk, keywords: Keywords, node: ast.AST) -> None:
+    """`torch.autograd.grad` frees what the history of its outputs has saved, unless it is told to keep it."""
+    kept = {"retain_graph", "create_graph"} & keywords.keys()
+    if kept or not isinstance(node, ast.Call) or not node.args or not w.session.stack.traced:
+        return
+    given = node.args[0].elts if isinstance(node.args[0], (ast.Tuple, ast.List)) else [node.args[0]]
+    for one in given:
+        known = w.env.get(one.id) if isinstance(one, ast.Name) else None
+        if isinstance(one, ast.Name) and isinstance(known, Tensor) and not known.likely:
+            w.env[one.id] = marked(known, ("consumed", node))
+
+
 _MAPS_TREE = frozenset({"torch.utils._pytree.tree_map", "torch.utils._pytree.tree_map_only"})
 
 
@@ -66,6 +92,10 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
         answer = FALSE
     if not w.silent and isinstance(node, ast.expr) and session.listens(name):
         w.emit(Call, node, name, receiver, args, keywords, answer)
+    if not w.silent and name.startswith("torch."):
+        errors.torch_called(w, node, name, receiver, args, keywords)
+    if name.startswith("torch.ops.") and isinstance(node, ast.expr) and (own := by_name(w.module, name)) is not None:
+        w.emit(CustomCall, node, own, args)
     if name in OPERATORS and (value := operator(w, name, args, keywords, node)) is not None:
         return value
     if name.startswith("torch.") and any(isinstance(a, Instance) for a in args) and isinstance(node, ast.expr):
@@ -83,9 +113,13 @@ def external(w: Walk, name: str, receiver: Value | None, args: Arguments, keywor
         return higher_order.mapped_tree(w, function, tree, node)
     if name in ("torch.vmap", "torch.func.vmap", "torch.compile") and args:
         return args[0]
+    if name == _REGION and args:
+        return Intrinsic(_REGION, partial(_regional, args[0]), args)
     if takes_function and (value := higher_order.function(w, name, args, keywords, node)) is not None:
         return value
     root = name.partition(".")[0]
+    if name == "torch.autograd.grad":
+        _consume(w, keywords, node)
     if name in SETS_GRADIENTS:
         w.situation.gradients_off = False  # from here to the end of the context around it
     if root == "torch":

@@ -23,7 +23,9 @@ _PURE = frozenset(
 
 
 #: classes that are not written with a capital
-_CLASSES = frozenset({"array.array", "datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta"})
+_CLASSES = frozenset(
+    {"array.array", "datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "collections.deque"}
+)
 
 
 def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:

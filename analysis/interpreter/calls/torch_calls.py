@@ -16,13 +16,15 @@ from graphmend.analysis.lattice.values import (
     Tensor,
     Value,
     join_all,
+    marked,
     tensor_in,
 )
-from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.program.entities import Class, Instance
 from graphmend.analysis.resolution.classes import is_module_class
 from graphmend.analysis.tensors import operations
 from graphmend.analysis.tensors.equations import einsum_rank
 from graphmend.analysis.tensors.layouts import with_layout
+from graphmend.analysis.tensors.marks import with_marks
 from graphmend.analysis.tensors.return_types import PYTHON_RESULTS, signature
 from graphmend.analysis.torch_facts import Returns
 
@@ -62,6 +64,8 @@ def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keyw
         return ExternalInstance(_MAKES[name], made_inside=w.session.stack.traced)
     if not w.session.stack.traced and (refused := _refused(name, keywords)) is not None:
         return ExternalInstance(refused)
+    if name == "torch.Tensor.as_subclass" and args and isinstance(args[0], Class) and self_ is not None:
+        return marked(operations.result(self_, node), ("class", args[0].info))
     if returns is None:
         return _torch_object(w, name, args, keywords, node)
     first = self_ or operations.any_of((*args, *keywords.values()))
@@ -114,7 +118,8 @@ def _returned(
         )
         if last == "einsum" and args and (rank := einsum_rank(args[0])) is not None:
             return operations.result(first, node, "returns a Tensor", rank=rank)
-        return with_layout(last, first, operations.operation(last, self_, inputs, keywords, node))
+        value = with_layout(last, first, operations.operation(last, self_, inputs, keywords, node))
+        return with_marks(last, first, args, keywords, value)
     if returns.kind == "tuple":
         if last in ("max", "min", "median", "mode") and first is not None:
             return operations.pair(first, args[0 if self_ is not None else 1 :], keywords, node)

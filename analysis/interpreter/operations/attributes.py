@@ -7,7 +7,7 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.interpreter.events import Operation
+from graphmend.analysis.interpreter.events import Error, Operation
 from graphmend.analysis.interpreter.operations import autograd_functions
 from graphmend.analysis.interpreter.operations.loads import loaded
 from graphmend.analysis.interpreter.operations.objects import used
@@ -23,6 +23,7 @@ from graphmend.analysis.lattice.values import (
     UNKNOWN,
     Choice,
     Container,
+    MarkedTensor,
     Scalar,
     Static,
     Tensor,
@@ -41,6 +42,7 @@ from graphmend.analysis.resolution.tensor_usage import is_tensor_only
 from graphmend.analysis.syntax.nodes import names_in
 from graphmend.analysis.tensors.operations import result
 from graphmend.analysis.tensors.return_types import PYTHON_RESULTS
+from graphmend.analysis.torch_facts.members import ATTRIBUTES, NO_SUCH
 from graphmend.analysis.torch_facts.objects import UNTRACED_ATTRIBUTES
 
 if TYPE_CHECKING:
@@ -55,6 +57,9 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
     if isinstance(value, Tensor):
         return _tensor_attribute(w, value, name, node)
     if isinstance(value, ExternalName):
+        known = ATTRIBUTES.get(value.name)
+        if known is not None and name not in known and isinstance(node, ast.expr) and not name.startswith("_"):
+            w.emit(Error, node, "GB7685", f"{value.name} has no `{name}`")
         return resolve(w.session, f"{value.name}.{name}")
     if isinstance(value, Instance):
         return _instance_member(w, value, name, node)
@@ -69,6 +74,9 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
     if isinstance(value, ExternalInstance):
         if name == "tb_lasti":
             used(w, node, f".{name}", value)
+        known = ATTRIBUTES.get(value.cls)
+        if known is not None and name not in known and isinstance(node, ast.expr) and not name.startswith("_"):
+            w.emit(Error, node, NO_SUCH[value.cls], f"{value.cls} has no `{name}`")
         return _object_member(value, name, node)
     if isinstance(value, Class):
         return _class_member(w, value, name, node)
@@ -88,6 +96,8 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
         if isinstance(node, ast.Attribute):
             loaded(w, node.value, layer)
         return Method(layer, name)
+    if value is UNKNOWN and name == "mark_dirty":
+        return Method(ExternalInstance(autograd_functions.CONTEXT), name)  # nothing else has that
     if value is UNKNOWN and is_tensor_only(w.session, name):
         origin = Evidence(f"is used as a Tensor: .{name}", node.value if isinstance(node, ast.Attribute) else node)
         return _tensor_attribute(w, Tensor(origin, likely=True), name, node)
@@ -104,6 +114,8 @@ def _descended(function: Function, w: Walk, args: Arguments, keywords: Keywords,
 
 
 def _tensor_attribute(w: Walk, value: Tensor, name: str, node: ast.AST) -> Value:
+    if isinstance(value, MarkedTensor) and isinstance(node, ast.expr) and value.mark("class") is not None:
+        w.emit(Operation, node, f"subclass.{name}", value)
     if name == "shape":
         return Container("tuple", (INT,) * value.rank) if value.rank is not None else Static("size")
     if name in _NEVER:
@@ -197,6 +209,8 @@ def _given(session: Host, value: Instance, name: str) -> Value | None:
 def _class_member(w: Walk, value: Class, name: str, node: ast.AST) -> Value:
     if value.info.node.keywords and isinstance(node, ast.expr):
         w.emit(Operation, node, "metaclass", value)
+    if isinstance(node, ast.expr) and isinstance(made := value.info.names.get(name), ast.Call):
+        _described(w, value, made, node)
     method = find_method(w.session, value.info, name)
     if method is not None and autograd_functions.is_plain_method(w, value, method):
         return autograd_functions.method_of(value, method)
@@ -211,6 +225,17 @@ def _class_member(w: Walk, value: Class, name: str, node: ast.AST) -> Value:
         if base.startswith("enum."):
             return STATIC
     return UNKNOWN
+
+
+_OPAQUE_BASE = "torch._library.opaque_object.OpaqueBase"
+
+
+def _described(w: Walk, value: Class, made: ast.Call, node: ast.expr) -> None:
+    """Tells the rules of a descriptor of the program's own in a class that the graph takes as a whole."""
+    descriptor = value.info.module.classes.get(made.func.id) if isinstance(made.func, ast.Name) else None
+    is_one = descriptor is not None and "__get__" in descriptor.methods
+    if is_one and _OPAQUE_BASE in outside_bases(w.session, value.info):
+        w.emit(Operation, node, "descriptor", value)
 
 
 def call_method(w: Walk, value: Instance, name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:

@@ -35,7 +35,7 @@ def _applied(cls: Class, w: Walk, args: Arguments, keywords: Keywords, node: ast
     if forward is None:
         return UNKNOWN
     with_context = find_method(w.session, cls.info, "setup_context") is None
-    context = ExternalInstance(CONTEXT)
+    context = ExternalInstance(CONTEXT, made_inside=True)
     value = w.apply(Function(forward, bound=context if with_context else None), args, keywords, node)
     _differentiate(w, cls, context, node)
     return value

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.events import Branch, Call, Contains, Operation
-from graphmend.analysis.interpreter.operations import special_methods
+from graphmend.analysis.interpreter.operations import errors, special_methods
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.lattice.values import (
@@ -23,6 +23,7 @@ from graphmend.analysis.lattice.values import (
     Choice,
     Const,
     Container,
+    MarkedTensor,
     Scalar,
     SparseTensor,
     Static,
@@ -131,6 +132,8 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
         used(w, node, op, left, right)
     text = isinstance(left, Static) and left.type == "str"
     if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not text:
+        if left.__class__ is MarkedTensor and right.__class__ is MarkedTensor:
+            errors.together(w, node, left, right)
         value = operations.binary(node, op, without_none(left), without_none(right))
         if isinstance(left, SparseTensor) and isinstance(op, ast.MatMult):
             return product_layout(left, right, value)

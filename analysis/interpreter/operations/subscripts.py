@@ -29,6 +29,7 @@ from graphmend.analysis.lattice.values import (
 )
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.tensors import operations
+from graphmend.analysis.tensors.marks import sliced
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
@@ -48,7 +49,7 @@ def index_of(w: Walk, node: ast.expr) -> Value:
 def item(w: Walk, value: Value, index: Value, node: ast.AST) -> Value:
     """`value[index]`."""
     if isinstance(value, Tensor):
-        return operations.subscript(value, index, node)
+        return sliced(value, index, operations.subscript(value, index, node))
     if isinstance(value, Container):
         return _element(value, index, node)
     if isinstance(value, Choice):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.interpreter.events import SetAttribute, Subscript
-from graphmend.analysis.interpreter.operations.objects import used
+from graphmend.analysis.interpreter.events import Operation, SetAttribute, Subscript
+from graphmend.analysis.interpreter.operations.objects import CHANGED, used
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Container, Tensor, Value, join
+from graphmend.analysis.lattice.values import TRUE, UNKNOWN, Container, Tensor, Value, join
 from graphmend.analysis.program.entities import Instance, Record
 from graphmend.analysis.syntax.nodes import dotted
+from graphmend.analysis.syntax.scopes import is_shared
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
@@ -41,6 +42,18 @@ def assign(w: Walk, target: ast.expr, value: Value, augmented: bool = False) -> 
         if owner.opaque:
             used(w, target, "store", owner)
         _store_item(w, target, owner, value)
+
+
+def delete(w: Walk, node: ast.Delete) -> None:
+    """Unbind the targets of a `del` statement."""
+    for target in node.targets:
+        if isinstance(target, ast.Attribute) and ((owner := w.eval(target.value)).opaque or owner.dispatches):
+            used(w, target, "delete", owner)
+        path = dotted(target)
+        if path is not None:
+            if isinstance(target, ast.Name) and is_shared(w.info, path):
+                w.emit(Operation, target, "del", UNKNOWN)
+            w.env.pop(path, None)
 
 
 def _is_global(w: Walk, name: str) -> bool:
@@ -97,6 +110,8 @@ def measure(w: Walk, target: ast.Tuple, node: ast.expr) -> None:
 def _store_item(w: Walk, target: ast.Subscript, owner: Value, value: Value) -> None:
     """`name[key] = value`: rebinds the name to a container that may also hold the value."""
     path = dotted(target.value)
+    if path is not None and path not in w.env and isinstance(owner, Container) and owner.kind == "dict":
+        w.env[CHANGED] = TRUE
     if path is None or not isinstance(owner, Container) or path not in w.env:
         return
     if owner.kind == "dict":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend.analysis.interpreter.calls.dispatch import call
 from graphmend.analysis.interpreter.events import Operation, Subscript
+from graphmend.analysis.interpreter.operations import errors
 from graphmend.analysis.interpreter.operations.attributes import attribute
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.dictionaries import spread
@@ -16,7 +17,7 @@ from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.operators import binop, boolop, compare, unary
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of, item
 from graphmend.analysis.interpreter.walk.assignment import assign, bind
-from graphmend.analysis.lattice.external import ExternalName, PartialString, WrittenText
+from graphmend.analysis.lattice.external import ExternalName, PartialString, UndefinedName, WrittenText
 from graphmend.analysis.lattice.values import (
     FALSE,
     NONE,
@@ -69,6 +70,10 @@ def _name(w: Walk, node: ast.Name) -> Value:
     if w.closure is not None and name in w.closure:
         return w.closure[name]
     value = global_name(w.session, w.module, name)
+    if value.__class__ is ExternalName or value.__class__ is UndefinedName:
+        if not w.silent:
+            errors.read(w, node, value)
+        return value
     if value is UNKNOWN:
         value = w.session.driven_variable(w.module, name)
     if isinstance(value, SparseTensor):
@@ -88,6 +93,8 @@ def _attribute(w: Walk, node: ast.Attribute) -> Value:
         if known is not None:
             if known.__class__ in MAY_BE_UNTAKEN:
                 loaded(w, node, known)
+            if node.attr == "__dict__" and isinstance(known, Container):
+                w.emit(Operation, node, "__dict__", known)
             return known
     owner = w.eval(base)
     value = attribute(w, owner, node.attr, node)
@@ -258,17 +265,23 @@ def _starred(w: Walk, node: ast.Starred) -> Value:
 
 
 def _yield(w: Walk, node: ast.Yield) -> Value:
+    if isinstance(w.info.node, ast.AsyncFunctionDef):
+        w.emit(Operation, node, "asynchronous yield", UNKNOWN)
     w.yields.append(w.eval(node.value) if node.value is not None else NONE)
     return UNKNOWN
 
 
 def _yield_from(w: Walk, node: ast.YieldFrom) -> Value:
-    w.yields.append(element_of(w, w.eval(node.value), node))
+    value = w.eval(node.value)
+    errors.iterated(w, node, value)
+    w.yields.append(element_of(w, value, node))
     return UNKNOWN
 
 
 def _await(w: Walk, node: ast.Await) -> Value:
-    return w.eval(node.value)
+    value = w.eval(node.value)
+    w.emit(Operation, node, "await", value)
+    return value
 
 
 EVALUATE: dict[type[ast.expr], Callable[..., Value]] = {

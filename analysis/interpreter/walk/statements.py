@@ -15,18 +15,18 @@ from graphmend.analysis.interpreter.calls.dispatch import apply
 from graphmend.analysis.interpreter.calls.external import external
 from graphmend.analysis.interpreter.events import Define, Event, Operation, Raise, Situation
 from graphmend.analysis.interpreter.operations.conditions import condition
-from graphmend.analysis.interpreter.operations.objects import returned, used
+from graphmend.analysis.interpreter.operations.objects import returned
 from graphmend.analysis.interpreter.operations.operators import binary
 from graphmend.analysis.interpreter.operations.subscripts import element_of
-from graphmend.analysis.interpreter.walk.assignment import assign, bind, measure
+from graphmend.analysis.interpreter.walk.assignment import assign, bind, delete, measure
 from graphmend.analysis.interpreter.walk.contexts import enter_context
 from graphmend.analysis.interpreter.walk.expressions import EVALUATE
 from graphmend.analysis.interpreter.walk.patterns import matched
 from graphmend.analysis.interpreter.walk.restoring import Restoring
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.environment import Environment, behind_break, filled_in, merge, same
-from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Choice, Const, Container, Value, join_all
+from graphmend.analysis.lattice.external import ExternalInstance, ManagedContext
+from graphmend.analysis.lattice.values import UNKNOWN, Choice, Const, Container, Value, join_all
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class, Function
 from graphmend.analysis.region.dynamo_config import decorated_mode
@@ -213,6 +213,8 @@ class Walker:
 
     def _with(self, node: ast.With | ast.AsyncWith) -> bool:
         blocks = 0
+        if isinstance(node, ast.AsyncWith):
+            self.emit(Operation, node, "async with", UNKNOWN)
         mode = decorated_mode(self.session.mode, self.module, (item.context_expr for item in node.items))
         with self.restoring():
             for item in node.items:
@@ -227,6 +229,8 @@ class Walker:
                 return self.run(node.body)
 
     def _try(self, node: Any) -> bool:
+        if not isinstance(node, ast.Try):
+            self.emit(Operation, node.handlers[0].type, "except*", UNKNOWN)
         before = dict(self.env)
         raised = _raises(node.body)
         with self.restoring():
@@ -318,14 +322,6 @@ class Walker:
         for name, qualified in self.module.imported(node).items():
             self.env[name] = resolve(self.session, qualified)
 
-    def _delete(self, node: ast.Delete) -> None:
-        for target in node.targets:
-            if isinstance(target, ast.Attribute) and ((owner := self.eval(target.value)).opaque or owner.dispatches):
-                used(self, target, "delete", owner)
-            path = dotted(target)
-            if path is not None:
-                self.env.pop(path, None)
-
     def _match(self, node: ast.Match) -> bool:
         subject = self.eval(node.subject)
         before, ends, exhaustive = self.env, [], False
@@ -358,7 +354,9 @@ class Walker:
     def result(self) -> Value:
         """The value of the call: the join of all returns, or a generator of the join of all yields."""
         if self.yields:
-            return Container("generator", of=join_all(self.yields))
+            of = join_all(self.yields)
+            managed = self.info.decorated_with("contextlib.contextmanager")
+            return ManagedContext(of) if managed else Container("generator", of=of)
         return join_all(self.returns) if self.returns else Const(None)
 
 
@@ -393,7 +391,7 @@ _STATEMENTS: dict[type[ast.stmt], Callable[..., bool | None]] = {
     ast.ClassDef: Walker._class,
     ast.Import: Walker._import,
     ast.ImportFrom: Walker._import,
-    ast.Delete: Walker._delete,
+    ast.Delete: delete,
     ast.Match: Walker._match,
 }
 if hasattr(ast, "TryStar"):  # Python 3.11

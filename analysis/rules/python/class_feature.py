@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event, Operation
-from graphmend.analysis.lattice.values import Container, Static
+from graphmend.analysis.lattice.values import Container, MarkedTensor, Static
 from graphmend.analysis.program.definitions import ClassInfo
 from graphmend.analysis.program.entities import Class, Instance, Super
 from graphmend.analysis.rules.rule import Break, Context, Rule
@@ -20,8 +20,9 @@ _ABSTRACT = ("abc.ABC",)
 class ClassFeature(Rule):
     """
     What it does:
-        Finds instances of abstract classes and of a `TypedDict` with optional keys, subclasses of Tensor made from
-        other things than a tensor, `super().__init__()` outside of `__init__`, attributes that `super()` does not have.
+        Finds instances of abstract classes, of pydantic dataclasses and of a `TypedDict` with optional keys, subclasses
+        of Tensor made from other things than a tensor, some of their attributes, `super().__init__()` outside of
+        `__init__`, attributes that `super()` does not have, modules that were never initialised.
 
     Why it breaks:
         TorchDynamo makes objects and looks up attributes by a model of what Python does, which leaves these out
@@ -95,6 +96,14 @@ def example_inputs():
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, Operation):
+            if isinstance(event.value, MarkedTensor):
+                found = _of_subclass(event.value, event.name.removeprefix("subclass."))
+                return None if found is None else Break(found[0], fill={"what": found[1]})
+            if isinstance(event.value, Class) and event.name == "descriptor":
+                return Break("GB9567", fill={"what": "a descriptor of an opaque class"})
+            if isinstance(event.value, Instance) and event.name == "uninitialised":
+                what = "a module whose `__init__` does not call torch.nn.Module's"
+                return Break("GB0119", fill={"what": what})
             if isinstance(event.value, Class) and event.name == "metaclass":
                 found = _of_metaclass(event.value.info)
                 return None if found is None else Break(found[0], fill={"what": found[1]})
@@ -121,9 +130,33 @@ def _made(event: Call, info: ClassInfo) -> Iterator[tuple[str, str]]:
     if any(base in _ABSTRACT for base in bases) and any(_is_abstract(m.node) for m in info.methods.values()):
         yield "GB2404", "an instance of an abstract class"
     given = event.arguments[0] if len(event.arguments) == 1 else None
+    if _is_pydantic(info):
+        yield "GB3383", "the making of a pydantic dataclass"
     made_by_torch = "torch.Tensor" in bases and not {"__new__", "__init__"} & info.methods.keys()
     if made_by_torch and isinstance(given, (Container, Static)):
         yield "GB0026", "a subclass of Tensor that is made from no tensor"
+
+
+#: what a subclass of Tensor inherits, and Dynamo does not read of one
+_UNREAD = frozenset({"grad", "_grad", "_base"})
+
+
+def _of_subclass(value: MarkedTensor, name: str) -> tuple[str, str] | None:
+    """What is refused of an attribute of a tensor whose class is the program's own."""
+    if name in _UNREAD:
+        return "GB0163", f"`.{name}` of a subclass of Tensor"
+    info = value.mark("class")
+    made = info.names.get(name) if isinstance(info, ClassInfo) else None
+    if isinstance(info, ClassInfo) and isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
+        descriptor = info.module.classes.get(made.func.id)
+        if descriptor is not None and "__get__" in descriptor.methods:
+            return "GB0164", f"`.{name}` of a subclass of Tensor that has a descriptor there"
+    return None
+
+
+def _is_pydantic(info: ClassInfo) -> bool:
+    decorators = (d.func if isinstance(d, ast.Call) else d for d in info.node.decorator_list)
+    return any(info.module.qualified(d) == "pydantic.dataclasses.dataclass" for d in decorators)
 
 
 def _is_abstract(node: ast.AST) -> bool:

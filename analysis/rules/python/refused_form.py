@@ -99,6 +99,11 @@ def _form(event: Operation) -> Break | None:
         if any(isinstance(part, Const) for part in parts):
             fill = {"call": "an exception handler", "reason": "takes classes of exceptions"}
             return Break("GB0050" if isinstance(value, Const) else "GB0051", fill=fill)
+    if event.name in _NO_HANDLER:
+        return Break("GB0082", fill={"call": f"`{_NO_HANDLER[event.name]}`", "reason": "has no model of that"})
+    if event.name == "call of a special method":
+        fill = {"call": "a method that sets or deletes", "reason": "takes objects of the program there, and no Tensor"}
+        return Break("GB0131", fill=fill)
     if event.name == "subscript by a tensor":
         return Break("GB9137", fill={"call": "a type", "reason": "takes constants"})
     if event.name == "decorate" and isinstance(value, ExternalName) and value.name in _OUTSIDE_ONLY:
@@ -106,6 +111,12 @@ def _form(event: Operation) -> Break | None:
         return Break("GB0078", fill=fill)
     return None
 
+
+#: parts of the language that Dynamo has no handler for, by operation (torch 2.13)
+_NO_HANDLER = {
+    "await": "await", "async with": "async with", "asynchronous yield": "yield in an async function",
+    "except*": "except*", "del": "del of a name that other functions see",
+}  # fmt: skip
 
 #: decorators that are traced on functions from outside only
 _OUTSIDE_ONLY = frozenset({"torch._dynamo.nonstrict_trace"})

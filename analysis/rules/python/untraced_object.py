@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Event, Operation, SetAttribute
-from graphmend.analysis.lattice.external import ExternalInstance, IdNumber
-from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, tensor_in
+from graphmend.analysis.lattice.external import ExternalInstance, IdNumber, ManagedContext
+from graphmend.analysis.lattice.values import UNKNOWN, Container, Static, Tensor, Value, tensor_in
 from graphmend.analysis.program.entities import Function, Instance, Method
 from graphmend.analysis.rules.arguments import reads_tensor
 from graphmend.analysis.rules.rule import Break, Context, Rule
@@ -22,6 +22,7 @@ _DONE = {
     "return": "returning", "set": "setting an attribute of", "delete": "deleting an attribute of",
     "hash": "the hash of", "load": "reading", "call": "a call of",
     "neg": "the sign of", "pos": "the sign of", "bool": "the truth value of",
+    "subscript behind a change": "indexing, behind a change of a dictionary,",
 }  # fmt: skip
 
 
@@ -110,6 +111,14 @@ def example_inputs():
         else:
             assert isinstance(event, Operation)
             value, operation = event.value, event.name
+            if operation == "__dict__":
+                return _dictionary(value)
+            if operation == "exported" and "export" in context.mode.options:
+                parts = value.items or () if isinstance(value, Container) else (value,)
+                is_function = any(isinstance(part, Function) and part.info.name != "<lambda>" for part in parts)
+                is_closure = isinstance(value, Function)
+                fill = {"done": "returning", "object": "a function from a program that is exported"}
+                return Break("GB0092", fill=fill) if is_function or is_closure else None
         table, name = _known(value)
         gb_id = table.get(operation)
         if gb_id is None:
@@ -118,6 +127,17 @@ def example_inputs():
         likely = isinstance(value, Tensor) and (value.likely or operation == ".grad_fn")
         origin = value.origin if isinstance(value, Tensor) else None
         return Break(gb_id, origin, likely, fill={"done": shown, "object": name.removeprefix("builtins.")})
+
+
+def _dictionary(value: Value) -> Break | None:
+    """An object's `__dict__` that was replaced."""
+    if not isinstance(value, Container) or value.kind != "dict":
+        return None
+    fill = {"done": "reading", "object": "a `__dict__` with keys that are no texts"}
+    if any(not isinstance(key, str) for key in value.fields or {}):
+        return Break("GB7637", fill=fill)
+    is_keyed_by_others = not value.fields and value.of is not None and value.of is not UNKNOWN
+    return Break("GB5849", fill=fill) if is_keyed_by_others else None
 
 
 def _known(value: Value) -> tuple[Mapping[str, str], str]:
@@ -130,6 +150,8 @@ def _known(value: Value) -> tuple[Mapping[str, str], str]:
         return (LOCAL_FUNCTION if reads_tensor(value) else {}), "a function that reads a Tensor around it"
     if isinstance(value, Container) and value.kind == "set":
         return ({"load": "GB0222"} if tensor_in(value.element) is not None else {}), "a set of Tensors"
+    if isinstance(value, ManagedContext):
+        return {"return": "GB2533"}, "a context manager that was not entered"
     if isinstance(value, Container):
         return (ITERATOR if value.kind == "generator" else {}), "an iterator"
     if isinstance(value, Tensor):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from graphmend.analysis.interpreter.events import Call, Event, SetAttribute
+from graphmend.analysis.interpreter.events import Call, Event, Operation, SetAttribute
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import FALSE, Const, Container, Tensor, tensor_in
+from graphmend.analysis.lattice.values import FALSE, Const, Container, MarkedTensor, Tensor, tensor_in
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
@@ -51,7 +51,7 @@ class AutogradCall(Rule):
     name = "autograd-call"
     message = "{call} changes or asks for gradients: the graph breaks here"
     advice = "Do it outside of the compiled function."
-    events = (Call, SetAttribute)
+    events = (Call, SetAttribute, Operation)
     valid: ClassVar = (
         """
 import torch
@@ -101,6 +101,9 @@ def example_inputs():
         return callee.startswith("torch.nn.") and callee.endswith(".requires_grad_")
 
     def judge(self, event: Event, context: Context) -> Break | None:
+        if isinstance(event, Operation):
+            consumed = event.name == "returned consumed" and traced_with(context.mode.options, "torch.autograd.grad")
+            return Break("GB4927", fill={"call": "torch.autograd.grad of what is returned"}) if consumed else None
         if isinstance(event, SetAttribute):
             if event.name != "requires_grad" or not isinstance(event.owner, Tensor):
                 return None
@@ -144,6 +147,10 @@ def _refused_inputs(event: Call) -> str | None:
         if parts == ():
             return "GB0442"
         return "GB7054" if any(isinstance(p, Tensor) and not p.graph_input for p in parts or ()) else None
+    outputs = event.argument(0, "outputs")
+    given = outputs.items or () if isinstance(outputs, Container) else (outputs,)
+    if any(isinstance(one, MarkedTensor) and one.mark("consumed") is not None for one in given):
+        return "GB1381"
     wanted = event.argument(1, "inputs")
     if isinstance(wanted, Instance):
         return "GB6663"

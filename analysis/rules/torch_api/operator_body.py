@@ -85,7 +85,7 @@ def example_inputs():
             fill = {"operator": event.operator, "does": "changes what is outside of it"}
             return Break("GB0067", fill=fill, effect="raises")
         assert isinstance(event, Bodies)
-        found = next(_wrong(event), None)
+        found = next(_wrong(event), None) or _symbols(event, context.mode.options)
         if found is None:
             return None
         gb_id, does = found
@@ -120,6 +120,15 @@ def _wrong(event: Bodies) -> Iterator[tuple[str, str]]:
             yield "GB0319", "returns another number of tensors than it takes"
     elif event.operator == "scan" and isinstance(first, Container) and len(first.items or (0, 0)) != 2:
         yield "GB0343", "returns no pair of what it carries and what it gives"
+
+
+def _symbols(event: Bodies, options: frozenset[str]) -> tuple[str, str] | None:
+    """A size that a branch returns: with dynamic shapes it is a symbol."""
+    if "dynamic" not in options or not event.operator.startswith("cond"):
+        return None
+    leaves = [leaf for result in event.results for leaf in _leaves(result)]
+    is_size = any(leaf.__class__ is Static and leaf.type == "int" for leaf in leaves if isinstance(leaf, Static))
+    return ("GB0340", "returns a size, which is a symbol with dynamic shapes") if is_size else None
 
 
 def _leaves(value: Value) -> list[Value]:

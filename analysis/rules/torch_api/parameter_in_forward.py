@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.values import MarkedTensor, Tensor
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
 from graphmend.analysis.torch_facts.options import traced_with
@@ -85,5 +85,13 @@ def example_inputs():
         data = event.argument(0, "data")
         if data is None:
             return Break("GB0226")
+        options = context.mode.options
+        if "export" in options:
+            return Break("GB0244")
+        if traced_with(options, event.callee):
+            if isinstance(data, MarkedTensor) and data.mark("class") is not None:
+                return Break("GB0227")
+            computed = isinstance(data, Tensor) and not data.graph_input and not data.constant
+            return Break("GB0235") if computed and "dynamic" in options else None
         from_outside = isinstance(data, Tensor) and data.graph_input  # it is made before the graph
-        return None if from_outside or traced_with(context.mode.options, event.callee) else Break("GB0264")
+        return None if from_outside else Break("GB0264")

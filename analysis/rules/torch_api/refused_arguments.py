@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event
-from graphmend.analysis.lattice.external import ExternalName
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, Intrinsic
+from graphmend.analysis.lattice.values import Container, Tensor
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.rules.arguments import is_plain, refused_argument
 from graphmend.analysis.rules.rule import Break, Context, Rule
@@ -71,7 +73,7 @@ def example_inputs():
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
-        if callee in ("torch.operation", _NONSTRICT):
+        if callee in ("torch.operation", *_OPAQUE_CALLS):
             return True
         return callee in DEMANDS and callee.startswith(("torch.", "numpy."))
 
@@ -79,8 +81,8 @@ def example_inputs():
         assert isinstance(event, Call)
         if event.callee == "torch.operation":
             return _object(event, context)
-        if event.callee == _NONSTRICT:
-            return _handed_on(event)
+        if event.callee in _OPAQUE_CALLS:
+            return _OPAQUE_CALLS[event.callee](event)
         demand = refused_argument(event)
         if demand is None:
             return None
@@ -113,9 +115,6 @@ def _declines(node: ast.AST) -> bool:
     return bool(returned) and all(isinstance(v, ast.Name) and v.id == "NotImplemented" for v in returned)
 
 
-_NONSTRICT = "torch._dynamo.nonstrict_trace.call"
-
-
 def _handed_on(event: Call) -> Break | None:
     """A function that is traced with less care gets tensors, constants, and what pytree knows of."""
     for value in event.arguments:
@@ -128,3 +127,52 @@ def _handed_on(event: Call) -> Break | None:
         if f"register_constant({name})" in text and value.made_inside:
             return Break("GB0238", fill=fill)
     return None
+
+
+def _given_back(event: Call) -> Break | None:
+    """The result of such a function goes into the graph: an object of the program's own does not."""
+    value = event.receiver
+    if not isinstance(value, Instance) or not is_plain(value) or "register_" in value.info.module.source.text:
+        return None
+    return Break("GB0251", fill={"call": "a function under nonstrict_trace", "reason": "returns tensors and constants"})
+
+
+def _of_leaf(event: Call) -> Break | None:
+    """A leaf function gets modules that the program holds somewhere, where they are found again."""
+    for value in event.arguments:
+        if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn.") and value.made_inside:
+            reason = "takes modules that were made outside of the compiled function"
+            return Break("GB6210", fill={"call": "a function under leaf_function", "reason": reason})
+    return None
+
+
+def _as_constant(event: Call) -> Break | None:
+    """What a function under `assume_constant_result` gets must be known while tracing, or be a tensor by itself."""
+    for value in event.arguments:
+        parts = value.items or (value.element,) if isinstance(value, Container) and value.kind in _HOLDS else ()
+        is_iterator = isinstance(value, Container) and value.kind == "generator"
+        if is_iterator or any(isinstance(part, Tensor) and not part.likely for part in parts):
+            fill = {"call": "a function under assume_constant_result", "reason": "takes constants and single tensors"}
+            return Break("GB2520", fill=fill)
+    return None
+
+
+def _in_region(event: Call) -> Break | None:
+    """What is called in a region of its own is a function or module that is written in Python."""
+    function = event.receiver
+    is_object = isinstance(function, Instance) and not function.info.node.bases
+    if not is_object and not isinstance(function, (ExternalName, Intrinsic)):
+        return None
+    fill = {"call": "nested_compile_region", "reason": "takes a function or a module that is written in Python"}
+    return Break("GB0042", fill=fill, effect="raises")
+
+
+_HOLDS = frozenset({"list", "tuple", "set"})
+#: calls of functions that Dynamo does not look into, by what makes them so
+_OPAQUE_CALLS: dict[str, Callable[[Call], Break | None]] = {
+    "torch._dynamo.nonstrict_trace.call": _handed_on,
+    "torch._dynamo.nonstrict_trace.result": _given_back,
+    "torch._dynamo.decorators.leaf_function.call": _of_leaf,
+    "torch._dynamo.assume_constant_result.call": _as_constant,
+    "torch.compiler.nested_compile_region.<locals>.call": _in_region,
+}

@@ -17,6 +17,8 @@ _DATA_DEPENDENT = {
 }  # fmt: skip
 #: a handle that the same graph made is traced
 _REMOVE = "torch.utils.hooks.RemovableHandle.remove"
+#: of a context that the compiled function was given
+_MARK_DIRTY = "torch.autograd.function.FunctionCtx.mark_dirty"
 #: of any optimizer (torch 2.13)
 _OPTIMIZER = {"zero_grad": "GB0008", "step": "GB0025"}
 #: judged by rules of their own
@@ -87,7 +89,7 @@ def example_inputs():
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
-        if callee in _DATA_DEPENDENT or callee in ("torch.as_tensor", "numpy.ndarray.astype"):
+        if callee in _DATA_DEPENDENT or callee in (_MARK_DIRTY, "torch.as_tensor", "numpy.ndarray.astype"):
             return True
         if callee.startswith("torch.optim."):
             return callee.rpartition(".")[2] in _OPTIMIZER
@@ -115,6 +117,9 @@ def example_inputs():
         call = "." + callee.rpartition(".")[2] + "()" if callee.startswith("torch.Tensor.") else callee + "()"
         operands = ((event.receiver,) if event.receiver is not None else ()) + event.arguments
         why = next((e for e in map(evidence, operands) if e is not None), None)
+        if callee == _MARK_DIRTY:
+            foreign = isinstance(event.receiver, ExternalInstance) and not event.receiver.made_inside
+            return Break("GB2019", fill={"call": call}) if foreign else None
         if callee in _DATA_DEPENDENT:
             takes_tensors = why is None and not callee.startswith("torch.Tensor.")  # whatever else is known of them
             why = (None, False) if takes_tensors else why

@@ -162,7 +162,15 @@ def differences(before: dict[str, Any], after: dict[str, Any], labels: list[str]
         "rounding": found.rounding,
         "found": [difference.data() for difference in [*found.found, *found.lost()]],
         "remarks": found.remarks,
+        "seconds": [seconds(each["runs"]) for each in (before, after)],
     }
+
+
+def seconds(runs: Runs) -> float:
+    """Processor time of all calls in eager mode."""
+    eager = (o for run in runs for way, o in run["outcomes"].items() if way.startswith("eager"))
+    total: float = sum(outcome["seconds"] for outcome in eager)
+    return total
 
 
 def rounds_compiled(runs: Runs) -> frozenset[str]:

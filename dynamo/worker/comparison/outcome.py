@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -55,6 +56,7 @@ def of_call(call: Callable[..., Any], arguments: Arguments, scene: Scene, *, inp
     before = Walk(scene.roots(arguments), scene.copies)
     copies = {**scene.copies, **_copies(arguments)}
     with captured() as output:
+        began = time.process_time()
         try:
             value = call(*arguments[0], **arguments[1])
         except torch.OutOfMemoryError:
@@ -62,6 +64,7 @@ def of_call(call: Callable[..., Any], arguments: Arguments, scene: Scene, *, inp
         except Exception as error:
             outcome["raised"] = type(error).__name__
             outcome["message"] = reach.lasting(" ".join(str(error).split())[:200])
+        outcome["seconds"] = time.process_time() - began
     outcome["random"] = generators.states()
     roots = scene.roots(arguments)
     after = Walk({**roots, "result": value}, copies, values=True, earlier=before)

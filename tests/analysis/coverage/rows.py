@@ -4,7 +4,8 @@ A row is a heading `## GB0170 Data-dependent branching`, and below it one of
 
 * two programs: a block ```` ```python breaks ```` that TorchDynamo breaks with exactly that number on the line that
   ends in `# breaks`, and the nearest one that it does not, ```` ```python quiet ````. `# run: EXPRESSION` says how to
-  call them (`RUN` without one), and `PRELUDE` stands before both;
+  call them (`RUN` without one), and `PRELUDE` stands before both; where TorchDynamo names a whole function and the
+  cause is one statement, `# found` marks that;
 * `Unreachable: WHY`, where no program is known to get to the place that raises it (`Raised in: FILE, FUNCTION`);
 * `Run time: WHY`, where only running tells, and `Verify: PLACE`, at which `graphmend verify` reports it;
 * `Retired.`, where torch 2.13 keeps the number and raises it nowhere.
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 KINDS = Path(__file__).with_name("kinds")
 MARK = "  # breaks"
+FOUND = "  # found"
 RUN = "f(torch.ones(4))"
 PRELUDE = """\
 import collections, contextlib, copy, dataclasses, enum, functools, inspect, itertools, math, operator, random, types
@@ -56,6 +58,9 @@ class Program(NamedTuple):
     @property
     def lines(self) -> range:
         """The lines on which a finding means the mark: a function's decorator stands for its first line, too."""
+        if FOUND in self.whole:
+            cause = self.whole[: self.whole.index(FOUND)].count("\n") + 1
+            return range(cause, cause + 1)
         marked = self.whole.splitlines()[self.line - 1]
         return range(self.line, self.line + 1 + marked.lstrip().startswith("@"))
 
