@@ -24,8 +24,9 @@ def install(
 ) -> Importer:
     """From now on, mends the modules of `packages` (and those below `folders`) while they are imported.
 
-    Numbers and sizes that tensors decide stay in the graph where that holds; with `specialise`, those that must be
-    known while tracing and that small integer inputs decide are taken as known, held by guards.
+    Numbers and sizes that tensors decide stay in the graph where that holds. Those that must be known while tracing
+    and that small integer inputs decide are taken as known, held by guards, until a call has other values; with
+    `specialise` for several sets of values.
 
     A mend that differs only in the kinds of ways that `accept` names (such as "rounding") counts as safe; a kind that
     does not exist is a ValueError.

@@ -10,7 +10,8 @@ backend that cannot go on), others into more breaks, and graphs assert what they
 * a frame that still cannot be compiled is compiled as if nothing had been switched. Nothing of it has run then, so
   nothing runs twice.
 
-With `specialise`, what small inputs decide is taken as known where a number must be known (`specialised`).
+What small inputs decide is taken as known where a number must be known (`specialised`): until a call has other values,
+and with `specialise` for some sets of values.
 
 Measured on torch 2.13.0. Elsewhere, or where a part of Dynamo is missing, `install` does nothing and says so.
 """
@@ -66,8 +67,8 @@ def _with_switches(original: Any, config: Any, attempts: Any, specialise: bool) 
     def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         plan = attempts.plan_of(frame.f_code)
         while not plan.is_plain:
-            specialises = specialise and plan.compilations.get(self, 0) < attempts.COMPILATIONS
-            with config.patch(_SWITCHES), attempts.attempting(attempts.Attempt(plan, self, specialises)) as attempt:
+            attempt = attempts.Attempt(plan, self, plan.may_know(self, specialise))
+            with config.patch(_SWITCHES), attempts.attempting(attempt):
                 try:
                     result = original(self, frame, *args, **kwargs)
                 except Exception as error:  # where the switches are not its cause it comes again, from below

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--specialize",
         action="store_true",
-        help="take numbers that small integer inputs decide as known, where that saves a break; others compile again",
+        help="compile again for other values of small integers that were taken as known, up to four times",
     )
     parser.add_argument(
         "--report", metavar="FILE", type=Path, help="write what was mended to this file, as JSON, not to standard error"

@@ -23,6 +23,9 @@ from torch._dynamo.exc import RestartAnalysis
 COMPILATIONS = 4
 
 
+_CHANGED = "values were taken as known, and a call had others (--specialize compiles again for each)"
+
+
 class Site(NamedTuple):
     """An instruction of the program, which reads a number out of a tensor."""
 
@@ -54,20 +57,32 @@ class Plan:
     """Is nothing captured at all?"""
     compilations: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary)
     """How often each converter compiled it with values taken as known."""
+    has_changed: bool = False
+    """Did a call come with other values than those that were taken as known?"""
 
     def release(self, sites: Iterable[Site], reason: str) -> bool:
         """From now on the numbers read at `sites` break the graph there. False where all of them did so already."""
         new = sorted(set(sites) - self.released, key=lambda site: site.line)
         self.released.update(new)
         for site in new:
-            note = Note(site.code.co_filename, site.line, site.code.co_name, reason)
-            if note not in taken_back:
-                taken_back.append(note)
+            _note(Note(site.code.co_filename, site.line, site.code.co_name, reason))
         return bool(new)
+
+    def may_know(self, converter: Any, specialise: bool) -> bool:
+        """May values be taken as known? With `specialise` for some sets of values, else until there are others."""
+        if self.has_changed and not specialise:
+            _note(Note(self.code.co_filename, self.code.co_firstlineno, self.code.co_name, _CHANGED))
+            return False
+        return self.compilations.get(converter, 0) < COMPILATIONS
 
     def give_up(self) -> None:
         """From now on the frame is compiled as without us."""
         self.is_plain = True
+
+
+def _note(note: Note) -> None:
+    if note not in taken_back:
+        taken_back.append(note)
 
 
 def plan_of(code: CodeType) -> Plan:
@@ -90,7 +105,7 @@ class Attempt:
     sites: dict[Any, Site] = field(default_factory=dict)
     """Where each symbol comes from."""
     needed: set[Any] = field(default_factory=set)
-    """Symbols that were asked for their values, in vain."""
+    """Symbols that the operation at hand asked for their values, in vain. One that it could do without is none."""
     recovery: Any = None
     """What to do where the graph fails when it runs; None where the graph captures nothing."""
 

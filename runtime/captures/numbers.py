@@ -57,11 +57,14 @@ def _needing(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def evaluate_expr(self: Any, *args: Any, **kwargs: Any) -> Any:
+        attempt = current()
+        if attempt is not None:
+            attempt.needed.clear()
         try:
             return original(self, *args, **kwargs)
         except (UserError, GuardOnDataDependentSymNode):
-            if (attempt := current()) is not None:
-                attempt.needs(attempt.needed | set(free_symbols(self.sym_num)), _KNOWN)
+            if attempt is not None:
+                attempt.needs(attempt.needed or free_symbols(self.sym_num), _KNOWN)
             raise
 
     return evaluate_expr
@@ -76,11 +79,12 @@ def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
         if attempt is None:
             return original(node, tx, *args, **kwargs)
         count = len(pending(tx))
+        attempt.needed.clear()
         try:
             value = original(node, tx, *args, **kwargs)
         except (Unsupported, UserError, TorchRuntimeError):
             del pending(tx)[count:]
-            attempt.needs(attempt.needed | set(symbols(node)), _KNOWN)
+            attempt.needs(attempt.needed or symbols(node), _KNOWN)
             raise
         if not attempt.bind(tx, pending(tx)[count:]):
             del pending(tx)[count:]

@@ -5,7 +5,8 @@ up. Here the number is computed from the inputs of this call, and a guard holds 
 compiles the frame anew, as another shape does. That is done where Dynamo would give up, and nowhere else,
 in attempts (`captures.attempt`) that may specialise.
 
-After `COMPILATIONS` of one code with values that changed, no more are taken as known, until `torch._dynamo.reset()`.
+Once a call has had other values, no more are taken as known for that code, until `torch._dynamo.reset()`; where an
+attempt may specialise all the same, after `COMPILATIONS`.
 
 Knows Dynamo as it is in torch 2.13.
 """
@@ -33,7 +34,7 @@ from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv, expect_true
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..captures.attempt import current
+from ..captures.attempt import Plan, current
 from ..captures.numbers import pending, symbols
 from .replay import Replay, Unknown, given, replay
 
@@ -219,17 +220,20 @@ def _hold(found: Replay) -> None:
         value = given(node)
         assert value is not None
         with _disable_current_modes():
-            match = functools.partial(_values_match, expected=value.clone())
+            match = functools.partial(_values_match, expected=value.clone(), plan=attempt.plan)
         install_guard(Guard(node.meta["grapharg"].source, match))
 
 
-def _values_match(builder: Any, guard: Guard, *, expected: torch.Tensor) -> None:
+def _values_match(builder: Any, guard: Guard, *, expected: torch.Tensor, plan: Plan) -> None:
     def same(value: Any) -> bool:
         if type(value) is not torch.Tensor or value.dtype != expected.dtype or value.device != expected.device:
             return False
         if torch._C._functorch.is_functorch_wrapped_tensor(value):  # under vmap nobody may ask for its values
             return False
-        return torch.equal(value, expected)
+        if torch.equal(value, expected):
+            return True
+        plan.has_changed = True
+        return False
 
     text = get_verbose_code_parts(f"torch.equal({guard.name}, {expected.flatten()[:8].tolist()}...)", guard)
     builder.get_guard_manager(guard).add_lambda_guard(same, text, guard.user_stack)

@@ -228,13 +228,13 @@ def test_arithmetic_that_may_raise_is_pythons() -> None:
 def test_a_number_that_must_be_known_breaks_where_it_is_read_and_others_stay() -> None:
     def function(x: Any, n: Any) -> Any:
         mean = x.mean().item()
-        count = n.sum().item()
+        count = n.sum().int().item()
         y = x + mean
         for _ in range(count):
             y = y * 2
         return y + x.sum().item()
 
-    assert graphs(function, *((x(), torch.tensor([n, 0])) for n in (2, 3))) == [2, 1]
+    assert graphs(function, *((x(), torch.tensor([n, 0.0])) for n in (2, 3))) == [2, 1]
 
 
 def test_no_more_graphs_than_without_us() -> None:
@@ -245,9 +245,28 @@ def test_no_more_graphs_than_without_us() -> None:
         return y - 1
 
     def function(x: Any, n: Any) -> Any:
-        count = n.sum().item()
+        count = n.sum().int().item()
         for _ in range(2):
             x = inner(x, count)
         return x
 
-    assert graphs(function, (x(), torch.tensor([3, 0]))) == [2], "one up to the number, one behind it"
+    assert graphs(function, (x(), torch.tensor([3.0, 0]))) == [2], "one up to the number, one behind it"
+
+
+def test_values_are_taken_as_known_until_a_call_has_others() -> None:
+    def sized(x: Any, sizes: Any) -> Any:
+        return torch.cat([part * n for n, part in enumerate((x * 2).split(sizes.tolist()))])
+
+    calls = [(x(), torch.tensor(sizes)) for sizes in ([2, 3], [2, 3], [1, 4], [3, 2], [4, 1], [2, 3])]
+    added = graphs(sized, *calls)
+    assert added[:2] == [1, 0]
+    assert sum(added) <= 1 + sum(plain_graphs(sized, *calls)), "at most one more than without us"
+    assert any("a call had others" in reason for reason in reasons("sized"))
+
+
+def plain_graphs(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[int]:
+    from graphmend.runtime.captures import attempt
+
+    torch._dynamo.reset()
+    attempt.plan_of(function.__code__).give_up()
+    return graphs(function, *calls)
