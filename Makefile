@@ -71,6 +71,7 @@ bench: $(STAMP)  ## measure speed and memory
 
 docs: $(STAMP)  ## build the documentation site into site/
 	$(BIN)/python docs/generate.py
+	if command -v npm > /dev/null; then npm ci --prefix docs/playground --no-audit --no-fund --loglevel=error; fi
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 editors: $(STAMP)  ## end-to-end tests in VS Code, Neovim and Emacs

@@ -9,6 +9,7 @@ from graphmend.analysis.driver.near import may_drive
 from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.facts.recording import Recording
 from graphmend.analysis.finding import Finding
+from graphmend.analysis.findings.recompilations import merged, recompilations
 from graphmend.analysis.findings.report import report
 from graphmend.analysis.interprocedural.session import AnalysisSession
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
@@ -19,7 +20,7 @@ from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import load
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
-Place = tuple[ast.expr | ast.stmt, FunctionInfo]
+Place = tuple[ast.expr | ast.stmt, FunctionInfo | None]
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Result:
 
     def facts(self, finding: Finding) -> FunctionFacts | None:
         """The facts about the function that `finding`, of this file or of `elsewhere`, stands in; None for a lambda at
-        a module's top level.
+        a module's top level, and for what stands outside of every function.
 
         The first call analyses the module's roots once more and records the functions that have a finding.
         """
@@ -49,14 +50,14 @@ class Result:
             raise LookupError(f"{finding.code} is no finding of this result")
         project, settings, module = self._again
         if self._recording is None:
-            around = (_definition(info) for _, info in self._places.values())
+            around = (_definition(info) for _, info in self._places.values() if info is not None)
             self._recording = Recording({definition for definition in around if definition is not None})
             session = AnalysisSession(module, project, settings)
             session.recording = self._recording
             _walk(session)
         node, info = place
-        definition = _definition(info)
-        if definition is None:
+        definition = _definition(info) if info is not None else None
+        if definition is None or info is None:
             return None
         version = load(settings.torch_version).minor
         return self._recording.facts(info.module.source, definition, node, dict(info.module.imports), version)
@@ -94,8 +95,12 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
     session = AnalysisSession(module, project, settings)
     _walk(session)
     everything = report(session.summaries.roots)
-    places = {(path, one.finding.key): (one.node, one.info) for path, found in everything.items() for one in found}
-    by_path = {path: tuple(one.finding for one in found) for path, found in everything.items()}
+    again = recompilations(session.driven, session.judging)
+    places: dict[tuple[str, str], Place] = {
+        (path, one.finding.key): (one.node, one.info) for path, found in everything.items() for one in found
+    }
+    places.update({(one.finding.path, one.finding.key): (one.node, one.info) for one in again})
+    by_path = merged(session.driven, everything, again, settings)
     own = by_path.pop(source.path, ())
     session.close()
     return Result(source, own, by_path, tuple(session.notes), places, (project, settings, module))

@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+#: codes that rules had before -> those they have
+RENAMED = {"GM503": "GM701"}
+
+
+def current_code(code: str) -> str:
+    """The code of a rule today, by the one it is known by."""
+    return RENAMED.get(code, code)
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -29,9 +37,9 @@ class Settings:
 
     def tries(self, code: str) -> bool:
         """Whether a preview rule is switched on: by `preview`, or by its whole code in `select`."""
-        return self.preview or code in self.select
+        return self.preview or code in map(current_code, self.select)
 
     def selects(self, code: str) -> bool:
-        chosen = max((len(c) for c in self.select if code.startswith(c)), default=-1)
-        refused = max((len(c) for c in self.ignore if code.startswith(c)), default=-1)
+        chosen = max((len(c) for c in map(current_code, self.select) if code.startswith(c)), default=-1)
+        refused = max((len(c) for c in map(current_code, self.ignore) if code.startswith(c)), default=-1)
         return chosen > refused

@@ -17,6 +17,7 @@ FAMILIES = {
     "GM4": "data-dependent shapes",
     "GM5": "Python and environment",
     "GM6": "autograd and other torch calls",
+    "GM7": "recompilations",
     "GM9": "seen by TorchDynamo only",
 }
 

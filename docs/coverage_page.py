@@ -26,7 +26,7 @@ each. It is made from the programs in `tests/analysis/coverage/kinds`, which Tor
 | | kinds |
 |---|---|
 | a program reaches them | {reached} |
-| of these, `graphmend check` finds | {found} ({share:.1%}) |
+| of these, `graphmend check --preview` finds | {found} ({share:.1%}) |
 | neighbours with a finding | {false} |
 | no program is known to reach them | {unreachable} |
 | only running tells | {run_time} |

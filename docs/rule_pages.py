@@ -8,7 +8,7 @@ from itertools import groupby
 from graphmend.analysis.check import check
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.documentation import CODE
-from graphmend.analysis.settings import Settings
+from graphmend.analysis.settings import RENAMED, Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.cli.rule_catalogue import FAMILIES, Documented, rules
 from graphmend.transforms.catalogue import CATALOGUE
@@ -23,7 +23,11 @@ _LINK = re.compile(r"^(https?://\S+)$", re.MULTILINE)
 def rule_pages() -> dict[str, str]:
     """File names and texts of the whole folder."""
     found = {f"{rule.code}.md": page(rule) for rule in rules().values()}
-    return {"README.md": overview(list(rules().values())), **found}
+    moved = {
+        f"{old}.md": f"# {old}\n\nThis rule is [{new}]({new}.md) now. Comments and settings may name either.\n"
+        for old, new in RENAMED.items()
+    }
+    return {"README.md": overview(list(rules().values())), **found, **moved}
 
 
 def overview(listed: list[Documented]) -> str:
@@ -77,8 +81,9 @@ def _rewrites(code: str) -> list[str]:
 
 def _examples(code: str) -> list[str]:
     rule = next((rule for rule in RULES if rule.code == code), None)
-    parts = []
-    for heading, examples in (("Breaks", rule.invalid), ("Does not break", rule.valid)) if rule else ():
+    parts: list[str] = []
+    breaks = ("Breaks", "Does not break") if not code.startswith("GM7") else ("Compiles anew", "Is compiled once")
+    for heading, examples in zip(breaks, (rule.invalid, rule.valid), strict=True) if rule else ():
         parts += [f"## {heading}", ""]
         for example in examples:
             parts += ["```python", example.strip("\n"), "```", ""]

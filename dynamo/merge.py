@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -112,6 +113,9 @@ def merge(source: Source, findings: Sequence[Finding], report: Report) -> Merged
     taken: set[int] = set()
     verdicts = []
     for finding in findings:
+        if finding.effect == "recompiles":
+            verdicts.append(_compiled_anew(finding, report))
+            continue
         lines = statements.lines(finding.span.line)
         matching = [n for n, b in enumerate(breaks) if b.span.line in lines]
         taken.update(matching)
@@ -134,6 +138,16 @@ def _verdict(lines: range, breaks: list[Break], traced: frozenset[int], executed
     if executed.isdisjoint(lines):
         return Verdict("not reached", "no input that was tried leads to this statement")
     return None
+
+
+def _compiled_anew(finding: Finding, report: Report) -> Verdict:
+    """The verdict on a recompilation: whether a guard failed that is about the same thing."""
+    subject = re.compile(rf"(?<!\w){re.escape(finding.facts.get('subject', ''))}(?!\w)")
+    for target in report.targets:
+        for again in target.recompiles:
+            if subject.search(again.reason):
+                return Verdict("confirmed", f"TorchDynamo compiled `{again.function}` anew: {again.reason}")
+    return Verdict("not reached", "the inputs that were tried do not vary it")
 
 
 def _eager(statements: Statements, line: int, breaks: Iterable[Break]) -> Verdict:

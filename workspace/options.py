@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from graphmend.analysis.settings import current_code
+
 #: the kinds of ways in which a mend may change a program (`transforms/fix.py` says what each means)
 DIFFERENCES = (
     "rounding", "nan", "dtype", "shape", "strides", "aliasing", "type", "exception", "gradients", "zero-gradients",
@@ -62,7 +64,7 @@ def _selector(value: Any) -> str:
     _require(
         bool(_SELECTOR.match(text)), f'a rule code or the beginning of one, such as "GM1" or "GM101", not "{text}"'
     )
-    return text
+    return current_code(text)
 
 
 def _selectors(value: Any) -> tuple[str, ...]:
@@ -186,7 +188,8 @@ OPTIONS: Mapping[str, Option] = {
             "assume-compiled",
             _choice("modules", "never"),
             "modules",
-            "What is taken to be compiled where no `torch.compile` is in sight: the `forward` of modules, or nothing.",
+            "What is taken to be compiled where no `torch.compile` is in sight: the methods that torch calls "
+            "of modules and autograd functions, or nothing.",
         ),
         Option("torch-version", VERSION, None, "The version of torch to check against; by default the installed one."),
         Option("returns-tensor", STRINGS, (), "Qualified names of callables whose result is a tensor."),

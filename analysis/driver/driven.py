@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.driver.execution.machine import DriverMachine
 from graphmend.analysis.driver.execution.objects import Atom, Compiled, Object, Values, union
+from graphmend.analysis.driver.history.run import History, history
 from graphmend.analysis.driver.reach import Reach, text_of
 from graphmend.analysis.resolution.classes import mro
 
@@ -22,10 +23,19 @@ class Driven:
         self._reach = reach
         self.machine = machine
         self.compiled: list[Compiled] = machine.compiled
+        self._history: History | None = None
+
+    @property
+    def history(self) -> History:
+        """What varies between the calls of what is compiled. The driver code is executed once more for it."""
+        if self._history is None:
+            self._history = history(self.machine.program, self.machine.main, self._reach)
+        return self._history
 
     def follows(self, info: FunctionInfo, text: str) -> bool:
         """Whether a function, or a new text of it, has a part in what is compiled."""
-        return info in self.machine.visited or self._reach.concerns(text)
+        seen = info in self.machine.visited or (self._history is not None and info in self._history.visited)
+        return seen or self._reach.concerns(text)
 
     def attribute(self, info: ClassInfo, name: str) -> Values:
         """What an attribute of the instances of a class may be, as far as driver code sets it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.rules import RULES
-from graphmend.analysis.settings import Settings
+from graphmend.analysis.settings import Settings, current_code
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
 
@@ -198,7 +198,7 @@ _LAYOUT = frozenset({tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.END
 
 
 def _suppression(span: Span, match: re.Match[str], lines: tuple[int, int] | None) -> Suppression:
-    codes = tuple(dict.fromkeys(code for code in re.split(r"[,\s]+", match["codes"] or "") if code))
+    codes = tuple(dict.fromkeys(current_code(code) for code in re.split(r"[,\s]+", match["codes"] or "") if code))
     return Suppression(span, match[0], codes, match["reason"].strip(), lines)
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from graphmend.analysis.driver.near import may_drive
 from graphmend.analysis.finding import Finding
+from graphmend.analysis.findings.recompilations import called_in_sight, is_shown, recompilations
 from graphmend.analysis.findings.report import shifted
 from graphmend.analysis.findings.suppressions import Suppression, suppressions
 from graphmend.analysis.incremental.finding_store import FindingStore, Reach
@@ -68,6 +70,9 @@ class IncrementalAnalysis:
         """Made with the first edit."""
         self._comments: tuple[Suppression, ...] = ()
         self._broken: set[Section] = set()
+        self._recompilations: tuple[Finding, ...] = ()
+        self._seen: frozenset[str] = frozenset()
+        """The functions of which calls are in sight."""
         self._lost = False
         """Whether an edit could not be followed while a part did not parse; the next text that parses starts anew."""
 
@@ -98,6 +103,7 @@ class IncrementalAnalysis:
         garbage collector runs."""
         session, self._session = self._session, None
         self._text, self._lost, self._edits = "", False, None
+        self._recompilations, self._seen = (), frozenset()
         self._broken.clear()
         self._finding_store = FindingStore(self.path)
         if session is not None and session.module is not None:
@@ -123,6 +129,10 @@ class IncrementalAnalysis:
         self._sections = Sections(module, source)
         self._invalidation = Invalidation(session, module, self._sections, self._finding_store)
         self._invalidation.start(roots(session, module, session.drive()))
+        self._recompilations = tuple(
+            one.finding for one in recompilations(session.driven, session.judging) if one.finding.path == self.path
+        )
+        self._seen = called_in_sight(session.driven)
         self.project.release_trees()
         return self._update()
 
@@ -140,9 +150,21 @@ class IncrementalAnalysis:
             return Update((), ((1, lines),), self._comments)
         broken = tuple(sorted(self._lines(section) for section in self._broken))
         findings = self._finding_store.findings({info for section in self._broken for info in section.infos})
+        findings = tuple(f for f in findings if is_shown(f, self._seen, self.settings))
+        if self._recompilations:
+            moved = (self._where_now(finding) for finding in self._recompilations)
+            findings = tuple(sorted((*findings, *moved), key=lambda f: (f.span, f.code)))
         if any(section.info is None for section in self._broken):
             findings = tuple(f for f in findings if not any(a <= f.span.line <= b for a, b in broken))
         return Update(findings, broken, self._comments)
+
+    def _where_now(self, finding: Finding) -> Finding:
+        """A finding at the lines that its code has moved to."""
+        related = tuple(
+            one._replace(span=shifted(one.span, self._sections.moved(one.span.line))) if one.path == self.path else one
+            for one in finding.related
+        )
+        return replace(finding, span=shifted(finding.span, self._sections.moved(finding.span.line)), related=related)
 
     def _lines(self, section: Section) -> tuple[int, int]:
         """The first and the last line of a section."""
@@ -179,7 +201,8 @@ class IncrementalAnalysis:
             return self._does_not_parse(section)
         section.broken = False
         self._broken.discard(section)
-        if self._lost or section.merged or not section.parses_alone:
+        uncertain = bool(self._recompilations) and section.info is None  # where its statements stand is not known
+        if self._lost or uncertain or section.merged or not section.parses_alone:
             return self._again() if not self._broken else self._lose()
         if not (self._takes_over(section, text, parsed)):
             return self._again()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Literal
 
+from graphmend.analysis.driver.guards.variation import Variation
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.values import Value
 from graphmend.analysis.resolution.custom_operators import Operator
@@ -168,6 +169,16 @@ class SetAttribute(Event):
         self.name = name
         self.value = value
         self.augmented = augmented
+
+
+class Recompiles(Event):
+    """Compiled code is compiled anew, because something differs between two calls in sight."""
+
+    __slots__ = ("variation",)
+
+    def __init__(self, node: ast.expr | ast.stmt, situation: Situation, variation: Variation) -> None:
+        super().__init__(node, node if isinstance(node, ast.stmt) else ast.Expr(node), situation)
+        self.variation = variation
 
 
 class Operation(Event):

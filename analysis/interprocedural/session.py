@@ -12,7 +12,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from graphmend.analysis.driver.driven import Driven, drive
-from graphmend.analysis.interpreter.events import Call, CustomCall, Event, Generator, loses_frame, only_some_rounds
+from graphmend.analysis.interpreter.events import (
+    Call,
+    CustomCall,
+    Event,
+    Generator,
+    Operation,
+    loses_frame,
+    only_some_rounds,
+)
 from graphmend.analysis.interpreter.interface import Walk
 from graphmend.analysis.interpreter.walk.statements import Walker
 from graphmend.analysis.interprocedural import shared_results
@@ -39,7 +47,7 @@ from graphmend.analysis.region.region import Region, Root
 from graphmend.analysis.resolution.annotations import annotated
 from graphmend.analysis.resolution.classes import is_module_class, mro
 from graphmend.analysis.resolution.custom_operators import of_function
-from graphmend.analysis.resolution.parameters import as_computed, bind, parameters
+from graphmend.analysis.resolution.parameters import as_computed, bind, is_refused, parameters
 from graphmend.analysis.resolution.tracing_answers import WHILE_TRACING
 from graphmend.analysis.rules import RULES
 from graphmend.analysis.rules.dispatch import Judging
@@ -240,6 +248,8 @@ class AnalysisSession(ProgramContext):
                 return self._silently(function, args, keywords, w, node)
             if any(info.decorated_with(name) for name in OPAQUE):
                 return self._called_opaque(function, args, keywords, w, node)
+        if "try" in w.situation.blocks and isinstance(node, ast.Call) and is_refused(function, args, keywords, node):
+            w.emit(Operation, node, "bind", function)
         answer = WHILE_TRACING.get(f"{info.module.name}.{info.qualname}")
         if answer is not None:
             return answer

@@ -1,5 +1,5 @@
 """Roots: the functions at which tracing starts. Those that driver code compiles, those that the settings name, and the
-`forward` of each module class of which neither is known."""
+`forward` of each class of modules or autograd functions of which neither is known."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.driver.driven import Driven
-from graphmend.analysis.lattice.values import UNKNOWN, Container, Value
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import UNKNOWN, Container, Tensor, Value
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.region.compiled_roots import compiled_roots
 from graphmend.analysis.region.dynamo_config import decorated_mode, tracing_mode_of_program
 from graphmend.analysis.region.mode import DEFAULT
 from graphmend.analysis.region.region import Region, Root
-from graphmend.analysis.resolution.classes import find_method, is_module_class
+from graphmend.analysis.resolution.classes import (
+    AUTOGRAD_CONTEXT,
+    find_method,
+    is_autograd_function,
+    is_module_class,
+)
 
 if TYPE_CHECKING:
     from graphmend.analysis.resolution.interface import ProgramView
@@ -30,7 +37,8 @@ def roots(session: ProgramView, module: ModuleInfo, driven: Driven | None) -> li
     found += [r for r in _named(session, module) if r.function.info not in covered]
     if session.settings.assume_compiled == "modules":
         covered = {r.function.info for r in found}
-        found += [r for r in _forwards(session, module) if r.function.info not in covered]
+        assumed = (*_forwards(session, module), *_differentiated(session, module))
+        found += [r for r in assumed if r.function.info not in covered]
     return found
 
 
@@ -79,6 +87,27 @@ def _forwards(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
         evidence = f"{cls.name} is a torch.nn.Module; its forward is assumed to be compiled"
         called = find_method(session, cls, "__call__")  # in place of torch.nn.Module's, which calls `forward`
         yield Root(Function(called or forward, bound=Instance(cls)), Region("assumed", evidence, None))
+
+
+def _differentiated(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
+    """The `forward` and `backward` of each autograd function: modules call them, by `apply`, wherever these stand."""
+    for cls in module.classes.values():
+        if not is_autograd_function(session, cls):
+            continue
+        context = ExternalInstance(AUTOGRAD_CONTEXT, made_inside=True)
+        without = find_method(session, cls, "setup_context") is not None
+        for name in ("forward", "backward"):
+            method = cls.methods.get(name)
+            if method is None or not method.is_static or not method.parameters or _untraced(method):
+                continue
+            evidence = f"{cls.name} is a torch.autograd.Function; its {name} is assumed to be compiled"
+            region = Region("assumed", evidence, None)
+            if name == "forward":
+                yield Root(Function(method, bound=None if without else context), region)
+            else:
+                says = Evidence("is a gradient, so a Tensor", "grad")
+                gradients = tuple(Tensor(says, graph_input=True) for _ in method.parameters[1:])
+                yield Root(Function(method, bound=context), region, gradients)
 
 
 def _untraced(info: FunctionInfo) -> bool:

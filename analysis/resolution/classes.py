@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 #: classes from outside whose subclasses torch.compile traces as modules
 MODULE_ROOTS = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module"})
 
+#: base classes of functions that bring their own derivative, and the class of what their methods share
+_AUTOGRAD_ROOTS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+AUTOGRAD_CONTEXT = "torch.autograd.function.FunctionCtx"
+
 #: libraries' own base classes, known to derive from torch.nn.Module, for when their source is out of reach
 LIBRARY_MODULES = frozenset({"PreTrainedModel", "LightningModule", "ModelMixin", "MessagePassing", "BaseModule"})
 
@@ -65,6 +69,11 @@ def is_module_class(session: ProgramView, info: ClassInfo) -> bool:
             for b in outside_bases(session, info)
         )
     return known
+
+
+def is_autograd_function(session: ProgramView, info: ClassInfo) -> bool:
+    """Whether a class derives from torch.autograd.Function."""
+    return not _AUTOGRAD_ROOTS.isdisjoint(outside_bases(session, info))
 
 
 def is_config(name: str) -> bool:

@@ -131,6 +131,27 @@ def bind(session: ProgramView, function: Function, args: Arguments, keywords: Ke
     return env
 
 
+def is_refused(function: Function, args: Arguments, keywords: Keywords, node: ast.Call) -> bool:
+    """Whether Python refuses a call, all of whose arguments stand in the text: they do not fit the signature."""
+    spread = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
+    whole = len(args) == len(node.args) and len(keywords) == len(node.keywords)
+    return whole and not (spread or function.info.decorators or _fits(function, len(args), keywords))
+
+
+def _fits(function: Function, given: int, keywords: Keywords) -> bool:
+    """Whether `given` positional arguments and some keywords fit a function's signature."""
+    arguments = function.info.node.args
+    names = [p.arg for p in function.info.parameters]
+    given += function.bound is not None
+    if given > len(names) and arguments.vararg is None:
+        return False
+    named = {*names[len(arguments.posonlyargs) :], *(p.arg for p in arguments.kwonlyargs)}
+    if arguments.kwarg is None and not keywords.keys() <= named - {*names[:given]}:
+        return False
+    needed = {*names[given:], *(p.arg for p in arguments.kwonlyargs)} - keywords.keys()
+    return needed <= function.info.defaults.keys()
+
+
 def _passed(value: Value, name: str, info: FunctionInfo) -> Value:
     """An argument as the callee sees it: its evidence goes on with the parameter's name."""
     if isinstance(value, Tensor) and value.origin is not None:

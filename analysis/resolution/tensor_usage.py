@@ -69,7 +69,9 @@ def _uses(session: ProgramView, info: FunctionInfo) -> dict[str, str]:
                 if name not in found:
                     found[name] = f"{ast.unparse(node.func)}({name})"
         elif isinstance(node, ast.Subscript):
-            if isinstance(node.value, ast.Name) and _selects_dimensions(node.slice):
+            if isinstance(node.value, ast.Name) and (
+                _selects_dimensions(node.slice) or _compares(node.value.id, node.slice)
+            ):
                 found.setdefault(node.value.id, f"{node.value.id}[{ast.unparse(node.slice)}]")
         elif isinstance(node, ast.BinOp):
             if isinstance(node.op, ast.MatMult):
@@ -129,6 +131,11 @@ def _selects_dimensions(index: ast.expr) -> bool:
     return isinstance(index, ast.Tuple) and any(
         isinstance(e, ast.Slice) or (isinstance(e, ast.Constant) and e.value in (..., None)) for e in index.elts
     )
+
+
+def _compares(name: str, index: ast.expr) -> bool:
+    """`x[x < 0]`: what is ordered against a number and indexed by the answer."""
+    return isinstance(index, ast.Compare) and _operand(index) == name
 
 
 def _is_tensor_member(session: ProgramView, attr: str) -> bool:

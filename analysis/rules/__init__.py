@@ -13,7 +13,6 @@ from graphmend.analysis.rules.output.output_print import Print
 from graphmend.analysis.rules.output.output_progress import ProgressBar
 from graphmend.analysis.rules.output.output_warnings import Warnings
 from graphmend.analysis.rules.python.certain_error import CertainError
-from graphmend.analysis.rules.python.changing_attribute import ChangingAttribute
 from graphmend.analysis.rules.python.class_feature import ClassFeature
 from graphmend.analysis.rules.python.disabled_call import DisabledCall
 from graphmend.analysis.rules.python.generator_root import GeneratorRoot
@@ -21,6 +20,17 @@ from graphmend.analysis.rules.python.python_feature import PythonFeature
 from graphmend.analysis.rules.python.refused_form import RefusedForm
 from graphmend.analysis.rules.python.uncaught_raise import UncaughtRaise
 from graphmend.analysis.rules.python.untraced_object import UntracedObject
+from graphmend.analysis.rules.recompilation.changing_attribute import ChangingAttribute
+from graphmend.analysis.rules.recompilation.new_function import NewFunction
+from graphmend.analysis.rules.recompilation.static_shape import StaticShape
+from graphmend.analysis.rules.recompilation.toggled_attribute import ToggledAttribute
+from graphmend.analysis.rules.recompilation.varying_argument import VaryingArgument
+from graphmend.analysis.rules.recompilation.varying_container import VaryingContainer
+from graphmend.analysis.rules.recompilation.varying_global import VaryingGlobal
+from graphmend.analysis.rules.recompilation.varying_mode import VaryingMode
+from graphmend.analysis.rules.recompilation.varying_shape import VaryingShape
+from graphmend.analysis.rules.recompilation.varying_tensor import VaryingTensor
+from graphmend.analysis.rules.recompilation.varying_text import VaryingText
 from graphmend.analysis.rules.rule import Rule
 from graphmend.analysis.rules.scalars.computed_index import ComputedIndex
 from graphmend.analysis.rules.scalars.scalar_conversion import ScalarConversion
@@ -61,7 +71,6 @@ RULES: tuple[Rule, ...] = (
     UntracedObject(),
     ClassFeature(),
     DisabledCall(),
-    ChangingAttribute(),
     CertainError(),
     UncaughtRaise(),
     GeneratorRoot(),
@@ -74,4 +83,15 @@ RULES: tuple[Rule, ...] = (
     AutogradFunction(),
     RefusedTorchCall(),
     RefusedContext(),
+    ChangingAttribute(),
+    VaryingText(),
+    VaryingGlobal(),
+    NewFunction(),
+    VaryingArgument(),
+    VaryingContainer(),
+    StaticShape(),
+    VaryingShape(),
+    VaryingTensor(),
+    ToggledAttribute(),
+    VaryingMode(),
 )

@@ -27,6 +27,20 @@ from graphmend.analysis.lattice.values import (
     tensor_in,
 )
 from graphmend.analysis.tensors.factories import factory
+from graphmend.analysis.tensors.families import (
+    BINARY,
+    BINARY_BOOL,
+    BINARY_FLOAT,
+    BOOLEAN,
+    FLOATING,
+    PICKS,
+    PLACES,
+    REARRANGES,
+    REDUCTIONS,
+    RESHAPES,
+    SAME,
+    TRANSFORMS,
+)
 from graphmend.analysis.tensors.promotion import (
     TORCH_DTYPES,
     broadcast,
@@ -151,54 +165,6 @@ def unbound(value: Tensor, node: ast.AST) -> Tensor:
     return result(value, node, "yields Tensors", rank=rank, dtype=value.dtype, shape=() if rank == 0 else None)
 
 
-#: elementwise, of one tensor: same shape, same dtype
-_SAME = frozenset(
-    "abs absolute neg negative positive relu relu6 leaky_relu sign sgn ceil floor round trunc fix clone contiguous "
-    "detach detach_ cpu cuda zeros_like ones_like empty_like rand_like randn_like full_like dropout triu tril flip "
-    "roll requires_grad_ hardtanh threshold nan_to_num alpha_dropout feature_dropout fill relu_ clamp_ bitwise_not "
-    "sort_ where_ masked_fill_ fill_ zero_ add_ sub_ mul_ div_ copy_ neg_ abs_ exp_ sqrt_ normal_ uniform_ "
-    "exponential_ bernoulli_ random_ log_ sigmoid_ tanh_ floor_ ceil_ round_ pow_ masked_scatter_ scatter scatter_ "
-    "scatter_add scatter_add_ index_add index_add_ index_copy index_copy_ index_fill index_fill_ glu_ rsqrt_ "
-    "reciprocal_ dropout_ apply_ map_".split()
-)
-#: elementwise, of one tensor: same shape, floating result
-_FLOATING = frozenset(
-    "sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-    "sigmoid erf erfc erfinv lgamma digamma reciprocal softmax log_softmax gelu silu mish softplus elu selu celu "
-    "logsigmoid hardswish hardsigmoid logit softsign tanhshrink normalize layer_norm rms_norm".split()
-)
-_BOOLEAN = frozenset("isnan isinf isfinite isposinf isneginf logical_not signbit isreal".split())
-_BINARY = frozenset(
-    "add sub subtract mul multiply minimum maximum fmin fmax remainder fmod bitwise_and bitwise_or bitwise_xor "
-    "logaddexp hypot floor_divide pow lerp addcmul addcdiv".split()
-)
-_BINARY_FLOAT = frozenset(["div", "divide", "true_divide", "atan2", "xlogy"])
-_BINARY_BOOL = frozenset(
-    "eq ne lt le gt ge greater greater_equal less less_equal not_equal "
-    "logical_and logical_or logical_xor isclose".split()
-)
-#: over all dimensions without `dim`, else over some: dtype of the result by kind of the operand's
-_REDUCTIONS = {
-    "sum": "sum", "prod": "sum", "mean": "float", "std": "float", "var": "float", "norm": "float",
-    "logsumexp": "float", "amax": "same", "amin": "same", "max": "same", "min": "same", "median": "same",
-    "nansum": "sum", "nanmean": "float", "quantile": "float", "any": "bool", "all": "bool", "argmax": "int64",
-    "argmin": "int64", "count_nonzero": "int64",
-}  # fmt: skip
-_RESHAPES = frozenset(["view", "reshape", "expand", "permute", "repeat"])
-#: as many dimensions, same dtype
-_REARRANGES = frozenset(
-    "transpose cat flip t expand_as view_as chunk swapaxes swapdims movedim moveaxis mT T index_select fliplr flipud "
-    "rot90 adjoint msort narrow_copy slice_scatter select_scatter diagonal_scatter".split()
-)
-#: elements of the operand, or of its dtype, in another shape
-_PICKS = frozenset(
-    "repeat_interleave tile flatten ravel unflatten reshape_as resize_as unfold diag diagonal diag_embed diagflat diff "
-    "take_along_dim unique_consecutive new_zeros new_ones new_empty new_full new_tensor mm mv bmm matmul".split()
-)
-#: places among the operand's elements
-_PLACES = frozenset(["argsort", "argwhere", "multinomial"])
-
-
 def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Tensor:
     """The result of `torch.name(...)` or `self_.name(...)`, for an operation with one tensor as result."""
     operands = (self_, *args) if self_ is not None else args
@@ -224,10 +190,10 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
     if name in ("masked_fill", "masked_scatter"):
         rank, shape = _broadcast_with(first, rest[0] if rest else keywords.get("mask", UNKNOWN))
         return result(first, node, said, rank=rank, dtype=first.dtype, shape=shape)
-    if name in _SAME:
+    if name in SAME:
         dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else first.dtype
         return result(first, node, said, rank=first.rank, dtype=dtype, shape=first.shape)
-    if name in _FLOATING:
+    if name in FLOATING:
         kind = dtype_kind(first.dtype)
         floating = (
             first.dtype if kind in ("float", "complex") else "float" if kind else promote_scalar(first.dtype, "float")
@@ -235,11 +201,11 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
         if "dtype" in keywords:
             floating = dtype_of(keywords["dtype"])
         return result(first, node, said, rank=first.rank, dtype=floating, shape=first.shape)
-    if name in _BOOLEAN:
+    if name in BOOLEAN:
         return result(first, node, said, rank=first.rank, dtype="bool", shape=first.shape)
-    if name in _BINARY or name in _BINARY_FLOAT or name in _BINARY_BOOL:
+    if name in BINARY or name in BINARY_FLOAT or name in BINARY_BOOL:
         return _two(name, operands, node)
-    if name in _REDUCTIONS:
+    if name in REDUCTIONS:
         return _reduced(name, first, rest, keywords, node)
     if name == "where" and len(operands) == 3:
         return _where(operands, node)
@@ -248,11 +214,13 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
         return result(first, node, said, rank=rank, dtype=first.dtype)
     if name == "view" and len(rest) == 1 and isinstance(rest[0], ExternalName):
         return result(first, node, said, rank=first.rank, dtype=dtype_of(rest[0]))
-    if name in _RESHAPES:
+    if name in TRANSFORMS:
+        return result(first, node, said, rank=first.rank, dtype=TRANSFORMS[name])
+    if name in RESHAPES:
         dims = rest[0].items if len(rest) == 1 and isinstance(rest[0], Container) else rest
         known = dims is not None and all(isinstance(d, Static) and d.type == "int" for d in dims)
         return result(first, node, said, rank=len(dims) if known and dims is not None else None, dtype=first.dtype)
-    if name in _REARRANGES:
+    if name in REARRANGES:
         return result(first, node, said, rank=first.rank, dtype=first.dtype)
     if name in ("linear", "conv1d", "conv2d", "conv3d", "bmm", "baddbmm"):
         return result(first, node, said, rank=first.rank, dtype=first.dtype)
@@ -261,9 +229,9 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
     if name in ("take", "gather", "squeeze", "select", "narrow", "masked_select", "nonzero"):
         picked = "int64" if name == "nonzero" else first.dtype
         return result(first, node, said, rank=1 if name == "masked_select" else None, dtype=picked)
-    if name in _PLACES:
+    if name in PLACES:
         return result(first, node, said, dtype="int64")
-    if "dtype" not in keywords and (name in _PICKS or (name.endswith("_") and self_ is not None)):
+    if "dtype" not in keywords and (name in PICKS or (name.endswith("_") and self_ is not None)):
         return result(first, node, said, dtype=first.dtype)  # in place, a tensor keeps its dtype
     return result(first, node, said)
 
@@ -308,16 +276,16 @@ def _converted(name: str, first: Tensor, rest: Arguments, keywords: Keywords, no
 def _two(name: str, operands: tuple[Value, ...], node: ast.AST) -> Tensor:
     left = operands[0]
     right = operands[1] if len(operands) > 1 else UNKNOWN
-    fake = ast.BinOp(ast.Constant(0), ast.Div() if name in _BINARY_FLOAT else ast.Add(), ast.Constant(0))
+    fake = ast.BinOp(ast.Constant(0), ast.Div() if name in BINARY_FLOAT else ast.Add(), ast.Constant(0))
     value = binary(fake, fake.op, left, right)
     assert isinstance(value, Tensor)
-    dtype = "bool" if name in _BINARY_BOOL else value.dtype
+    dtype = "bool" if name in BINARY_BOOL else value.dtype
     base = tensor_in(left) or tensor_in(right)
     return result(base, node, "returns a Tensor", rank=value.rank, dtype=dtype, shape=value.shape)
 
 
 def _reduced(name: str, first: Tensor, rest: Arguments, keywords: Keywords, node: ast.AST) -> Tensor:
-    how = _REDUCTIONS[name]
+    how = REDUCTIONS[name]
     kind = dtype_kind(first.dtype)
     dtype: Hashable
     if how == "bool":

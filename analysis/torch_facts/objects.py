@@ -53,6 +53,7 @@ UNTRACED: Final[Mapping[str, Mapping[str, str]]] = {
     "a mapping proxy with objects as keys": {"load": "GB0204"},
     "ctypes.Structure": {"set": "GB3697", "delete": "GB3241"},
     "ctypes.Union": {"set": "GB3697", "delete": "GB3241"},
+    "torch.autograd.function.FunctionCtx": {"delete": "GB0139"},
     "torch.profiler.profile": {"return": "GB0212"},
     "torch.autograd._unsafe_preserve_version_counter": {"return": "GB0209"},
 }
@@ -67,7 +68,7 @@ ID: Final[Mapping[str, str]] = {
 
 #: a tensor's method that is used as an object
 METHOD: Final[Mapping[str, str]] = {
-    "hash": "GB0682", "==": "GB6215", "!=": "GB6215", "isinstance": "GB0175",
+    "hash": "GB0682", "==": "GB6215", "!=": "GB6215", "isinstance": "GB0175", "type": "GB4841",
 }  # fmt: skip
 
 #: a function that is written in the traced one and reads a tensor of it

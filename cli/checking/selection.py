@@ -118,9 +118,11 @@ def _hidden(finding: Finding, configuration: Configuration, path: Path) -> bool:
 
 
 def severity_of(finding: Finding, configuration: Configuration) -> str:
-    """What the configuration says, else a warning where compilation is certain and information where it is assumed."""
+    """What the configuration says, else a warning where compilation is certain and information where it is assumed, or
+    where the graph does not break."""
     chosen = configuration.severity(finding.code)
-    return chosen or ("warning" if finding.region == "compiled" else "information")
+    warns = finding.region == "compiled" and finding.effect != "recompiles"
+    return chosen or ("warning" if warns else "information")
 
 
 def touches(finding: Finding, lines: Iterable[range]) -> bool:

@@ -9,6 +9,7 @@ import textwrap
 from dataclasses import asdict
 
 from graphmend.analysis.rules.documentation import CODE
+from graphmend.analysis.settings import current_code
 from graphmend.cli.checking.file_report import PAGE
 from graphmend.cli.failures import UsageError
 from graphmend.cli.rule_catalogue import Documented, rules
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 def _find(text: str) -> Documented:
     known = rules()
     by_name = {rule.name: rule for rule in known.values()}
-    found = known.get(text.upper()) or by_name.get(text.lower())
+    found = known.get(current_code(text.upper())) or by_name.get(text.lower())
     if found is None:
         raise UsageError(f"unknown rule `{text}`{did_you_mean(text, [*known, *by_name])}")
     return found

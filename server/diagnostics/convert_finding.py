@@ -49,6 +49,8 @@ def severity(session: Session, document: Document, shown: ShownFinding) -> types
     chosen = session.configuration(document).severity(shown.finding.code)
     if chosen in convert.SEVERITIES:
         return convert.SEVERITIES[chosen]
+    if shown.finding.effect == "recompiles":
+        return types.DiagnosticSeverity.Information
     state = shown.verdict.state if shown.verdict else None
     if state != "not seen" and (shown.finding.region == "compiled" or state == "confirmed"):
         return types.DiagnosticSeverity.Warning

@@ -56,7 +56,7 @@ def actions(session: Session, document: Document, place: types.Range) -> list[ty
 def _example(target: TargetReport) -> str | None:
     """What to write; None where inputs are declared already."""
     if target.status == "checked":
-        return target.inputs if target.origin == "synthesised" else None
+        return target.inputs if target.origin == "synthesised" or target.origin.startswith("as in ") else None
     found = re.search(r"# graphmend: example (.*)$", target.problem or "")
     return found[1] if target.status == "no-inputs" and found else None
 

@@ -42,7 +42,7 @@ def test_documentation_has_its_headings_in_order(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_names(rule: Rule) -> None:
-    assert re.fullmatch(r"GM[1-6]\d\d", rule.code)
+    assert re.fullmatch(r"GM[1-7]\d\d", rule.code)
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.name)
     assert rule.events
     assert rule.message
@@ -61,7 +61,7 @@ def test_every_file_of_the_folder_holds_one_listed_rule() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_the_folder_is_the_family(rule: Rule) -> None:
-    families = ("control_flow", "output", "scalars", "shapes", "python", "torch_api")
+    families = ("control_flow", "output", "scalars", "shapes", "python", "torch_api", "recompilation")
     assert type(rule).__module__.split(".")[-2] == families[int(rule.code[2]) - 1]
 
 
@@ -81,7 +81,8 @@ def _effects(rule: Rule) -> set[str]:
 @pytest.mark.torch
 @pytest.mark.parametrize(("rule", "kind", "text"), EXAMPLES)
 def test_dynamo_judges_the_examples(rule: Rule, kind: str, text: str, dynamo: Any) -> None:
-    verdict = dynamo({"example.py": text}, "example.py", ["[f(*a) for a in example_inputs()]"])
+    run = "calls()" if "def calls" in text else "[f(*a) for a in example_inputs()]"
+    verdict = dynamo({"example.py": text}, "example.py", [run])
     if kind == "valid":
         assert verdict.error is None
         assert verdict.graphs

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# run.sh [nvim|emacs|vscode ...]: the end-to-end tests in real editors. What they need is installed by setup.sh, once.
+# run.sh [nvim|emacs|vscode|playground ...]: the end-to-end tests in real editors, and of the playground in a browser. What they need is installed by setup.sh, once.
 # GRAPHMEND_PYTHON is an interpreter with torch, transformers and graphmend; by default .venv's.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export GRAPHMEND_EDITORS=${GRAPHMEND_EDITORS:-${XDG_CACHE_HOME:-$HOME/.cache}/graphmend-editors}
 export GRAPHMEND_PYTHON=${GRAPHMEND_PYTHON:-$PWD/.venv/bin/python}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-[ $# -gt 0 ] || set -- nvim emacs vscode
+[ $# -gt 0 ] || set -- nvim emacs vscode playground
 "$GRAPHMEND_PYTHON" -c 'import graphmend, torch, transformers' ||
     { echo "run.sh: $GRAPHMEND_PYTHON needs graphmend, torch and transformers: make venv" >&2; exit 2; }
 tests/editors/setup.sh "$@"
 mkdir -p "$GRAPHMEND_EDITORS/failed"
 find "$GRAPHMEND_EDITORS/failed" -mindepth 1 -maxdepth 1 -mtime +7 -exec rm -rf {} +
 
-in_nvim() {  # an environment of its own: pynvim is of no use elsewhere
-    timeout 900 "$GRAPHMEND_EDITORS/nvim/bin/python" -m pytest -q -p no:cacheprovider -c /dev/null \
+in_nvim() {  # an environment of its own: pynvim is of no use elsewhere; and settings of its own, none
+    : > "$GRAPHMEND_KEPT/pytest.ini"
+    timeout 900 "$GRAPHMEND_EDITORS/nvim/bin/python" -m pytest -q -p no:cacheprovider -c "$GRAPHMEND_KEPT/pytest.ini" \
         --basetemp "$GRAPHMEND_KEPT/folders" -o tmp_path_retention_policy=failed \
         --rootdir tests/editors --confcutdir tests/editors --import-mode=importlib tests/editors/test_neovim.py
 }
@@ -33,6 +34,12 @@ in_vscode() {
         timeout 600 node "$test" || failed=1
     done
     return $failed
+}
+
+in_playground() {
+    npm ci --prefix docs/playground --no-audit --no-fund --loglevel=error &&
+        NO_MKDOCS_2_WARNING=1 "$GRAPHMEND_PYTHON" -m mkdocs build --strict -q --site-dir "$GRAPHMEND_KEPT/site" &&
+        timeout 300 node tests/editors/playground.test.mjs "$GRAPHMEND_KEPT/site"
 }
 
 status=0

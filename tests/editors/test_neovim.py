@@ -272,8 +272,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_documented_configuration_works(installed: None, editor: Editor, net: Path) -> None:
-    text = DOCUMENTED[0].replace("/path/to/graphmend/editors/nvim", str(NVIM))
-    editor.run_lua(text.replace("/path/to/venv/bin/python", PYTHON).replace("~/src/models", str(net.parent)))
+    editor.nvim.command(f"set runtimepath^={NVIM}")
+    editor.run_lua(DOCUMENTED[0].replace("/path/to/venv/bin/python", PYTHON).replace("~/src/models", str(net.parent)))
     editor.edit(net)
     until("a finding", lambda: editor.findings)
     editor.nvim.command("write")
@@ -289,3 +289,52 @@ def test_the_documented_configuration_without_commands_works(installed: None, ed
     editor.edit(net)
     ((line, _, code),) = until("a finding", lambda: editor.findings)
     assert (line, code) == (LINE, "GM201")
+
+
+@pytest.fixture(params=NEOVIMS, ids=lambda path: "apt" if path.startswith("/usr") else "pip")
+def plugin(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Editor]:
+    """A Neovim that finds the repository where a plugin manager leaves it, and starts with a configuration."""
+    for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / "xdg" / kind))
+    start = tmp_path / "xdg" / "DATA" / "nvim" / "site" / "pack" / "plugins" / "start"
+    start.mkdir(parents=True)
+    (start / "graphmend").symlink_to(ROOT)
+
+    def begin(configuration: str) -> Editor:
+        init = tmp_path / "init.lua"
+        init.write_text(configuration)
+        nvim = pynvim.attach(
+            "child", argv=[request.param, "--embed", "--headless", "-u", str(init), "-i", "NONE", "-n"]
+        )
+        request.addfinalizer(lambda: _end(nvim))
+        return Editor(nvim)
+
+    return begin
+
+
+def _end(nvim: Any) -> None:
+    with contextlib.suppress(OSError, EOFError):
+        nvim.command("qa!")
+
+
+def test_the_repository_is_a_plugin(plugin: Callable[[str], Editor], net: Path) -> None:
+    editor = plugin(f'require("graphmend").setup({{ cmd = {{ "{PYTHON}", "-m", "graphmend", "server" }} }})')
+    editor.edit(net)
+    until("a finding", lambda: editor.findings)
+
+
+def test_a_plugin_that_was_not_set_up_tells_what_is_missing(plugin: Callable[[str], Editor], net: Path) -> None:
+    """The command is there, sets up with the defaults, and says so where there is no `graphmend` to be run."""
+    editor = plugin('messages = {}; vim.notify = function(m) table.insert(messages, m) end; vim.env.PATH = "/nowhere"')
+    editor.edit(net)
+    editor.nvim.command("GraphMend")
+    until("a word", lambda: any("graphmend cannot be run: pip install" in message for message in editor.messages))
+    assert editor.nvim.exec_lua("return vim.g.loaded_graphmend") is True
+
+
+def test_health(plugin: Callable[[str], Editor]) -> None:
+    editor = plugin(f'require("graphmend").setup({{ cmd = {{ "{PYTHON}", "-m", "graphmend", "server" }} }})')
+    editor.nvim.command("checkhealth graphmend")
+    said = "\n".join(editor.nvim.current.buffer[:])
+    assert re.search(r"OK:? graphmend \d", said), said
+    assert "no folder is trusted" in said

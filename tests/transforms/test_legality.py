@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 
 import pytest
 from by_hand import PREDICATE, facts_at, scalar_tensor, tensor
 
 from graphmend.analysis.facts.function_facts import FunctionFacts
-from graphmend.transforms.code.liveness import alive, fresh, reads, writes
+from graphmend.transforms.code.liveness import alive, fresh, live_into, reads, writes
 from graphmend.transforms.if_conversion.double_where import singular
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.gradients import leak
@@ -128,6 +129,37 @@ def test_alive() -> None:
     assert not alive(facts, "a", facts.statement)
     facts = within("for _ in x:\n        y = z\n        z = x\n    return 1", "z = x")
     assert alive(facts, "z", facts.statement)
+    facts = within("if x:\n        a = y\n    a = x\n    return a", "a = y")
+    assert not alive(facts, "a", facts.statement)
+
+
+@pytest.mark.parametrize(
+    ("text", "live"),
+    [
+        ("a = b\nc = a", "b"),
+        ("a += b", "a b"),
+        ("x: int\ny = x", "int x"),
+        ("if x:\n    a = 1\nb = a", "a x"),
+        ("if x:\n    a = 1\nelse:\n    a = 2\nb = a", "x"),
+        ("if x and (a := y):\n    pass\nb = a", "a x y"),
+        ("for i in x:\n    a = b\n    b = i", "b x"),
+        ("for i in x:\n    if i: break\n    a = 1\nb = a", "a x"),
+        ("for i in x:\n    if i: continue\n    a = i\nelse:\n    a = 1\nb = a", "x"),
+        ("while a:\n    a = f(b)\nelse:\n    c = d", "a b d f"),
+        ("for i in x:\n    for j in i:\n        c = d\n        d = e\n        e = j", "d e x"),
+        ("try:\n    a = f()\n    b = a\nexcept E as e:\n    g(a, e)", "E a f g"),
+        ("try:\n    return a\nfinally:\n    b = c", "a c"),
+        ("try:\n    a = f()\nfinally:\n    g(a)", "a f g"),
+        ("with c as d:\n    a = d\nb = a", "a c"),
+        ("match s:\n    case [p, *q] if p > r:\n        t = p\nu = t", "r s t"),
+        ("del a", "a"),
+        ("def g(p=a):\n    return b\nc = g", "a b"),
+    ],
+)
+def test_names_that_may_be_read_before_they_are_bound(text: str, live: str) -> None:
+    (function,) = ast.parse(f"def f():\n{textwrap.indent(text, '    ')}").body
+    assert isinstance(function, ast.FunctionDef)
+    assert " ".join(sorted(live_into(function.body))) == live
 
 
 def test_escapes_and_changes() -> None:

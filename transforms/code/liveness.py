@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -130,46 +130,140 @@ def _surely_binds(statements: list[ast.stmt]) -> set[str]:
 
 @answers("order")
 def alive(facts: FunctionFacts, name: str, last: ast.stmt) -> bool:
-    """May `name` be read after `last`? Loops around it count, and functions that capture the name."""
-    reads_ = _reads_of(facts)
-    if name in reads_.captured:
-        return True
-    places = reads_.places.get(name, ())
-    begin, end = (last.lineno, last.col_offset), _end(last)
-    if any(place > end for place in places):
-        return True
-    loops = [a for a in facts.ancestors(last) if isinstance(a, (ast.For, ast.AsyncFor, ast.While))]
-    if not loops:
-        return False
-    around = (loops[-1].lineno, loops[-1].col_offset)
-    return any(around <= place < begin for place in places)
+    """May `name` be read after `last` before it is bound again? Names that inner functions read always may."""
+    live = _live(facts)
+    return name in live.captured or name in live.after.get(last, _NOTHING)
 
 
-class _Reads(NamedTuple):
-    captured: frozenset[str]
-    """Names that an inner function reads, or that are not local."""
-    places: dict[str, list[tuple[int, int]]]
-    """Where each name is read."""
+def live_into(statements: Sequence[ast.stmt]) -> frozenset[str]:
+    """Names that statements may read before they bind them."""
+    return LiveVariables(statements).before
 
 
 @lru_cache(maxsize=1)
-def _reads_of(facts: FunctionFacts) -> _Reads:
-    captured: set[str] = set()
-    places: dict[str, list[tuple[int, int]]] = {}
-    for node in ast.walk(facts.function):
-        if isinstance(node, (ast.Global, ast.Nonlocal)):
-            captured |= {*node.names}
-        elif isinstance(node, _SCOPES) and node is not facts.function:
-            captured |= reads(node)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
-            places.setdefault(node.id, []).append((node.lineno, node.col_offset))
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            places.setdefault(node.target.id, []).append((node.lineno, node.col_offset))
-    return _Reads(frozenset(captured), places)
+def _live(facts: FunctionFacts) -> LiveVariables:
+    return LiveVariables(facts.function.body)
 
 
-def _end(node: ast.stmt) -> tuple[int, int]:
-    return node.end_lineno or node.lineno, node.end_col_offset or 0
+_NOTHING: frozenset[str] = frozenset()
+_TRIES = (ast.Try, getattr(ast, "TryStar", ast.Try))  # Python 3.11
+
+
+class _Exits(NamedTuple):
+    """What is live where control goes from some statements: behind them, out of the loop, to its head, out of the
+    function, and to what handles an exception.
+    """
+
+    behind: frozenset[str] = _NOTHING
+    broken: frozenset[str] = _NOTHING
+    again: frozenset[str] = _NOTHING
+    returned: frozenset[str] = _NOTHING
+    raised: frozenset[str] = _NOTHING
+
+
+class LiveVariables:
+    """Live variables of statements, backwards: names that may be read before they are bound. Any statement may raise.
+
+    `before` has those in front of all, `after` those behind each statement; `captured` are names that inner scopes
+    read, or that are not local. The whole is walked until the heads of its loops are known, once more than loops nest.
+    """
+
+    def __init__(self, statements: Sequence[ast.stmt]) -> None:
+        self.after: dict[ast.stmt, frozenset[str]] = {}
+        self.captured = {n for s in statements for node in ast.walk(s) for n in _captured(node)}
+        self._heads: dict[ast.stmt, frozenset[str]] = {}
+        known = -1
+        while known != (known := sum(map(len, self._heads.values()))):
+            self.before = self._block(statements, _Exits())
+
+    def _block(self, statements: Sequence[ast.stmt], exits: _Exits) -> frozenset[str]:
+        live = exits.behind
+        for statement in reversed(statements):
+            self.after[statement] = self.after.get(statement, _NOTHING) | live
+            live = self._into(statement, exits._replace(behind=live)) | exits.raised
+        return live
+
+    def _into(self, statement: ast.stmt, exits: _Exits) -> frozenset[str]:
+        """What is live in front of a statement that does not raise."""
+        match statement:
+            case ast.Return():
+                return _read(statement) | exits.returned
+            case ast.Raise():
+                return _read(statement)
+            case ast.Break():
+                return exits.broken
+            case ast.Continue():
+                return exits.again
+            case ast.If(test=test, body=body, orelse=orelse):
+                return _read(test) | self._block(body, exits) | self._block(orelse, exits)
+            case ast.While(test=test):
+                return self._loop(statement, _read(test), _NOTHING, exits)
+            case ast.For(target=target, iter=of) | ast.AsyncFor(target=target, iter=of):
+                return _read(of) | self._loop(statement, _read(target), _stored(target), exits)
+            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
+                # a context manager may end an exception: what is behind follows it
+                inside = self._block(body, exits._replace(raised=exits.raised | exits.behind))
+                bound = (_stored(i.optional_vars) for i in items if i.optional_vars is not None)
+                return _read(*items) | inside.difference(*bound)
+            case ast.Match(subject=subject, cases=cases):
+                live = exits.behind
+                for case in cases:
+                    live |= _read(case.pattern) | (self._block(case.body, exits) - writes(case.pattern))
+                    live |= _read(case.guard) - writes(case.pattern) if case.guard is not None else _NOTHING
+                return _read(subject) | live
+        if isinstance(statement, _TRIES):
+            return self._try(statement, exits)
+        return _read(statement) | (exits.behind - _binds(statement))
+
+    def _loop(
+        self,
+        loop: ast.While | ast.For | ast.AsyncFor,
+        read: frozenset[str],
+        bound: frozenset[str],
+        exits: _Exits,
+    ) -> frozenset[str]:
+        """What is live at the head of a loop, which reads and binds some names each time."""
+        head = self._heads.get(loop, _NOTHING)
+        body = self._block(loop.body, exits._replace(behind=head, again=head, broken=exits.behind))
+        self._heads[loop] = head | read | (body - bound) | self._block(loop.orelse, exits)
+        return self._heads[loop]
+
+    def _try(self, statement: ast.Try, exits: _Exits) -> frozenset[str]:
+        through = _Exits(*(self._block(statement.finalbody, exits._replace(behind=live)) for live in exits))
+        handled = through.raised
+        for handler in statement.handlers:
+            body = self._block(handler.body, through) - {handler.name or ""}
+            handled |= body if handler.type is None else body | _read(handler.type)
+        behind = self._block(statement.orelse, through)
+        return self._block(statement.body, through._replace(behind=behind, raised=handled))
+
+
+def _read(*nodes: ast.AST) -> frozenset[str]:
+    """Names that are read or deleted in nodes."""
+    every = [n for node in nodes for n in ast.walk(node)]
+    return frozenset(reads(*nodes) | {n.id for n in every if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Del)})
+
+
+def _stored(target: ast.AST) -> frozenset[str]:
+    return frozenset(n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+
+
+def _binds(statement: ast.stmt) -> frozenset[str]:
+    """Names that a simple statement binds whenever it ends; not what `:=` binds, which may stand behind an `and`."""
+    match statement:
+        case ast.Assign(targets=targets):
+            return _NOTHING.union(*map(_stored, targets))
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target, value=ast.expr()):
+            return _stored(target)
+        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return frozenset(name for name, _ in bindings(statement))
+    return _NOTHING
+
+
+def _captured(node: ast.AST) -> set[str]:
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        return {*node.names}
+    return reads(node) if isinstance(node, _SCOPES) else set()
 
 
 @answers("names")

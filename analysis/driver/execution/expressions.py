@@ -257,7 +257,12 @@ def _not(m: Machine, node: ast.UnaryOp, scope: Scope) -> Values:
 def _compare(m: Machine, node: ast.Compare, scope: Scope) -> Values:
     left = m.evaluate(node.left, scope)
     right = m.evaluate(node.comparators[0], scope)
-    known = _compared(node.ops[0], left, right) if len(node.ops) == 1 else None
+    return compared(node.ops[0], left, right) if len(node.ops) == 1 else UNKNOWN
+
+
+def compared(op: ast.cmpop, left: Values, right: Values) -> Values:
+    """`left op right`."""
+    known = _compared(op, left, right)
     return (Constant(known),) if known is not None else UNKNOWN
 
 

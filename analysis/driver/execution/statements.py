@@ -16,7 +16,7 @@ def execute(m: Machine, body: list[ast.stmt], scope: Scope) -> bool:
     for statement in body:
         if not m.spend():
             return True
-        handler = _HANDLERS.get(statement.__class__)
+        handler = HANDLERS.get(statement.__class__)
         try:
             if handler is not None and not handler(m, statement, scope):
                 return False
@@ -225,7 +225,7 @@ def _import(m: Machine, node: ast.Import | ast.ImportFrom, scope: Scope) -> bool
     return True
 
 
-_HANDLERS: dict[type, Any] = {
+HANDLERS: dict[type, Any] = {
     ast.Expr: _expression, ast.Assign: _assign, ast.AnnAssign: _annotated, ast.AugAssign: _augmented,
     ast.Return: _return, ast.Raise: _raise, ast.Break: _leave, ast.Continue: _leave, ast.Global: _shared,
     ast.Nonlocal: _shared, ast.If: _if, ast.For: _for, ast.AsyncFor: _for, ast.While: _while, ast.With: _with,
@@ -233,4 +233,4 @@ _HANDLERS: dict[type, Any] = {
     ast.AsyncFunctionDef: _function, ast.ClassDef: _class, ast.Import: _import, ast.ImportFrom: _import,
 }  # fmt: skip
 if hasattr(ast, "TryStar"):
-    _HANDLERS[ast.TryStar] = _try
+    HANDLERS[ast.TryStar] = _try

@@ -201,6 +201,9 @@ def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node
     if session.stack.traced and not is_module_class(session, info):
         init = find_method(session, info, "__init__")
         instance = Instance(info, made_inside=True)
+        new = info.methods.get("__new__")
+        if new is not None:
+            session.enter(Function(new, bound=callee), args, keywords, w, node)
         if init is None:
             return instance
         session.enter(Function(init, bound=instance), args, keywords, w, node)

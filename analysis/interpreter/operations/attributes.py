@@ -35,7 +35,13 @@ from graphmend.analysis.lattice.values import (
 )
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.program.entities import Class, Function, Instance, Method, Record, Super
-from graphmend.analysis.resolution.classes import find_method, is_module_class, mro, outside_bases
+from graphmend.analysis.resolution.classes import (
+    AUTOGRAD_CONTEXT,
+    find_method,
+    is_module_class,
+    mro,
+    outside_bases,
+)
 from graphmend.analysis.resolution.instance_attributes import instance_attribute
 from graphmend.analysis.resolution.names import resolve
 from graphmend.analysis.resolution.tensor_usage import is_tensor_only
@@ -97,7 +103,7 @@ def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
             loaded(w, node.value, layer)
         return Method(layer, name)
     if value is UNKNOWN and name == "mark_dirty":
-        return Method(ExternalInstance(autograd_functions.CONTEXT), name)  # nothing else has that
+        return Method(ExternalInstance(AUTOGRAD_CONTEXT), name)  # nothing else has that
     if value is UNKNOWN and is_tensor_only(w.session, name):
         origin = Evidence(f"is used as a Tensor: .{name}", node.value if isinstance(node, ast.Attribute) else node)
         return _tensor_attribute(w, Tensor(origin, likely=True), name, node)
@@ -260,7 +266,7 @@ def _object_member(value: ExternalInstance, name: str, node: ast.AST) -> Value:
     cls = value.cls
     if name == "__traceback__":
         return ExternalInstance("types.TracebackType")
-    if cls == autograd_functions.CONTEXT and (shared := autograd_functions.context_member(name, node)) is not None:
+    if cls == AUTOGRAD_CONTEXT and (shared := autograd_functions.context_member(name, node)) is not None:
         return shared
     if cls in ("torch.finfo", "torch.iinfo"):
         return STR if name == "dtype" else INT if name == "bits" or cls == "torch.iinfo" else Static("float")

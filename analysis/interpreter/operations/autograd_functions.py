@@ -13,14 +13,10 @@ from graphmend.analysis.lattice.external import ExternalInstance, Intrinsic
 from graphmend.analysis.lattice.values import BOOL, UNKNOWN, Container, Tensor, Value
 from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.program.entities import Class, Function
-from graphmend.analysis.resolution.classes import find_method, outside_bases
+from graphmend.analysis.resolution.classes import AUTOGRAD_CONTEXT, find_method, outside_bases
 
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.interface import Walk
-
-
-#: the class of the context
-CONTEXT = "torch.autograd.function.FunctionCtx"
 
 
 def apply_of(cls: Class) -> Intrinsic:
@@ -35,7 +31,7 @@ def _applied(cls: Class, w: Walk, args: Arguments, keywords: Keywords, node: ast
     if forward is None:
         return UNKNOWN
     with_context = find_method(w.session, cls.info, "setup_context") is None
-    context = ExternalInstance(CONTEXT, made_inside=True)
+    context = ExternalInstance(AUTOGRAD_CONTEXT, made_inside=True)
     value = w.apply(Function(forward, bound=context if with_context else None), args, keywords, node)
     _differentiate(w, cls, context, node)
     return value

@@ -25,6 +25,12 @@ _SUBCLASSES = re.compile(r"\bclass \w+\([^)]*Tensor\b|as_subclass|DTensor|Nested
 _STORES = frozenset({"__setitem__", "__setattr__", "__delitem__", "__delattr__"})
 
 
+#: what makes modules
+_MODULES = frozenset(
+    {"ModuleType", "import_module", "module_from_spec", "__import__", "type", "", "get", "Mock", "MagicMock"}
+)
+
+
 def read(w: Walk, node: ast.Name, value: Value) -> None:
     """A name is read that is none of the function's own that are bound here, and was looked up outside."""
     if w.statement is None:
@@ -69,6 +75,23 @@ def torch_called(
     is_computed = isinstance(receiver, Tensor) and not (receiver.likely or receiver.ndarray or receiver.graph_input)
     if is_computed and name.startswith("torch.Tensor.") and not torch.has_method(last) and not _is_added(w, last):
         w.emit(Error, node, "GB6270", f"a Tensor has no method `{last}`")
+
+
+def imported(w: Walk, node: ast.Import | ast.ImportFrom) -> None:
+    """A module is imported; the program's own top level may have put something else in its place."""
+    tree = w.module.source.tree
+    if w.silent or tree is None or "sys.modules[" not in w.module.source.text:
+        return
+    names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
+    for statement in tree.body:
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if not (isinstance(target, ast.Subscript) and w.module.qualified(target.value) == "sys.modules"):
+            continue
+        assert isinstance(statement, ast.Assign)
+        made = statement.value.func if isinstance(statement.value, ast.Call) else None
+        is_object = made is not None and (w.module.qualified(made) or "").rpartition(".")[2] not in _MODULES
+        if is_object and isinstance(target.slice, ast.Constant) and target.slice.value in names:
+            w.emit(Error, node, "GB0022", f"`{target.slice.value!s}` in sys.modules is no module")
 
 
 def iterated(w: Walk, node: ast.YieldFrom, value: Value) -> None:

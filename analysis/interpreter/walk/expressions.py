@@ -34,7 +34,7 @@ from graphmend.analysis.lattice.values import (
     present,
     tensor_in,
 )
-from graphmend.analysis.program.entities import Function
+from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.names import global_name
 from graphmend.analysis.syntax.nodes import dotted
 
@@ -100,6 +100,8 @@ def _attribute(w: Walk, node: ast.Attribute) -> Value:
     value = attribute(w, owner, node.attr, node)
     if value.__class__ in MAY_BE_UNTAKEN:
         loaded(w, node, value, owner)
+    elif value.__class__ is Container and value.kind == "set" and owner.__class__ is Instance and not owner.made_inside:
+        w.emit(Operation, node, "load", value)
     return value
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from graphmend.analysis.interpreter.calls.dispatch import apply
 from graphmend.analysis.interpreter.calls.external import external
 from graphmend.analysis.interpreter.events import Define, Event, Operation, Raise, Situation
+from graphmend.analysis.interpreter.operations import errors
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.objects import returned
 from graphmend.analysis.interpreter.operations.operators import binary
@@ -319,6 +320,7 @@ class Walker:
         self.env[node.name] = Class(ClassInfo(node, self.module, self.info.qualname))
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        errors.imported(self, node)
         for name, qualified in self.module.imported(node).items():
             self.env[name] = resolve(self.session, qualified)
 

@@ -14,7 +14,7 @@ from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
 
 _TYPED_DICT = ("typing.TypedDict", "typing_extensions.TypedDict")
-_ABSTRACT = ("abc.ABC",)
+_ABSTRACT = frozenset({"abc.ABC"})
 
 
 class ClassFeature(Rule):
@@ -97,7 +97,7 @@ def example_inputs():
     def judge(self, event: Event, context: Context) -> Break | None:
         if isinstance(event, Operation):
             if isinstance(event.value, MarkedTensor):
-                found = _of_subclass(event.value, event.name.removeprefix("subclass."))
+                found = _of_subclass(event.value, event.name.removeprefix("subclass."), context.torch)
                 return None if found is None else Break(found[0], fill={"what": found[1]})
             if isinstance(event.value, Class) and event.name == "descriptor":
                 return Break("GB9567", fill={"what": "a descriptor of an opaque class"})
@@ -127,7 +127,7 @@ def _made(event: Call, info: ClassInfo) -> Iterator[tuple[str, str]]:
         k.arg == "total" and isinstance(k.value, ast.Constant) and k.value.value is False for k in info.node.keywords
     ):
         yield "GB0257", "a TypedDict with optional keys"
-    if any(base in _ABSTRACT for base in bases) and any(_is_abstract(m.node) for m in info.methods.values()):
+    if "__new__" not in info.methods and _stays_abstract(info):
         yield "GB2404", "an instance of an abstract class"
     given = event.arguments[0] if len(event.arguments) == 1 else None
     if _is_pydantic(info):
@@ -141,22 +141,41 @@ def _made(event: Call, info: ClassInfo) -> Iterator[tuple[str, str]]:
 _UNREAD = frozenset({"grad", "_grad", "_base"})
 
 
-def _of_subclass(value: MarkedTensor, name: str) -> tuple[str, str] | None:
+def _of_subclass(value: MarkedTensor, name: str, torch: TorchFacts) -> tuple[str, str] | None:
     """What is refused of an attribute of a tensor whose class is the program's own."""
     if name in _UNREAD:
         return "GB0163", f"`.{name}` of a subclass of Tensor"
     info = value.mark("class")
     made = info.names.get(name) if isinstance(info, ClassInfo) else None
-    if isinstance(info, ClassInfo) and isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
-        descriptor = info.module.classes.get(made.func.id)
-        if descriptor is not None and "__get__" in descriptor.methods:
-            return "GB0164", f"`.{name}` of a subclass of Tensor that has a descriptor there"
-    return None
+    is_function = isinstance(made, ast.Lambda) or (isinstance(made, ast.Call) and _wraps_function(made))
+    if made is None or is_function or not torch.has_method(name):
+        return None
+    return "GB0164", f"`.{name}` of a subclass of Tensor that has something else there"
+
+
+def _wraps_function(made: ast.Call) -> bool:
+    return isinstance(made.func, ast.Name) and made.func.id in ("property", "classmethod", "staticmethod")
 
 
 def _is_pydantic(info: ClassInfo) -> bool:
     decorators = (d.func if isinstance(d, ast.Call) else d for d in info.node.decorator_list)
     return any(info.module.qualified(d) == "pydantic.dataclasses.dataclass" for d in decorators)
+
+
+def _stays_abstract(info: ClassInfo) -> bool:
+    """Whether a class has abstract methods that nothing overrides, as far as its bases are in the same module."""
+    classes = [info, *_bases(info)]
+    outside = {info.module.qualified(base) or "" for cls in classes for base in cls.node.bases}
+    metaclasses = {info.module.qualified(k.value) for cls in classes for k in cls.node.keywords if k.arg == "metaclass"}
+    if not (outside & _ABSTRACT or "abc.ABCMeta" in metaclasses):
+        return False
+    seen: set[str] = set()
+    for cls in classes:
+        for name, method in cls.methods.items():
+            if name not in seen and _is_abstract(method.node):
+                return True
+        seen |= cls.methods.keys() | cls.names.keys()
+    return False
 
 
 def _is_abstract(node: ast.AST) -> bool:
@@ -167,6 +186,8 @@ def _is_abstract(node: ast.AST) -> bool:
 def _of_super(value: Super, name: str) -> tuple[str, str] | None:
     """What is refused of `super().name(...)`, where no class of the program has such a method."""
     bases = _bases(value.after)
+    if name == "__new__" and _stays_abstract(value.info):
+        return "GB7502", "an instance of an abstract class"
     if name == "__init__":
         return "GB0162", "`super().__init__()` outside of `__init__`"
     if any(isinstance(info.names.get(name), ast.Call) for info in bases):

@@ -99,6 +99,9 @@ def _form(event: Operation) -> Break | None:
         if any(isinstance(part, Const) for part in parts):
             fill = {"call": "an exception handler", "reason": "takes classes of exceptions"}
             return Break("GB0050" if isinstance(value, Const) else "GB0051", fill=fill)
+    if event.name == "bind":
+        fill = {"call": "a function", "reason": "takes arguments that fit the signature"}
+        return Break("GB7312", fill=fill)
     if event.name in _NO_HANDLER:
         return Break("GB0082", fill={"call": f"`{_NO_HANDLER[event.name]}`", "reason": "has no model of that"})
     if event.name == "call of a special method":

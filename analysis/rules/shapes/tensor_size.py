@@ -148,9 +148,14 @@ def _computed(value: Value) -> tuple[Evidence | None, bool] | None:
         parts = value.items or ((value.of,) if value.of is not None else ())
         return next((why for why in map(_computed, parts) if why is not None), None)
     tensor = tensor_in(value)
-    if tensor is None or tensor.graph_input or tensor.constant or tensor.rank not in (0, None):
+    if tensor is None or tensor.graph_input or tensor.constant:
         return None
-    return evidence(value)
+    return evidence(value) if tensor.rank in (0, None) or _has_one_element(tensor) else None
+
+
+def _has_one_element(tensor: Tensor) -> bool:
+    """Whether a tensor with dimensions can stand for a number."""
+    return isinstance(tensor.shape, tuple) and all(size == 1 for size in tensor.shape)
 
 
 def _bounds(event: Subscript) -> Break | None:

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from .. import project_classes
 from ..discover import Target
-from .shapes import render
-from .usage import Use
+from ..project import classes as project_classes
+from .reading.shapes import render
+from .reading.usage import Use
 
 VOCABULARY = 128
 LEVELS = ("small", "shallow", "as it is")
@@ -44,6 +44,11 @@ _SIZES: tuple[tuple[str, int], ...] = (
 _SHALLOW = re.compile(rf"vocab|{_DEPTH}|^(image|img)_size$")
 _CONFIG_ENDINGS = ("Config", "Args", "Arguments", "Params", "Cfg", "Options", "Settings")
 _CONFIG_NAME = re.compile(r"^(config|cfg|args|hparams|params|conf|opt|options)$")
+
+
+def is_depth(name: str) -> bool:
+    """Whether a setting says how often a part of the model is repeated."""
+    return re.search(rf"{_DEPTH}|^depth$", name) is not None
 
 
 def size(name: str) -> int | None:

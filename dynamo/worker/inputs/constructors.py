@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 import torch
 
-from .. import project_classes
 from ..discover import Target
-from . import configs, source_reading
-from .shapes import Call, Source, render
-from .usage import Use
+from ..project import classes as project_classes
+from . import configs, from_project
+from .reading import source_reading
+from .reading.shapes import Call, Source, render
+from .reading.usage import Use
 
 _WAYS: tuple[dict[str, int], ...] = ({}, {"dim": 8, "heads": 1}, {"dim": 64, "heads": 4})
 
@@ -24,11 +25,36 @@ _WAYS: tuple[dict[str, int], ...] = ({}, {"dim": 8, "heads": 1}, {"dim": 64, "he
 _VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
-def texts(target: Target, module: ModuleType) -> Iterator[str]:
-    """Source texts that make the object to call."""
+class Making:
+    """Source text that makes the object to call. `calls` are inputs that the project gives it, `origin` says where;
+    `after` gives other ways to try when this one raised.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        calls: list[from_project.Inputs] | None = None,
+        origin: str = "synthesised",
+        after: Callable[[BaseException], Iterator[Making]] = lambda error: iter(()),
+    ) -> None:
+        self.text = text
+        self.calls = calls or []
+        self.origin = origin
+        self.after = after
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells one way from another: the same object may be called in full size too."""
+        return self.text, repr([(list(map(render, args)), render(kwargs)) for args, kwargs in self.calls])
+
+
+def makings(target: Target, module: ModuleType) -> Iterator[Making]:
+    """Ways to make the object to call: as the project does, in a small size; by what the class shows; as the project
+    does, in full size.
+    """
     name = target.name.partition(".")[0]
     if target.kind != "class":
-        yield name
+        yield Making(name)
         return
     constructor = _constructor(target.value)
     try:
@@ -37,10 +63,10 @@ def texts(target: Target, module: ModuleType) -> Iterator[str]:
         parameters = []
     found = source_reading.uses(constructor, target.value, (), of_tensors=False)
     seen = set()
-    for text in _each(name, parameters, found, target, module):
-        if text not in seen:
-            seen.add(text)
-            yield text
+    for making in _each(name, parameters, found, target, module):
+        if making.key not in seen:
+            seen.add(making.key)
+            yield making
 
 
 def _constructor(value: type) -> Any:
@@ -55,15 +81,54 @@ def _constructor(value: type) -> Any:
 
 def _each(
     name: str, parameters: list[inspect.Parameter], found: dict[str, Use], target: Target, module: ModuleType
-) -> Iterator[str]:
+) -> Iterator[Making]:
     small, *levels = configs.LEVELS
+
+    def making(sizes: dict[str, int], level: str, given: dict[str, str], like: Making | None = None) -> Making:
+        def after(error: BaseException) -> Iterator[Making]:
+            guessed = [p.name for p in parameters if p.name not in given and p.default is p.empty]
+            for other in _others(error, guessed, parameters, found):
+                yield making(sizes, level, {**given, **other}, like)
+
+        text = _call(name, parameters, found, target, module, sizes, level, given)
+        return Making(text, after=after) if like is None else Making(text, like.calls, like.origin, after)
+
+    def of_project(*, reduced: bool) -> Iterator[Making]:
+        for suggestion in from_project.suggestions(target, module, parameters, found, small=reduced):
+            like = Making("", suggestion.calls, f"as in {suggestion.path}")
+            yield making({}, small, suggestion.arguments, like)
+
+    yield from of_project(reduced=True)
     for sizes in _WAYS:
-        yield _call(name, parameters, found, target, module, sizes, small, {})
+        yield making(sizes, small, {})
     for parameter in parameters:
         for other in configs.others(parameter, found.get(parameter.name, Use()), target, module):
-            yield _call(name, parameters, found, target, module, {}, small, {parameter.name: other})
+            yield making({}, small, {parameter.name: other})
     for level in levels:
-        yield _call(name, parameters, found, target, module, {}, level, {})
+        yield making({}, level, {})
+    yield from of_project(reduced=False)
+
+
+_SEVERAL = re.compile(
+    r"'int' object is not (iterable|subscriptable)|object of type 'int' has no len|non-iterable int|int' and 'tuple'"
+)
+_ONE = re.compile(r"'list' and '|and 'list'|'list' object|unhashable type")
+
+
+def _others(
+    error: BaseException, guessed: list[str], parameters: list[inspect.Parameter], found: dict[str, Use]
+) -> Iterator[dict[str, str]]:
+    """Other values of the arguments that were made up, where an error says that one should be several, or one only."""
+    said = str(error)
+    numbers = [n for n in guessed if n in found and not found[n].is_sequence]
+    sequences = [n for n in guessed if n in found and found[n].is_sequence]
+    if _SEVERAL.search(said) is not None:
+        yield from ({name: "[16, 16]"} for name in numbers)
+    elif _ONE.search(said) is not None:
+        yield from ({name: configs.small_value(name, None, {})} for name in sequences)
+        yield {name: configs.small_value(name, None, {}) for name in sequences}
+    for name in sequences:
+        yield {name: "(3, 64, 64)"}
 
 
 def _call(
@@ -85,6 +150,8 @@ def _call(
         if text is not None:
             bare = by_position or parameter.kind is parameter.VAR_POSITIONAL
             arguments.append(text if bare else f"{parameter.name}={text}")
+    named = {parameter.name for parameter in parameters}
+    arguments += [f"{n}={text}" for n, text in given.items() if n not in named]
     return f"{name}({', '.join(arguments)})"
 
 
@@ -117,6 +184,8 @@ def _structure(
         return None
     if use.calls is not None:
         return _callable(name, use.calls, target, module)
+    if use.choices:
+        return use.choices[0]
 
     def inner(key: str, part: Use) -> Any:
         made = _structure(key, None, part, target, module, small)

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from .. import project_classes
 from ..discover import Target
 from ..errors import Unusable, describe
+from ..project import classes as project_classes
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -75,11 +75,13 @@ def make(target: Target, arguments: Arguments) -> Any:
 
 
 def namespace(module: ModuleType) -> dict[str, Any]:
+    import functools
     import math
 
     import torch.nn.functional as functional
 
-    usual = {"torch": torch, "nn": torch.nn, "F": functional, "math": math, "SimpleNamespace": SimpleNamespace}
+    usual: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": functional, "math": math, "functools": functools}
+    usual["SimpleNamespace"] = SimpleNamespace
     return {**usual, **vars(module)}
 
 

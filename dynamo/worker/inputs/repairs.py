@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import linecache
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .shapes import Tensor, changed
+from .reading.shapes import Tensor, changed
 
 Combination = dict[str, Any]
 
@@ -82,6 +83,31 @@ def _channels(combination: Combination, found: re.Match[str]) -> Iterator[Combin
     return _each(combination, lambda t: t.like((t.shape[0], wanted, *t.shape[2:])) if len(t.shape) > 1 else None)
 
 
+def _split(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """split_with_sizes expects split_sizes to sum exactly to 9 (...), but got split_sizes=[9, 9]"""
+    had, wanted = int(found.group(1)), sum(int(n) for n in found.group(2).split(","))
+    return _each(combination, lambda t: t.like((*t.shape[:-1], wanted)) if t.shape and t.shape[-1] == had else None)
+
+
+def _state(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """Expected hidden size (2, 50, 50), got [2, 5, 50]"""
+    wanted, had = (tuple(int(n) for n in found.group(g).split(",")) for g in (1, 2))
+    return _each(combination, lambda t: t.like(wanted) if t.shape == had else None)
+
+
+def _joined(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """mat1 and mat2 shapes cannot be multiplied (2x4 and 3x50): of features that something was joined to"""
+    had, wanted = int(found.group(2)), int(found.group(3))
+    return _each(
+        combination,
+        lambda t: (
+            t.like((*t.shape[:-1], t.shape[-1] + wanted - had))
+            if len(t.shape) > 1 and t.shape[-1] != had and t.shape[-1] + wanted > had
+            else None
+        ),
+    )
+
+
 def _normalized(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Given normalized_shape=[16], expected input with shape [*, 16]"""
     wanted = tuple(int(n) for n in found.group(1).split(","))
@@ -147,11 +173,54 @@ def _floats(combination: Combination, found: re.Match[str]) -> Iterator[Combinat
     return _each(combination, lambda t: Tensor("float", t.shape) if t.kind != "float" else None)
 
 
+def _spread(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """expected input[2, 64, 32, 32] to have 32 channels, but got 64: of several tensors that were joined"""
+    wanted, had = int(found.group(1)), int(found.group(2))
+    return _each(
+        combination,
+        lambda t: (
+            t.like((t.shape[0], t.shape[1] * wanted // had, *t.shape[2:]))
+            if len(t.shape) > 1 and t.shape[1] * wanted % had == 0 and t.shape[1] * wanted // had != t.shape[1]
+            else None
+        ),
+    )
+
+
+def _flattened(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """mat1 and mat2 shapes cannot be multiplied (2x8192 and 80000x500): of a flattened image, whose sides tell it"""
+    had, wanted = int(found.group(2)), int(found.group(3))
+    for off in (0, 1, -1, 2, -2, 3, 4):
+
+        def sides(t: Tensor, off: int = off) -> Tensor | None:
+            if len(t.shape) not in (3, 4, 5) or had == wanted:
+                return None
+            scale = (wanted / had) ** (1 / (len(t.shape) - 2))
+            return t.like((*t.shape[:2], *(max(round(side * scale) + off, 1) for side in t.shape[2:])))
+
+        yield from _each(combination, sides)
+
+
+def _viewed(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """shape '[2, 3, 45, 8, 8]' is invalid for input of size 80: what it is a view of has fewer dimensions"""
+    shape = tuple(int(n) for n in found.group(1).split(","))
+    if min(shape) < 1:
+        return
+    for rank in range(len(shape) - 1, 1, -1):
+        folded = len(shape) - rank + 1
+        for first in (1, len(shape) - folded):
+            size = math.prod(shape[first : first + folded])
+            sizes = (*shape[:first], size, *shape[first + folded :])
+            yield from _each(combination, lambda t, sizes=sizes: t.like(sizes))  # type: ignore[misc]
+
+
 _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combination]]], ...] = (
     (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _product),
     (r"to have (\d+) channels", _channels),
+    (r"to have (\d+) channels, but got (\d+)", _spread),
     (r"(?:size|height|width).*(?:match|expected).*?\((\d+)(?:\s*[*x,]\s*(\d+))?\)\.?$", _sides),
     (r"of (?:length|size) (\d+),? but (?:found|got) (\d+)", _length),
+    (r"sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]", _split),
+    (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]", _state),
     (r"normalized_shape=\[([\d, ]+)\]", _normalized),
     (r"values to unpack \(expected (\d+)", _rank),
     (r"[Ee]xpected (?:input to be )?(?:\d-?D or )?(\d)-?D", _rank),
@@ -161,6 +230,9 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
 )
 
 _GUESSES: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combination]]], ...] = (
+    (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _flattened),
+    (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _joined),
+    (r"shape '\[([\d, ]+)\]' is invalid for input of size", _viewed),
     (r"batch sizes? ?(?:>|larger|greater|other than 1)", _one_example),
     (r"<eos>|index -1 is out of bounds for dimension \d+ with size 0", _one_number),
     (r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", _broadcast),

@@ -18,12 +18,16 @@ import torch
 
 from ..discover import Target
 from ..errors import Unusable
-from . import constructors, layers, repairs, source_reading, values, variants
+from ..project.values import UNKNOWN
+from . import constructors, from_project, repairs, values, variants
 from .examples import Example, evaluate, from_call, namespace, shown_init, speaks_about
-from .shapes import Tensor, render
-from .usage import Use
+from .reading import layers, source_reading
+from .reading.shapes import Tensor, render
+from .reading.usage import Use
 
 TRIES = 48
+MOST_REMADE = 24
+"""Constructor calls that one failing call leads to."""
 SLOW_SECONDS = 0.2
 ANY_SHAPE = ((2, 8), (2, 4, 8), (2,), (8,), (8, 8), (2, 3, 16, 16), ())
 """Shapes tried where no layer demands one."""
@@ -46,19 +50,53 @@ def candidates(target: Target, module: ModuleType, entries: list[dict[str, str]]
     A declared `init` without inputs is used.
     """
     given = [shown_init(target, e["init"]) for e in entries if e.get("init") and speaks_about(e, target)]
-    for text in given or constructors.texts(target, module):
-        try:
-            made = Made(text, target, module)
-        except Unusable as error:
-            yield _failing(text, error)
+    makings = map(constructors.Making, given) if given else constructors.makings(target, module)
+    for making, made, learn in _made(makings, target, module):
+        text = making.text
+        if isinstance(made, Unusable):
+            yield _failing(text, made)
             continue
         prefix = text if target.method is None else f"{text}.{target.method}"
-        for combination, failed in _calls(made):
+        for combination, failed in _calls(made, making.calls):
             arguments = [v if n.startswith("*") else f"{n}={v}" for n, v in combination.items()]
             example = from_call(target, module, f"{prefix}({', '.join(arguments)})")
-            example.origin, example.declared = "synthesised", False
-            example.build, example.failed = made.for_a_try, failed
+            example.origin, example.declared = making.origin, False
+            example.build, example.failed = made.for_a_try, _both(failed, learn)
             yield example
+
+
+def _made(
+    makings: Iterator[constructors.Making], target: Target, module: ModuleType
+) -> Iterator[tuple[constructors.Making, Made | Unusable, Callable[[BaseException], None]]]:
+    """Each way with the object that it makes, or why it makes none; then what that asks for, or what an error of a run
+    asks for that is told.
+    """
+    seen: set[tuple[str, str]] = set()
+    for first in makings:
+        queue = [first]
+        for making in queue:
+            if making.key in seen or len(queue) > MOST_REMADE:
+                continue
+            seen.add(making.key)
+            try:
+                made: Made | Unusable = Made(making.text, target, module)
+            except Unusable as error:
+                made = error
+                queue += making.after(error)
+
+            def learn(error: BaseException, making: constructors.Making = making, queue: Any = queue) -> None:
+                if isinstance(error, TypeError):  # of what was made, not of a tensor's shape
+                    queue += making.after(error)
+
+            yield making, made, learn
+
+
+def _both(*told: Callable[[BaseException], None]) -> Callable[[BaseException], None]:
+    def tell(error: BaseException) -> None:
+        for each in told:
+            each(error)
+
+    return tell
 
 
 class Made:
@@ -103,11 +141,14 @@ def _failing(text: str, error: Unusable) -> Example:
     return Example("synthesised", text, build, lambda: [((), {})], declared=False)
 
 
-def _calls(made: Made) -> Iterator[tuple[dict[str, str], Callable[[BaseException], None]]]:
-    """Arguments as source text, each with what is to be told of a failure."""
+def _calls(
+    made: Made, given: list[from_project.Inputs]
+) -> Iterator[tuple[dict[str, str], Callable[[BaseException], None]]]:
+    """Arguments as source text, each with what is to be told of a failure; those of the project come first."""
     parameters = _parameters(made.function)
     ways = _Ways(made, parameters)
-    queue, later = list(ways.shown()), list(ways.any_shape())
+    queue = [*(ways.given(*inputs) for inputs in given), *ways.shown()]
+    later = list(ways.any_shape())
     seen: set[str] = set()
     while (queue or later) and len(seen) < TRIES:
         combination = (queue or later).pop(0)
@@ -142,6 +183,19 @@ class _Ways:
         self.uses = source_reading.uses(function, getattr(function, "__self__", None), sides)
         self.elsewhere = layers.anywhere(instance, sides) if is_module else []
         self.elsewhere += [Tensor("float", shape) for shape in ANY_SHAPE]
+
+    def given(self, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call in the project; what is unknown of them is made up."""
+        wanted, own, shared = self._known()
+        known = {name: found[0] for name, found in own.items()}
+        by_position = [p for p in self.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        values = {**{p.name: v for p, v in zip(by_position, args)}, **kwargs}  # noqa: B905
+        values = {name: value for name, value in values.items() if value is not UNKNOWN}
+        named = [p for p in self.parameters.values() if p in wanted or p.name in values]
+        variadic = {p.name for p in named if p.kind is p.VAR_POSITIONAL}
+        found = self._combination([p for p in named if p.name not in variadic], {**known, **values}, shared)
+        more = [value for value in args[len(by_position) :] if value is not UNKNOWN] if variadic else []
+        return {**found, **{f"*{number}": value for number, value in enumerate(more)}}
 
     def shown(self) -> Iterator[dict[str, Any]]:
         """What the source shows: first all of it, then one argument after the other in another way."""

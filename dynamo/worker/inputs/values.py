@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from .shapes import BATCH, LENGTH, Call, Source, Tensor
-from .usage import Use
+from .reading.shapes import BATCH, LENGTH, Call, Source, Tensor
+from .reading.usage import Use
 
 _JAXTYPING = re.compile(r"\b(Float\w*|Int\w*|UInt\w*|Bool|Shaped|Num|Inexact|BFloat16)\[[^,\]]*,\s*['\"]([^'\"]*)['\"]")
 _TENSOR = re.compile(r"\b(?:torch\.)?(\w*)Tensor\b")
@@ -49,6 +49,8 @@ def by_name(name: str, shape: Tensor, use: Use | None = None) -> Any:
     """A value for a parameter of which little but the name is known; `shape` is what the model takes elsewhere."""
     if re.search(r"pixel|image|img", name) and len(shape.shape) != 4:
         return Tensor("float", (BATCH, 3, 32, 32))
+    if use is not None and use.items > 1 and not use.tensors and not use.methods and use.rank is None:
+        return (shape,) * use.items  # unpacked, as a recurrent cell does with its state
     if "mask" in name:
         return Tensor("bool", shape.shape[:2] if shape.kind == "float" and len(shape.shape) == 3 else shape.shape)
     if INDICES.search(name) and shape.kind == "float":
@@ -140,11 +142,16 @@ def _used(use: Use, name: str) -> Iterator[Any]:
     if use.calls is not None:
         yield Source("nn.Identity()")
         return
+    if use.choices:
+        yield use.choices[0]
+        return
     fits = [t for t in use.tensors if use.rank in (None, len(t.shape)) and len(t.shape) >= use.least_rank]
     yield from fits
     usual = next((tensor for pattern, tensor in _USUAL if re.search(pattern, name)), None)
     if usual is not None and not fits:
         yield usual
+        if usual.kind == "int" and usual.high > BATCH and re.fullmatch(r"t|time_?steps?", name):
+            yield Tensor("float", ())  # the time of a differential equation
     yield from (t for t in use.tensors if t not in fits)
     if use.tensors or usual is not None:
         return

@@ -226,6 +226,11 @@ local function start(buffer)
   end
 end
 
+--- What setup() was given, with the defaults.
+function M.options()
+  return options
+end
+
 function M.setup(given)
   options = vim.tbl_extend("force", options, given or {})
   define_command()

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, dtype_kind, join_all, tensor_in
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import alive, fresh, reads, stored
+from graphmend.transforms.code.liveness import alive, fresh, live_into, stored, surely_bound
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
@@ -161,7 +161,7 @@ def _results(facts: FunctionFacts, statement: ast.If, sides: Sequence[Side]) -> 
     """The names that the sides bind and that live on."""
     names = dict.fromkeys(name for side in sides for s in side.statements for name in sorted(stored([s])))
     outside = {n for s in ast.walk(facts.function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
-    before = facts.before(statement)
+    before = surely_bound(facts, statement)
     found = []
     for name in names:
         if name in outside:
@@ -321,9 +321,11 @@ class _Writer:
                 return f"lambda: {text}"
         name = fresh(self.facts, wanted, self.predicates.taken)
         self.predicates.taken.append(name)
-        bound = {n for s in side.statements for n in stored([s])}
-        before = self.facts.before(self.facts.statement)
-        needed = sorted(n for n in bound & reads(*side.statements) if n in before)
+        given = ast.Return(ast.Tuple([ast.Name(n, ast.Load()) for n in results], ast.Load()))
+        needed = sorted(live_into([*side.statements, given]) & stored(side.statements))
+        unbound = [n for n in needed if n not in surely_bound(self.facts, self.facts.statement)]
+        if unbound:
+            raise NotAFunctionError(f"`{unbound[0]}` may not be bound before the branch")
         self.lines.append(f"def {name}({', '.join(f'{n}={n}' for n in needed)}):")
         self.lines.append(f"    {HOLE.format(len(self.kept))}")
         self.kept.append(side.statements)

@@ -12,7 +12,7 @@ MOST_DIMENSIONS = 5
 
 
 class Tensor:
-    """A tensor as source text. `kind` is "float", "int" (from `low`, below `high`) or "bool"."""
+    """A tensor as source text. `kind` is "float", "unit" (from 0 to 1), "int" (from `low`, below `high`) or "bool"."""
 
     def __init__(self, kind: str, shape: tuple[int, ...], high: int = 8, low: int = 0) -> None:
         self.kind = kind
@@ -27,7 +27,7 @@ class Tensor:
             return f"torch.randint({self.low}, {self.high}, ({sizes}{comma}))"
         if self.kind == "bool":
             return f"torch.ones({sizes or '()'}, dtype=torch.bool)"
-        return f"torch.randn({sizes or '()'})"
+        return f"torch.{'rand' if self.kind == 'unit' else 'randn'}({sizes or '()'})"
 
     def like(self, shape: tuple[int, ...]) -> Tensor | None:
         """The same kind of tensor in another shape; None where nobody would want that one."""

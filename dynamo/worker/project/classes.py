@@ -15,14 +15,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-MOST_FILES = 500
-LONGEST = 300_000
-"""Characters."""
+from . import files
 
 _CONFIG = re.compile(
     r"^class +(\w*(?:Config|Args|Arguments|Params|Options|Settings|Cfg)\w*)\b|^@(?:\w+\.)*dataclass", re.MULTILINE
 )
-_SKIPPED = frozenset({"node_modules", "site-packages", "venv", "build", "dist", "tests", "test"})
+_SKIPPED = frozenset({"tests", "test"})
 _QUIET = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -36,7 +34,7 @@ class Found(NamedTuple):
 
 def with_fields(path: str, wanted: set[str]) -> Iterator[tuple[str, type]]:
     """Configuration classes beside a file that have all of these fields, those with the fewest others first."""
-    fitting = [found for found in _classes(_root(path)) if wanted and wanted <= found.fields]
+    fitting = [found for found in _classes(files.import_root(path)) if wanted and wanted <= found.fields]
     for found in sorted(fitting, key=lambda each: (len(each.fields), each.module, each.name)):
         value = _imported(found)
         if value is not None:
@@ -45,7 +43,7 @@ def with_fields(path: str, wanted: set[str]) -> Iterator[tuple[str, type]]:
 
 def named(path: str, name: str) -> type | None:
     """The configuration class of a name beside a file."""
-    found = (_imported(each) for each in _classes(_root(path)) if each.name == name)
+    found = (_imported(each) for each in _classes(files.import_root(path)) if each.name == name)
     return next((value for value in found if value is not None), None)
 
 
@@ -57,43 +55,18 @@ def _imported(found: Found) -> type | None:
     return value if isinstance(value, type) else None
 
 
-def _root(path: str) -> str:
-    """The folder that a file's package is imported from."""
-    folder = os.path.dirname(os.path.abspath(path))
-    while os.path.isfile(os.path.join(folder, "__init__.py")):
-        folder = os.path.dirname(folder)
-    return folder
-
-
 @functools.lru_cache(maxsize=4)
 def _classes(root: str) -> tuple[Found, ...]:
     found: list[Found] = []
-    for path in _files(root):
-        try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read(LONGEST)
-            if _CONFIG.search(text) is None:
-                continue
-            tree = ast.parse(text)
-        except (OSError, ValueError, SyntaxError, RecursionError):
+    for path in files.walk(root, skipped=_SKIPPED):
+        tree = files.tree_of(path) if _CONFIG.search(files.text_of(path)) is not None else None
+        if tree is None or not os.path.basename(path).removesuffix(".py").isidentifier():
             continue
         if all(map(_is_quiet, tree.body)):
             module = os.path.relpath(path, root)[: -len(".py")].replace(os.sep, ".")
             classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
             found += [Found(node.name, module, _fields(node)) for node in classes]
     return tuple(found)
-
-
-def _files(root: str) -> Iterator[str]:
-    number = 0
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(n for n in folders if n not in _SKIPPED and not n.startswith((".", "_")))
-        for name in sorted(names):
-            if name.endswith(".py") and name.removesuffix(".py").isidentifier() and number < MOST_FILES:
-                number += 1
-                yield os.path.join(folder, name)
-        if number >= MOST_FILES:
-            return
 
 
 def _is_quiet(node: ast.stmt) -> bool:

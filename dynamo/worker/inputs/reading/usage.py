@@ -35,6 +35,8 @@ class Use:
         self.item: Use | None = None
         self.methods: set[str] = set()
         """Which methods and attributes of tensors it is asked for."""
+        self.choices: list[str] = []
+        """Texts that it is compared with."""
         self.calls: int | None = None
         """How many positional arguments it is called with."""
 
@@ -120,11 +122,12 @@ def permuted(order: tuple[int, ...]) -> Back:
 
 
 def without(axis: int) -> Back:
-    """Back from `unsqueeze(axis)`."""
+    """Back from `unsqueeze(axis)`: what a layer takes as features has not just been made."""
 
     def back(shape: Any) -> Any:
         at = axis if axis >= 0 else len(shape) + axis
-        return (*shape[:at], *shape[at + 1 :]) if 0 <= at < len(shape) else None
+        free = 0 <= at < len(shape) and (at < len(shape) - 1 or shape[at] == 1)
+        return (*shape[:at], *shape[at + 1 :]) if free else None
 
     return back
 

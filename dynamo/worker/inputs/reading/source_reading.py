@@ -27,6 +27,8 @@ _SAME_SHAPE_FUNCTIONS = frozenset(
     "relu gelu silu tanh sigmoid softmax log_softmax dropout normalize layer_norm leaky_relu elu clamp abs exp log"
     " nan_to_num checkpoint as_tensor".split()
 )
+_OF_SEVERAL = frozenset("len sum min max sorted set any all cumsum prod array map filter".split())
+"""Functions whose arguments have items."""
 _SAME_SHAPE_LAYERS = (
     torch.nn.Identity,
     torch.nn.Dropout,
@@ -197,13 +199,16 @@ class _Reader:
         return left if isinstance(left, Ref) else right if isinstance(right, Ref) else None
 
     def _compare(self, node: Any) -> Value:
-        """`"mask" in batch` makes a key optional."""
+        """`"mask" in batch` makes a key optional; `mode == "sum"` and `mode in ("sum", "mean")` tell what it may be."""
         asked = node.left.value if isinstance(node.left, ast.Constant) else None
+        compared = self.value(node.left)
+        if isinstance(compared, Ref) and not compared.back:
+            texts = (n.value for other in node.comparators for n in ast.walk(other) if isinstance(n, ast.Constant))
+            compared.use.choices += [text for text in texts if isinstance(text, str)]
         for operator, other in zip(node.ops, node.comparators):  # noqa: B905
             value = self.value(other)
             if isinstance(value, Ref) and isinstance(operator, (ast.In, ast.NotIn)) and isinstance(asked, str):
                 value.use.optional.add(asked)
-        self.value(node.left)
         return None
 
     def _attribute(self, node: Any) -> Value:
@@ -320,7 +325,12 @@ class _Reader:
             return first
         if name == "flatten":
             return first.by(usage.last_of_two) if isinstance(first, Ref) else None
+        if name in _OF_SEVERAL and self.budget.tensor is object:
+            self._loop(name, arguments)
+            return None
         own = not str(getattr(callee, "__module__", "")).startswith(("torch", "builtins"))
+        if own and isinstance(callee, type) and self.budget.tensor is object:
+            return self._follow(vars(callee).get("__init__"), [Known(None), *arguments], keywords)
         return self._follow(callee, arguments, keywords) if own and inspect.isroutine(callee) else None
 
     def _loop(self, name: str, arguments: list[Value]) -> Value:

@@ -1,0 +1,104 @@
+"""What recorded calls compute with beside the atoms of driver code: numbers that enter a traced call, and tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Protocol
+
+from graphmend.analysis.driver.execution.objects import Atom, Constant, Values
+
+#: one step from a value to a part of it: ("attribute", "steps"), ("item", 0), ("size", 1)
+Step = tuple[Hashable, ...]
+#: where a value enters a traced call: its first step is an argument, a global, a variable around it, or a mode
+Path = tuple[Step, ...]
+
+
+class Sight(Protocol):
+    """What a call finds."""
+
+    def peek(self, path: Path) -> object:
+        """What a guard on `path` compares; `...` where that is not known."""
+
+
+#: the value that something has in another call; `...` where that is not known
+Compute = Callable[[Sight], object]
+
+
+class Listener(Protocol):
+    """Who is told what a traced call does with its inputs."""
+
+    def uses(self, number: Input) -> None:
+        """A number is computed with."""
+
+    def decides(self, number: Input) -> None:
+        """The value of a number is needed while tracing."""
+
+
+class Input(Constant):
+    """A number, string, bool or None that enters a traced call, or that is computed from such ones.
+
+    Whoever reads `value` lets TorchDynamo's trace depend on it; passing it on does not.
+    """
+
+    __slots__ = ("compute", "paths", "raw", "trace")
+
+    def __init__(self, raw: object, paths: tuple[Path, ...], compute: Compute, trace: Listener) -> None:
+        self.raw = raw
+        self.paths = paths
+        self.compute = compute
+        self.trace = trace
+
+    @property
+    def value(self) -> object:  # type: ignore[override]
+        """The value, which the trace depends on from now on."""
+        self.trace.decides(self)
+        return self.raw
+
+    def __eq__(self, other: object) -> bool:
+        raw = raw_of(other)
+        return isinstance(other, Constant) and type(self.raw) is type(raw) and self.raw == raw
+
+    def __hash__(self) -> int:
+        return hash((type(self.raw), self.raw))
+
+
+def raw_of(atom: object) -> object:
+    """The value of a constant, on which nothing depends; `...` of anything else."""
+    if isinstance(atom, Input):
+        return atom.raw
+    return atom.value if isinstance(atom, Constant) else ...
+
+
+def only(values: Values) -> object:
+    """The value of the one constant that values are, on which nothing depends; `...` where there is none."""
+    return raw_of(values[0]) if len(values) == 1 else ...
+
+
+Size = int | None
+Shape = tuple[Size, ...]
+
+
+class Tensor(Atom):
+    """A tensor: its sizes, dtype, whether it requires gradients and whether it is contiguous, None where not known.
+
+    `marks` says by dimension what `mark_dynamic` and `mark_static` were told of it.
+    """
+
+    __slots__ = ("contiguous", "dtype", "gradient", "marks", "shape")
+
+    def __init__(
+        self,
+        shape: Shape | None = None,
+        dtype: str | None = None,
+        gradient: bool | None = False,
+        contiguous: bool | None = True,
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.gradient = gradient
+        self.contiguous = contiguous
+        self.marks: dict[int, str] = {}
+
+    def of_shape(self, shape: Shape | None) -> Tensor:
+        """Another contiguous tensor of the same kind."""
+        return Tensor(shape, self.dtype, self.gradient)

@@ -1,0 +1,231 @@
+"""Expressions of numbers, tensors and sequences in a history."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from graphmend.analysis.driver.execution import expressions
+from graphmend.analysis.driver.execution.objects import (
+    NONE,
+    UNKNOWN,
+    Atom,
+    Constant,
+    Object,
+    Scope,
+    Values,
+    sequence,
+    union,
+)
+from graphmend.analysis.driver.guards.atoms import Input, Tensor, only, raw_of
+from graphmend.analysis.driver.history import numbers, tensors
+
+if TYPE_CHECKING:
+    from graphmend.analysis.driver.history.interface import Recorder
+
+#: rounds of a loop that are executed
+ROUNDS = 6
+#: and where it is not known how many there are
+UNKNOWN_ROUNDS = 3
+#: items of a comprehension that are told apart
+_LONGEST = 64
+
+
+def items_of(m: Recorder, values: Values, most: int = ROUNDS) -> list[Values]:
+    """What a loop over something binds in its first rounds."""
+    atom = values[0] if len(values) == 1 else None
+    if isinstance(atom, Tensor):
+        _touch(m, atom)
+        rows = tensors.rows(atom, most)
+        if rows is not None:
+            return rows
+    if isinstance(atom, Object) and (atom.items is not None or atom.fields is not None):
+        _touch(m, atom)
+        if atom.fields is not None:
+            keys: list[Values] = [(Constant(key),) for key in atom.fields]
+            return keys[:most]
+        items = list(atom.items or ())
+        if items or not atom.rest:
+            path = m.trace.path(atom) if m.trace is not None else None
+            if m.trace is not None and path is not None:
+                items = [m.trace.given(one, (*path, ("item", i))) for i, one in enumerate(items)]
+            return items[:most]
+    held = [one.held if isinstance(one, Object) else UNKNOWN for one in values]
+    return [(union(*held) if held else UNKNOWN) or UNKNOWN] * UNKNOWN_ROUNDS
+
+
+def _touch(m: Recorder, atom: Atom) -> None:
+    if m.trace is not None:
+        m.trace.touch(atom)
+        path = m.trace.path(atom)
+        if path is not None and isinstance(atom, Object) and atom.fields is not None:
+            m.trace.guard((*path, ("keys",)))
+
+
+def sizes(m: Recorder, owner: Tensor) -> Values:
+    """`owner.shape`."""
+    if owner.shape is None:
+        return UNKNOWN
+    trace = m.trace
+    path = trace.path(owner) if trace is not None else None
+    items: list[Values] = []
+    for index, size in enumerate(owner.shape):
+        if size is None:
+            items.append(UNKNOWN)
+        elif trace is None or path is None:
+            items.append((Constant(size),))
+        else:
+            where = (*path, ("size", index))
+            items.append((Input(size, (where,), lambda moment, where=where: moment.peek(where), trace),))  # type: ignore[misc]
+    return (sequence(items, name="builtins.tuple"),)
+
+
+def operation(m: Recorder, op: ast.operator, left: Values, right: Values) -> Values:
+    """`left op right`."""
+    if m.trace is not None:
+        for atom in (*left, *right):
+            m.trace.touch(atom)
+    if tensors.tensor(left) is not None or tensors.tensor(right) is not None:
+        return tensors.binary(op, left, right)
+    found = numbers.binary(op, left, right)
+    if found is not None:
+        return found
+    return _of_sequences(m, op, left, right)
+
+
+def _of_sequences(m: Recorder, op: ast.operator, left: Values, right: Values) -> Values:
+    first, second = (v[0] if len(v) == 1 else None for v in (left, right))
+    if isinstance(op, ast.Mult) and isinstance(first, Object) and first.items is not None:
+        number = second.value if isinstance(second, Constant) else ...
+        if isinstance(number, int) and 0 <= number * len(first.items) <= 24:
+            return (sequence(list(first.items) * number, first.rest, first.name),)
+        return (sequence([], first.held, first.name),)
+    lists = [one for one in (first, second) if isinstance(one, Object) and one.items is not None]
+    if isinstance(op, ast.Add) and len(lists) == 2:
+        a, b = lists
+        joined = sequence([*(a.items or ()), *(b.items or ())], union(a.rest, b.rest), a.name)
+        return (expressions.bounded(joined),)
+    return UNKNOWN
+
+
+def _operation(m: Recorder, node: ast.BinOp, scope: Scope) -> Values:
+    return operation(m, node.op, m.evaluate(node.left, scope), m.evaluate(node.right, scope))
+
+
+def _unary(m: Recorder, node: ast.UnaryOp, scope: Scope) -> Values:
+    operand = m.evaluate(node.operand, scope)
+    if tensors.tensor(operand) is not None:
+        if m.trace is not None:
+            m.trace.touch(operand[0])
+        return operand if not isinstance(node.op, ast.Not) else UNKNOWN
+    found = numbers.unary(node.op, operand)
+    if found is not None:
+        return found
+    known = expressions.truth_of(operand) if isinstance(node.op, ast.Not) else None
+    return (Constant(not known),) if known is not None else UNKNOWN
+
+
+def _compare(m: Recorder, node: ast.Compare, scope: Scope) -> Values:
+    if len(node.ops) != 1:
+        return expressions.evaluate(m, node, scope)
+    left, right = m.evaluate(node.left, scope), m.evaluate(node.comparators[0], scope)
+    op = node.ops[0]
+    found = numbers.comparison(op, left, right)
+    if found is not None:
+        return found
+    if isinstance(op, (ast.In, ast.NotIn)) and len(right) == 1 and isinstance(right[0], Object):
+        path = m.trace.path(right[0]) if m.trace is not None else None
+        if path is not None and m.trace is not None:
+            if right[0].fields is not None and only(left) is not ...:
+                m.trace.guard((*path, ("contains", only(left))))
+            else:
+                m.trace.touch(right[0])
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        for values in (left, right):
+            if m.trace is not None and values and not isinstance(values[0], Constant):
+                m.trace.touch(values[0])
+        if any(isinstance(v, (Tensor, Object)) for v in left) and only(right) is None:
+            return (Constant(isinstance(op, ast.IsNot)),) if len(left) == 1 else UNKNOWN
+    elif m.trace is not None:
+        for atom in (*left, *right):
+            m.trace.touch(atom)
+    return expressions.compared(op, left, right)
+
+
+def _subscript(m: Recorder, node: ast.Subscript, scope: Scope) -> Values:
+    owners = m.evaluate(node.value, scope)
+    owner = owners[0] if len(owners) == 1 else None
+    if isinstance(owner, Tensor):
+        if m.trace is not None:
+            m.trace.touch(owner)
+        return tensors.subscript(owner, node.slice, lambda e: _index(m, e, scope))
+    if isinstance(owner, Object) and isinstance(node.slice, ast.Slice):
+        return _slice(m, owner, node.slice, scope)
+    if not isinstance(owner, Object) or isinstance(node.slice, ast.Slice):
+        return expressions.evaluate(m, node, scope)
+    index = m.evaluate(node.slice, scope)
+    key = index[0].value if len(index) == 1 and isinstance(index[0], Constant) else ...
+    values = expressions.item(m, owner, key, scope) or UNKNOWN
+    trace = m.trace
+    path = trace.path(owner) if trace is not None else None
+    if trace is None or path is None or (id(owner), repr(key)) in trace.written:
+        return values
+    if owner.items is not None:
+        trace.touch(owner)
+    return trace.given(values, (*path, ("item", key))) if key is not ... else values
+
+
+def _index(m: Recorder, node: ast.expr, scope: Scope) -> Values:
+    values = m.evaluate(node, scope)
+    if m.trace is not None:
+        for atom in values:
+            m.trace.touch(atom)
+    return tuple(Constant(raw_of(a)) if isinstance(a, Constant) else a for a in values)
+
+
+def _slice(m: Recorder, owner: Object, part: ast.Slice, scope: Scope) -> Values:
+    given = (part.lower, part.upper, part.step)
+    bounds = numbers.bounds([m.evaluate(e, scope) if e is not None else NONE for e in given])
+    if m.trace is not None:
+        m.trace.touch(owner)
+    if owner.items is None or owner.rest or bounds is None:
+        return (sequence([], owner.held or UNKNOWN, owner.name),) if owner.items is not None else UNKNOWN
+    return (sequence(owner.items[slice(*bounds)], (), owner.name),)
+
+
+def _comprehension(m: Recorder, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, scope: Scope) -> Values:
+    return (sequence([m.evaluate(node.elt, inner) for inner in _rounds(m, node.generators, scope)]),)
+
+
+def _dict_comprehension(m: Recorder, node: ast.DictComp, scope: Scope) -> Values:
+    made = m.make(None, "builtins.dict")
+    made.fields = {}
+    for inner in _rounds(m, node.generators, scope):
+        key = only(m.evaluate(node.key, inner))
+        values = m.evaluate(node.value, inner)
+        if key is not ...:
+            made.fields[key] = values
+        else:
+            made.rest = union(made.rest, values)
+    return (made,)
+
+
+def _rounds(m: Recorder, generators: list[ast.comprehension], scope: Scope) -> list[Scope]:
+    first, *more = generators
+    found: list[Scope] = []
+    for values in items_of(m, m.evaluate(first.iter, scope), _LONGEST):
+        inner = Scope(scope.module, scope.function, scope)
+        if m.trace is not None:
+            m.trace.opened(inner)
+        m.assign(first.target, values, inner)
+        if False in [expressions.truth(m, test, inner) for test in first.ifs]:
+            continue
+        found += _rounds(m, more, inner) if more else [inner]
+    return found
+
+
+HANDLERS: dict[type, Any] = {
+    ast.BinOp: _operation, ast.UnaryOp: _unary, ast.Compare: _compare, ast.Subscript: _subscript,
+    ast.ListComp: _comprehension, ast.SetComp: _comprehension, ast.GeneratorExp: _comprehension,
+    ast.DictComp: _dict_comprehension,
+}  # fmt: skip

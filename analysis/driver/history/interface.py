@@ -1,0 +1,43 @@
+"""What the parts of the recording machine may ask of it."""
+
+from __future__ import annotations
+
+import ast
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from graphmend.analysis.driver.execution.interface import Machine
+from graphmend.analysis.driver.execution.objects import Atom, Compiled, Object, Scope, Values
+
+if TYPE_CHECKING:
+    from graphmend.analysis.driver.guards.trace import Frame, Trace
+    from graphmend.analysis.driver.guards.variation import Place, Variation
+
+
+class Recorder(Machine, Protocol):
+    """The state of one history."""
+
+    trace: Trace | None
+    """The traced call that is executed now."""
+    modes: dict[str, bool]
+    frames: dict[object, Frame]
+    variations: list[Variation]
+    signal: str
+    """"break", "continue" or "return" while a loop or function is left for certain."""
+    choices: tuple[tuple[ast.AST, bool], ...]
+    """The branches around, of conditions that are not known."""
+    program_number: int
+    in_place: dict[int, Compiled]
+    """By identity, objects that compile their own calls."""
+
+    def place(self, node: ast.expr | ast.stmt, scope: Scope) -> Place:
+        """Where a node of a scope's code stands."""
+
+    def write(self, owner: Atom | Scope, name: str) -> Place | None:
+        """Where an attribute or a variable was set last."""
+
+    def mode(self, name: str, value: bool) -> AbstractContextManager[None]:
+        """Run the block in another mode."""
+
+    def eager(self, owner: Object, arguments: list[Values], keywords: dict[str, Values], scope: Scope) -> Values:
+        """A call of an object of the program, whose code is executed."""

@@ -1,0 +1,341 @@
+"""Tensors as driver code makes them, and what torch's operations do to their sizes. What is not listed gives a tensor
+of which nothing is known."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable as Function
+
+from graphmend.analysis.driver.execution.objects import (
+    NONE,
+    UNKNOWN,
+    Constant,
+    Method,
+    Named,
+    Object,
+    Values,
+    sequence,
+)
+from graphmend.analysis.driver.guards.atoms import Shape, Size, Tensor, only
+from graphmend.analysis.driver.history import numbers
+
+Arguments = list[Values]
+Keywords = dict[str, Values]
+
+_FACTORIES = frozenset({"ones", "zeros", "rand", "randn", "empty", "full", "randint"})
+_LIKE = frozenset({"ones_like", "zeros_like", "rand_like", "randn_like", "empty_like", "full_like"})
+#: operations of one tensor that keep its sizes; True where the dtype may become another one
+_SAME: dict[str, bool] = {
+    **dict.fromkeys(
+        """relu relu_ clone detach contiguous abs neg add_ sub_ mul_ div_ zero_ copy_ fill_ clamp clamp_ softmax
+        log_softmax tanh sigmoid exp sin cos sqrt cumsum dropout gelu silu roll flip masked_fill index_copy index_add
+        scatter normal_ uniform_ tril triu square pow add sub mul cpu cuda pin_memory""".split(),
+        False,
+    ),
+    **dict.fromkeys(("to", "type", "type_as", "div", "where"), True),
+}
+_ALIASES = {"double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32"}
+_DTYPES = {**_ALIASES, "bfloat16": "bfloat16", "bool": "bool"}
+
+
+def factory(name: str, arguments: Arguments, keywords: Keywords) -> Tensor | None:
+    """A tensor that a function of torch makes of sizes or numbers; None for any other function."""
+    dtype = _dtype(keywords.get("dtype"))
+    gradient = only(keywords.get("requires_grad", (Constant(False),)))
+    gradient = gradient if isinstance(gradient, bool) else None
+    if name in _FACTORIES:
+        if name == "randint":
+            sizes = keywords.get("size") or next((a for a in arguments[1:] if isinstance(a[0], Object)), UNKNOWN)
+            return Tensor(_sizes([sizes]), dtype or "int64", gradient)
+        if name == "full":
+            return Tensor(_sizes(arguments[:1]), dtype or _kind(arguments[1:2]), gradient)
+        sizes_given = arguments or [keywords.get("size", UNKNOWN)]
+        return Tensor(_sizes(sizes_given), dtype or "float32", gradient)
+    if name in _LIKE and arguments and (like := tensor(arguments[0])) is not None:
+        return Tensor(like.shape, dtype or like.dtype, gradient)
+    if name in ("tensor", "as_tensor", "FloatTensor", "LongTensor"):
+        shape, kind = _literal(arguments[0]) if arguments else (None, None)
+        return Tensor(shape, dtype or kind, gradient)
+    if name in ("arange", "linspace"):
+        row = numbers.row(arguments) if name == "arange" else None
+        return Tensor(
+            (len(row) if row is not None else None,), dtype or (row is not None and "int64") or None, gradient
+        )
+    if name == "eye":
+        size = _size(arguments[0]) if arguments else None
+        return Tensor((size, size), dtype or "float32", gradient)
+    return None
+
+
+def operation(name: str, operands: Arguments, keywords: Keywords) -> Values:
+    """The result of an operation of torch, as a function or as a method of its first operand."""
+    first = tensor(operands[0]) if operands else None
+    handler = _OPERATIONS.get(name)
+    if handler is not None and operands:
+        return handler(operands, keywords)
+    if first is None:
+        return UNKNOWN
+    if name in _DTYPES:
+        return (Tensor(first.shape, _DTYPES[name], first.gradient, first.contiguous),)
+    if name in ("detach", "requires_grad_"):
+        made = first if name == "requires_grad_" else Tensor(first.shape, first.dtype, False, first.contiguous)
+        if name == "requires_grad_":
+            made.gradient = only(operands[1]) is not False if len(operands) > 1 else True
+        return (made,)
+    if name in _SAME:
+        if name.endswith("_"):
+            return (first,)
+        dtype = None if _SAME[name] else first.dtype
+        if name == "to":
+            given = [d for d in (_dtype(v) for v in (*operands[1:], *keywords.values())) if d]
+            dtype = given[0] if given else first.dtype
+        return (Tensor(first.shape, dtype, first.gradient, None if name != "clone" else first.contiguous),)
+    return (Tensor(None, None, first.gradient, None),)
+
+
+def binary(op: ast.operator, left: Values, right: Values) -> Values:
+    """`left op right`, where one is a tensor."""
+    a, b = tensor(left), tensor(right)
+    if isinstance(op, ast.MatMult):
+        shape = _product(a, b)
+        return (Tensor(shape, a.dtype if a is not None else None, _either(a, b)),)
+    if a is not None and b is not None:
+        shape = _broadcast(a.shape, b.shape)
+        return (Tensor(shape, a.dtype if a.dtype == b.dtype else None, _either(a, b)),)
+    one = a or b
+    assert one is not None
+    other = only(right if a is not None else left)
+    scalar = isinstance(other, (int, float))
+    same = scalar and (one.dtype is None or one.dtype.startswith(("float", "bfloat")) or isinstance(other, int))
+    dtype = one.dtype if same and not isinstance(op, ast.Div) else one.dtype if scalar and _floats(one.dtype) else None
+    return (Tensor(one.shape if scalar else None, dtype, one.gradient if scalar else None, one.contiguous),)
+
+
+def subscript(owner: Tensor, index: ast.expr, values: Function[[ast.expr], Values]) -> Values:
+    """`owner[index]`, where indices are ints and slices."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    if owner.shape is None or len(parts) > len(owner.shape):
+        return (Tensor(None, owner.dtype, owner.gradient, None),)
+    left: list[Size] = []
+    for part, size in zip(parts, owner.shape, strict=False):
+        if isinstance(part, ast.Slice):
+            left.append(_sliced(part, size, values))
+        elif isinstance(only(values(part)), int):
+            continue
+        else:
+            return (Tensor(None, owner.dtype, owner.gradient, None),)
+    first_only = not isinstance(index, ast.Tuple)
+    shape = (*left, *owner.shape[len(parts) :])
+    return (Tensor(shape, owner.dtype, owner.gradient, owner.contiguous if first_only else None),)
+
+
+def rows(owner: Tensor, most: int) -> list[Values] | None:
+    """What a loop over a tensor binds; None where the number of its rows is not known."""
+    if not owner.shape or owner.shape[0] is None:
+        return None
+    row = Tensor(owner.shape[1:], owner.dtype, owner.gradient, owner.contiguous)
+    return [(row,)] * min(owner.shape[0], most)
+
+
+def loader(arguments: Arguments, keywords: Keywords) -> Values:
+    """The batches of a DataLoader over a TensorDataset of tensors with known sizes; unknown ones otherwise."""
+    dataset = arguments[0] if arguments else keywords.get("dataset", UNKNOWN)
+    size = only(arguments[1] if len(arguments) > 1 else keywords.get("batch_size", (Constant(1),)))
+    held = dataset[0] if len(dataset) == 1 else None
+    if not (isinstance(held, Object) and held.name == DATASET and held.items and isinstance(size, int) and size > 0):
+        return UNKNOWN
+    tensors = [tensor(values) for values in held.items]
+    lengths = {one.shape[0] if one is not None and one.shape else None for one in tensors}
+    length = lengths.pop() if len(lengths) == 1 else None
+    if length is None:
+        return UNKNOWN
+    sizes = [size] * min(length // size, 3)
+    if length % size and only(keywords.get("drop_last", (Constant(False),))) is not True:
+        sizes.append(length % size)
+    batches: list[Values] = []
+    for batch in sizes:
+        parts: list[Values] = [
+            ((one or Tensor()).of_shape((batch, *((one or Tensor()).shape or ())[1:])),) for one in tensors
+        ]
+        batches.append((sequence(parts),))
+    return (sequence(batches),)
+
+
+DATASET = "torch.utils.data.TensorDataset"
+
+
+def tensor(values: Values) -> Tensor | None:
+    """The one tensor that values are."""
+    return values[0] if len(values) == 1 and isinstance(values[0], Tensor) else None
+
+
+def _either(a: Tensor | None, b: Tensor | None) -> bool | None:
+    known = [one.gradient for one in (a, b) if one is not None]
+    return True if True in known else None if None in known or len(known) < 2 else False
+
+
+def _floats(dtype: str | None) -> bool:
+    return dtype is not None and dtype.startswith(("float", "bfloat"))
+
+
+def _size(values: Values) -> Size:
+    found = only(values)
+    return found if isinstance(found, int) else None
+
+
+def _sizes(arguments: Arguments) -> Shape | None:
+    if len(arguments) == 1 and len(arguments[0]) == 1 and isinstance(arguments[0][0], Object):
+        held = arguments[0][0]
+        if held.items is None or held.rest:
+            return None
+        return tuple(_size(values) for values in held.items)
+    if len(arguments) == 1 and _size(arguments[0]) is None:
+        return None  # one size, or all of them
+    return tuple(_size(values) for values in arguments)
+
+
+def _kind(arguments: Arguments) -> str | None:
+    value = only(arguments[0]) if arguments else ...
+    return {bool: "bool", int: "int64", float: "float32"}.get(type(value))
+
+
+def _literal(values: Values) -> tuple[Shape | None, str | None]:
+    """The sizes and the dtype of the tensor of a number, or of nested lists of numbers."""
+    atom = values[0] if len(values) == 1 else None
+    if isinstance(atom, Constant):
+        return (), _kind([values])
+    if isinstance(atom, Object) and atom.items is not None and not atom.rest:
+        inner = _literal(atom.items[0]) if atom.items else ((), "float32")
+        return ((len(atom.items), *inner[0]) if inner[0] is not None else None), inner[1]
+    return None, None
+
+
+def _dtype(values: Values | None) -> str | None:
+    atom = values[0] if values is not None and len(values) == 1 else None
+    if isinstance(atom, Named) and atom.name.startswith("torch."):
+        name = atom.name[6:]
+        return {"double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32"}.get(
+            name, name
+        )
+    return None
+
+
+def _broadcast(a: Shape | None, b: Shape | None) -> Shape | None:
+    if a is None or b is None:
+        return None
+    longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
+    padded = (*(1,) * (len(longer) - len(shorter)), *shorter)
+    return tuple(y if x == 1 else x if y == 1 or x == y else None for x, y in zip(longer, padded, strict=True))
+
+
+def _product(a: Tensor | None, b: Tensor | None) -> Shape | None:
+    if a is None or b is None or a.shape is None or b.shape is None or len(a.shape) < 2 or len(b.shape) != 2:
+        return None
+    return (*a.shape[:-1], b.shape[1])
+
+
+def _sliced(part: ast.Slice, size: Size, values: Function[[ast.expr], Values]) -> Size:
+    bounds = numbers.bounds([values(e) if e is not None else NONE for e in (part.lower, part.upper, part.step)])
+    if bounds is None or size is None:
+        return None
+    return len(range(size)[slice(*bounds)])
+
+
+def _cat(operands: Arguments, keywords: Keywords) -> Values:
+    held = operands[0][0] if len(operands[0]) == 1 else None
+    items = held.items if isinstance(held, Object) and not held.rest else None
+    dim = only(operands[1] if len(operands) > 1 else keywords.get("dim", (Constant(0),)))
+    if not items or not isinstance(dim, int):
+        return (Tensor(None, None, None),)
+    parts = [tensor(values) for values in items]
+    known = next((p for p in parts if p is not None and p.shape is not None), None)
+    if known is None or known.shape is None or not -len(known.shape) <= dim < len(known.shape):
+        return (Tensor(None, None, None),)
+    dim %= len(known.shape)
+    # a part of which nothing is known adds at least one: the size is another one than before
+    added = [p.shape[dim] if p is not None and p.shape is not None and len(p.shape) > dim else None for p in parts]
+    shape = [*known.shape]
+    shape[dim] = sum(1 if size is None else size for size in added)
+    dtypes = {p.dtype if p is not None else None for p in parts}
+    gradients = {p.gradient if p is not None else None for p in parts}
+    return (
+        Tensor(
+            tuple(shape),
+            dtypes.pop() if len(dtypes) == 1 else known.dtype,
+            True if True in gradients else None if None in gradients else False,
+        ),
+    )
+
+
+def _stack(operands: Arguments, keywords: Keywords) -> Values:
+    held = operands[0][0] if len(operands[0]) == 1 else None
+    items = held.items if isinstance(held, Object) and not held.rest else None
+    first = tensor(items[0]) if items else None
+    dim = only(operands[1] if len(operands) > 1 else keywords.get("dim", (Constant(0),)))
+    if items is None or first is None or first.shape is None or dim != 0:
+        return (Tensor(None, None, None),)
+    return (first.of_shape((len(items), *first.shape)),)
+
+
+def _parts(operands: Arguments, keywords: Keywords, by_size: bool) -> Values:
+    first = tensor(operands[0])
+    number = only(operands[1] if len(operands) > 1 else next(iter(keywords.values()), UNKNOWN))
+    if first is None or not first.shape or first.shape[0] is None or not isinstance(number, int) or number < 1:
+        return UNKNOWN
+    if len(operands) > 2 or "dim" in keywords:
+        return UNKNOWN
+    size = first.shape[0]
+    step = number if by_size else -(-size // number)
+    sizes = [min(step, size - begin) for begin in range(0, size, step)][:12] if step else []
+    return (sequence([(first.of_shape((one, *first.shape[1:])),) for one in sizes]),)
+
+
+def _turned(operands: Arguments, keywords: Keywords) -> Values:
+    first = tensor(operands[0])
+    if first is None:
+        return UNKNOWN
+    shape, dims = first.shape, [only(v) for v in operands[1:]]
+    swapped: Shape | None = None
+    if shape is not None and not dims and len(shape) == 2:
+        swapped = shape[::-1]
+    elif (
+        shape is not None and len(dims) == 2 and all(isinstance(d, int) and -len(shape) <= d < len(shape) for d in dims)
+    ):
+        order = [*shape]
+        a, b = dims
+        assert isinstance(a, int)
+        assert isinstance(b, int)
+        order[a], order[b] = order[b], order[a]
+        swapped = tuple(order)
+    return (Tensor(swapped, first.dtype, first.gradient, False),)
+
+
+def _unsqueezed(operands: Arguments, keywords: Keywords) -> Values:
+    first = tensor(operands[0])
+    dim = only(operands[1] if len(operands) > 1 else keywords.get("dim", UNKNOWN))
+    if first is None or first.shape is None or not isinstance(dim, int):
+        return (Tensor(),) if first is not None else UNKNOWN
+    at = dim if dim >= 0 else len(first.shape) + 1 + dim
+    return (first.of_shape((*first.shape[:at], 1, *first.shape[at:])),)
+
+
+_OPERATIONS: dict[str, Function[[Arguments, Keywords], Values]] = {
+    "cat": _cat, "concat": _cat, "concatenate": _cat, "stack": _stack,
+    "chunk": lambda o, k: _parts(o, k, by_size=False), "split": lambda o, k: _parts(o, k, by_size=True),
+    "t": _turned, "transpose": _turned, "swapaxes": _turned, "unsqueeze": _unsqueezed,
+}  # fmt: skip
+
+
+def attribute(owner: Tensor, name: str) -> Values:
+    """An attribute of a tensor, other than its sizes."""
+    if name in ("T", "mT"):
+        return _turned([(owner,)], {}) if name == "T" else (Tensor(None, owner.dtype, owner.gradient, False),)
+    if name == "data":
+        return (Tensor(owner.shape, owner.dtype, False, owner.contiguous),)
+    if name == "requires_grad":
+        return (Constant(owner.gradient),) if owner.gradient is not None else UNKNOWN
+    if name in ("ndim",):
+        return (Constant(len(owner.shape)),) if owner.shape is not None else UNKNOWN
+    if name in ("dtype", "device", "grad", "is_cuda", "grad_fn"):
+        return UNKNOWN
+    return (Method(owner, name),)

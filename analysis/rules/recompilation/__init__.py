@@ -1,0 +1,1 @@
+"""GM7: what is compiled anew from call to call."""

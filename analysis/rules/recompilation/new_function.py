@@ -1,0 +1,114 @@
+"""GM709: a function, closure or partial that is made anew."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from graphmend.analysis.interpreter.events import Event, Recompiles
+from graphmend.analysis.rules.rule import Break, Context, Rule
+
+
+class NewFunction(Rule):
+    """
+    What it does:
+        Finds lambdas, nested functions and `functools.partial`s that are compiled, or passed to compiled code, and
+        that hold another value, or are another function, in another call in sight.
+
+    Why it breaks:
+        It does not break the graph: TorchDynamo finds graphs by the code of a function, so a lambda that is made
+        anew in a loop is compiled once (torch 2.13); but it guards on each variable around it, on its defaults and
+        on a partial's arguments. Another function as an argument is another graph.
+
+    Example:
+        for power in range(2, 6):
+            f = torch.compile(lambda y: y**power)
+            x = f(x)
+
+    Use instead:
+        f = torch.compile(lambda y, power: y**power)
+        for power in torch.arange(2, 6):
+            x = f(x, power)
+
+    Mends:
+        none: hand what changes to the function as a tensor
+
+    References:
+        https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html
+    """
+
+    code = "GM709"
+    name = "new-function"
+    message = "`{subject}` differs between the functions that `{function}` is made of or called with: compiled {again}"
+    advice = "Compile one function outside of the loop, and pass what changes as a tensor."
+    events = (Recompiles,)
+    valid: ClassVar = (
+        """
+import torch
+
+def calls():
+    x = torch.ones(4)
+    for i in range(3):
+        f = torch.compile(lambda y: y * 2 + 1)
+        x = f(x)
+""",
+        """
+import functools
+import torch
+
+def scale(x, k):
+    return x * k
+
+fast = torch.compile(functools.partial(scale, k=3))
+
+def calls():
+    for i in range(3):
+        fast(torch.ones(4))
+""",
+    )
+    invalid: ClassVar = (
+        """
+import torch
+
+def calls():
+    x = torch.ones(4)
+    for power in range(2, 5):
+        f = torch.compile(lambda y: y**power + power)
+        x = f(x)
+""",
+        """
+import functools
+import torch
+
+def scale(x, k):
+    return x * k
+
+def calls():
+    for k in range(2, 5):
+        f = torch.compile(functools.partial(scale, k=k))
+        f(torch.ones(4))
+""",
+        """
+import torch
+
+@torch.compile
+def layer(x, act):
+    return act(x * 2)
+
+def calls():
+    for act in (torch.relu, torch.tanh, torch.sigmoid):
+        layer(torch.ones(4), act)
+""",
+    )
+
+    def judge(self, event: Event, context: Context) -> Break | None:
+        assert isinstance(event, Recompiles)
+        variation = event.variation
+        made = any(step[0] in ("closure", "keyword", "default") for step in variation.path)
+        other = variation.kind == "argument" and not variation.number
+        if variation.write is not None and variation.write.traced:
+            return None
+        if not (made or other) or variation.kind in ("length", "keys") or variation.of_tensor:
+            return None
+        if variation.path[0][0] == "global":
+            return None
+        return Break(None, fill=variation.filled(), effect="recompiles")

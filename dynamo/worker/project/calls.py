@@ -1,0 +1,313 @@
+"""Attributes, calls and loops in a project's code: its own functions and classes are followed, `externals` does the
+rest. What is made of the watched class, and how it is called, is kept.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import externals
+from .expressions import MOST_ITEMS, Expressions
+from .values import UNKNOWN, Above, Batches, Class, External, Function, Instance, Layer, Module, Opened, Scope, known
+
+DEEPEST = 12
+SAMPLES = 2
+"""Samples of a batch."""
+
+
+class Call:
+    """One call of an object of the watched class; `method` is "" for the object itself."""
+
+    def __init__(self, instance: Instance, method: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.instance = instance
+        self.method = method
+        self.args = args
+        self.kwargs = kwargs
+
+
+class Calls(Expressions):
+    """`watched` says whether a class is the one that is looked for."""
+
+    def __init__(self, resize: Callable[[int], int], watched: Callable[[Class], bool]) -> None:
+        super().__init__(resize)
+        self.watched = watched
+        self.made: list[Instance] = []
+        self.called: list[Call] = []
+        self.depth = 0
+        self.entered: set[int] = set()
+        """The definitions of functions that were followed."""
+
+    def follow(self, function: Function, scope: Scope) -> Any:
+        """Runs a function's body in a scope that holds its arguments."""
+        raise NotImplementedError
+
+    # attributes
+
+    def attribute(self, value: Any, name: str) -> Any:
+        if isinstance(value, Instance):
+            return self._of_instance(value, name)
+        if isinstance(value, Class):
+            found = value.get(name)
+            return self._as_method(found, value, value) if isinstance(found, Function) else found
+        if isinstance(value, Module):
+            return value.scope.get(name)
+        if isinstance(value, Above):
+            found = value.home.inherited(name)
+            return found.bound(value.owner) if isinstance(found, Function) else External(name, None)
+        if isinstance(value, External):
+            return externals.member(value, name)
+        if isinstance(value, (Layer, Batches, Function)) or value is UNKNOWN:
+            return External(name, lambda *args, **kwargs: value) if self._keeps(value, name) else UNKNOWN
+        if isinstance(value, Opened):
+            return External("load", lambda *args, **kwargs: value)
+        return externals.plain_member(value, name, self.resize)
+
+    @staticmethod
+    def _keeps(value: Any, name: str) -> bool:
+        """Whether a method gives back the module itself."""
+        return isinstance(value, Layer) and name in _SAME_MODULE
+
+    def _of_instance(self, value: Instance, name: str) -> Any:
+        if name in value.fields or name == "__dict__":
+            return value.fields.get(name, value.fields)
+        found = value.cls.get(name)
+        if isinstance(found, Function):
+            return self._as_method(found, value, value.cls)
+        if found is UNKNOWN and self.is_module(value):
+            same = name in _SAME_MODULE
+            return External(name, (lambda *args, **kwargs: value) if same else None)
+        return found
+
+    def _as_method(self, found: Function, owner: Any, cls: Class) -> Any:
+        if found.has_decorator("staticmethod"):
+            return found
+        if found.has_decorator("classmethod"):
+            return found.bound(cls)
+        if isinstance(owner, Class):
+            return found
+        return self.invoke(found.bound(owner), [], {}) if found.has_decorator("property") else found.bound(owner)
+
+    @staticmethod
+    def is_module(value: Instance) -> bool:
+        """Whether an object is an `nn.Module`, or of a class whose base is not installed."""
+        return any(each is UNKNOWN or externals.is_module_class(each) for each in value.cls.ancestors())
+
+    # calls
+
+    def call(self, node: ast.Call, scope: Scope) -> Any:
+        function = self.value(node.func, scope)
+        args = list(self._each(node.args, scope))
+        kwargs: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.value(keyword.value, scope)
+            if keyword.arg is not None:
+                kwargs[keyword.arg] = value
+            elif isinstance(value, (dict, Instance)) or hasattr(value, "__dict__"):
+                mapping = value if isinstance(value, dict) else getattr(value, "fields", {})
+                kwargs.update({name: item for name, item in mapping.items() if isinstance(name, str)})
+        if isinstance(function, External) and function.name == "super":
+            return self._above(scope)
+        return self.invoke(function, args, kwargs)
+
+    def invoke(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if isinstance(function, Function):
+            return self._followed(function, args, kwargs)
+        if isinstance(function, Class):
+            return self.make(function, args, kwargs)
+        if isinstance(function, Instance):
+            return self._called(function, args, kwargs)
+        if isinstance(function, External) and function.name.startswith("torch.utils.data."):
+            return _loader(function.name.rpartition(".")[2], args, kwargs)
+        handed = [a for a in args if isinstance(a, Instance)]
+        if function is UNKNOWN or (handed and isinstance(function, External) and "." in function.name):
+            return self._unknown(args, kwargs, bool(handed))
+        if isinstance(function, External) and function.name in ("iter", "next"):
+            return next(iter(self.items(args[0])), UNKNOWN) if function.name == "next" else args[0]
+        if not isinstance(function, External):
+            return UNKNOWN
+        made = externals.call(function, args, kwargs)
+        if isinstance(made, Opened) and not function.name.endswith("open"):
+            return self.data(made)
+        return made
+
+    def _unknown(self, args: list[Any], kwargs: dict[str, Any], handed: bool) -> Any:
+        """What nobody here knows: a wrapper of a module, or a configuration in another coat."""
+        if handed:
+            return args[0] if len(args) == 1 else tuple(args)
+        if len(args) == 1 and isinstance(args[0], dict):
+            return args[0]
+        if len(args) == 1 and isinstance(args[0], str):
+            return self.data(Opened(args[0]))
+        return UNKNOWN
+
+    def data(self, file: Opened) -> Any:
+        """What a file of settings holds. Paths are those of the folder of the code, or of one above it."""
+        folder = self.folder
+        for _ in range(4):
+            path = os.path.join(folder, file.path)
+            if os.path.isfile(path):
+                return externals.data_of(path, self.resize)
+            folder = os.path.dirname(folder)
+        return UNKNOWN
+
+    folder = ""
+    """The folder of the file that is read."""
+
+    def _followed(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if self.depth >= DEEPEST:
+            return UNKNOWN
+        self.entered.add(id(function.node))
+        if self._runs(function):  # with its own sizes
+            resize, self.resize = self.resize, lambda number: number
+            try:
+                return self._entered(function, args, kwargs)
+            finally:
+                self.resize = resize
+        return self._entered(function, args, kwargs)
+
+    @staticmethod
+    def _runs(function: Function) -> bool:
+        """Whether a function is run for real later: its literals cannot be made smaller."""
+        return function.home is not None and any(map(externals.is_module_class, function.home.ancestors()))
+
+    def _entered(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        scope = Scope(function.scope.path, function.scope)
+        if function.owner is not None:
+            args = [function.owner, *args]
+            scope.names["__home__"] = Above(function.owner, function.home) if function.home is not None else UNKNOWN
+        self._arguments(function, args, kwargs, scope)
+        self.depth += 1
+        try:
+            return self.follow(function, scope)
+        finally:
+            self.depth -= 1
+
+    def _arguments(self, function: Function, args: list[Any], kwargs: dict[str, Any], scope: Scope) -> None:
+        given = function.node.args
+        named = [a.arg for a in (*given.posonlyargs, *given.args)]
+        values = dict(zip(named, args))  # noqa: B905
+        for argument, default in zip(reversed(named), reversed(given.defaults)):  # noqa: B905
+            if argument not in values and argument not in kwargs:
+                values[argument] = self.value(default, function.scope)
+        for keyword, optional in zip(given.kwonlyargs, given.kw_defaults):  # noqa: B905
+            named.append(keyword.arg)
+            if optional is not None and keyword.arg not in kwargs:
+                values[keyword.arg] = self.value(optional, function.scope)
+        values.update({name: value for name, value in kwargs.items() if name in named})
+        scope.names.update({name: values.get(name, UNKNOWN) for name in named})
+        if given.vararg is not None:
+            scope.names[given.vararg.arg] = tuple(args[len(given.posonlyargs) + len(given.args) :])
+        if given.kwarg is not None:
+            scope.names[given.kwarg.arg] = {name: value for name, value in kwargs.items() if name not in named}
+
+    def make(self, cls: Class, args: list[Any], kwargs: dict[str, Any]) -> Instance:
+        instance = Instance(cls, args, kwargs)
+        if self.watched(cls):
+            self.made.append(instance)
+        constructor = cls.get("__init__")
+        if isinstance(constructor, Function):
+            self._followed(constructor.bound(instance), args, kwargs)
+        elif cls.is_dataclass:
+            self._fill(instance, args, kwargs)
+        else:
+            instance.fields.update(kwargs)
+        return instance
+
+    def _fill(self, instance: Instance, args: list[Any], kwargs: dict[str, Any]) -> None:
+        for position, field in enumerate(instance.cls.fields()):
+            name = field.target.id  # type: ignore[union-attr]
+            if position < len(args) or name in kwargs:
+                instance.fields[name] = args[position] if position < len(args) else kwargs[name]
+            else:
+                instance.fields[name] = self._default(field.value, instance.cls.scope)
+        made = instance.cls.get("__post_init__")
+        if isinstance(made, Function):
+            self._followed(made.bound(instance), [], {})
+
+    def _default(self, node: ast.expr | None, scope: Scope) -> Any:
+        """`= 3`, `= field(default=3)`, `= field(default_factory=list)`."""
+        if not isinstance(node, ast.Call):
+            return UNKNOWN if node is None else self.value(node, scope)
+        parts = {k.arg: k.value for k in node.keywords}
+        if "default_factory" in parts:
+            return self.invoke(self.value(parts["default_factory"], scope), [], {})
+        return self.value(parts.get("default", node), scope)
+
+    def _called(self, instance: Instance, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if self.watched(instance.cls):
+            self.called.append(Call(instance, "", args, kwargs))
+        called = instance.cls.get("__call__")
+        return self._followed(called.bound(instance), args, kwargs) if isinstance(called, Function) else UNKNOWN
+
+    def _above(self, scope: Scope) -> Any:
+        return scope.get("__home__")
+
+    # loops
+
+    def items(self, value: Any) -> list[Any]:
+        if isinstance(value, Batches):
+            return [self._batch(value)]
+        if isinstance(value, Instance):
+            looped = value.cls.get("__iter__")
+            if isinstance(looped, Function):
+                return self.items(self._followed(looped.bound(value), [], {}))
+            return [self.item(value, 0)]
+        if value is UNKNOWN or isinstance(value, (External, Class, Function, Layer, Module, Opened)):
+            return [UNKNOWN]
+        try:
+            return list(itertools.islice(value, MOST_ITEMS))
+        except Exception:  # not to be looped over: it is something else in the program
+            return [UNKNOWN]
+
+    def item(self, value: Instance, index: Any) -> Any:
+        found = value.cls.get("__getitem__")
+        return self._followed(found.bound(value), [index], {}) if isinstance(found, Function) else UNKNOWN
+
+    def _batch(self, loader: Batches) -> Any:
+        samples = loader.samples
+        if isinstance(samples, Instance):
+            each = [self.item(samples, index) for index in range(SAMPLES)]
+        elif hasattr(samples, "__getitem__"):
+            each = [samples[index] for index in range(min(SAMPLES, len(samples)))]
+        else:
+            return UNKNOWN
+        return joined(each) if loader.join is None else self.invoke(loader.join, [each], {})
+
+
+_SAME_MODULE = frozenset(
+    "to cuda cpu eval train float double half bfloat16 requires_grad_ apply share_memory type xpu to_empty".split()
+)
+
+
+def _loader(name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`DataLoader` and what it is made from."""
+    samples = args[0] if args else kwargs.get("dataset", UNKNOWN)
+    if name == "DataLoader":
+        return Batches(samples, kwargs.get("collate_fn"))
+    if name == "TensorDataset":
+        return list(zip(*args)) if known(args) else UNKNOWN  # noqa: B905
+    if name == "random_split":
+        return [samples] * 4
+    return samples if name in ("Subset", "ConcatDataset") else UNKNOWN
+
+
+def joined(samples: list[Any]) -> Any:
+    """Samples as one batch, as torch's loader joins them."""
+    first = samples[0]
+    if isinstance(first, torch.Tensor):
+        return torch.stack(samples)
+    if type(first).__module__ == "numpy":
+        return torch.stack([torch.as_tensor(sample) for sample in samples])
+    if isinstance(first, (bool, int, float)):
+        return torch.tensor(samples)
+    if isinstance(first, dict):
+        return {key: joined([sample[key] for sample in samples]) for key in first}
+    if isinstance(first, (list, tuple)):
+        return [joined(list(parts)) for parts in zip(*samples)]  # noqa: B905
+    return UNKNOWN if first is UNKNOWN else samples

@@ -1,0 +1,210 @@
+"""Calls of installed packages that may be made for real while a project's code is read: those that only compute.
+
+Everything else is unknown. Tensors are made on the CPU; large ones are not made at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import importlib
+import json
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .expressions import LARGEST
+from .values import UNKNOWN, External, Layer, Opened, known
+
+_PACKAGES = frozenset(
+    "torch numpy math random itertools functools collections copy types operator argparse yaml json os sys pathlib"
+    " string typing dataclasses enum abc contextlib warnings logging __future__".split()
+)
+_BUILTINS = frozenset(
+    "abs all any bool bytes complex dict divmod enumerate filter float frozenset int isinstance issubclass len list map"
+    " max min object ord chr pow range repr reversed round set slice sorted str sum tuple zip type".split()
+)
+_COMPUTE = (
+    r"(math|operator|itertools|collections|copy|numpy|string)\.[\w.]+|random\.(random|randint|uniform|choice|sample"
+    r"|randrange|Random|gauss)|functools\.partial|types\.SimpleNamespace|os\.path\.\w+|os\.environ\.get|os\.getcwd"
+    r"|pathlib\.(Pure)?Path|argparse\.\w+|sys\.path\.\w+|torch\.[a-z]\w*|torch\.\w+Tensor|torch\.(Size|Tensor|Generator)"
+    r"|torch\.nn\.functional\.\w+|torch\.nn\.utils\.rnn\.\w+|torch\.(linalg|fft|special)\.\w+|torch\.nn\.Parameter"
+    r"|torch\.nn\.parameter\.Parameter|torch\.autograd\.Variable|torch\.cuda\.is_available|torch\.utils\.data\.TensorDataset|torch\.random\.\w+"
+)
+_REFUSED = re.compile(
+    r"numpy\.(save|load|fromfile|memmap|genfromtxt|savetxt|loadtxt|DataSource|f2py|distutils|testing|ctypeslib|lib)"
+    r"|os\.path\.(expand\w*)|torch\.(save|load|from_file|compile|set_|seed|manual_seed|get_|use_|import_|hub|jit|cond|vmap|func)"
+)
+_ALLOWED = re.compile(_COMPUTE)
+_PLAIN = (
+    int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range, slice, torch.Tensor, torch.device,
+    torch.dtype, torch.Generator,
+)  # fmt: skip
+_HOLD_ANYTHING = frozenset(
+    "list tuple len zip enumerate dict list.append list.insert list.extend dict.get dict.items dict.values"
+    " dict.setdefault dict.update".split()
+)
+_WRITES = frozenset("tofile dump share_memory_ storage untyped_storage backward register_hook".split())
+_MOVES = frozenset("cuda cpu to npu xpu mps pin_memory".split())
+_DATA = (".json", ".yaml", ".yml", ".toml")
+
+
+def imported(name: str) -> Any:
+    """An installed module, if it is one of those that only compute; else unknown."""
+    if name.partition(".")[0] not in _PACKAGES:
+        return UNKNOWN
+    try:
+        return External(name, importlib.import_module(name))
+    except Exception:  # not installed, or broken
+        return UNKNOWN
+
+
+def builtin(name: str) -> Any:
+    return External(name, getattr(builtins, name)) if name in _BUILTINS or name in ("open", "super") else UNKNOWN
+
+
+def is_module_class(value: Any) -> bool:
+    inner = value.value if isinstance(value, External) else value
+    return isinstance(inner, type) and issubclass(inner, torch.nn.Module)
+
+
+def member(value: External, name: str) -> Any:
+    """An attribute of an installed module or class: a plain value as it is."""
+    found = getattr(value.value, name, UNKNOWN)
+    if found is UNKNOWN or found is None or isinstance(found, _PLAIN):
+        return found.copy() if isinstance(found, (list, dict, set)) else found  # `sys.path` stays as it is
+    return External(f"{value.name}.{name}", found)
+
+
+def plain_member(value: Any, name: str, resize: Callable[[int], int]) -> Any:
+    """An attribute of a plain value: data as it is, a method as something to call."""
+    if isinstance(value, dict) and not hasattr(value, name):
+        return value.get(name, UNKNOWN)  # a dictionary whose keys read as attributes
+    if name.startswith("__") or name in _WRITES:
+        return UNKNOWN
+    found = getattr(value, name, UNKNOWN)
+    if found is UNKNOWN or not callable(found) or isinstance(found, type):
+        return found
+    if isinstance(value, torch.Tensor) and name in _MOVES:
+        return External(name, lambda *args, **kwargs: _moved(value, args))
+    if isinstance(value, os.PathLike) and name in ("open", "read_text"):
+        return External(name, lambda *args, **kwargs: Opened(str(value)))
+    if isinstance(value, os.PathLike) and not re.match(r"with_|relative_to|joinpath|resolve|absolute|exists|is_", name):
+        return UNKNOWN
+    if type(value).__module__ == "argparse" and name.startswith("parse_"):
+        return External(name, lambda *args, **kwargs: defaults(value, known_only=name == "parse_known_args"))
+    return External(f"{type(value).__name__}.{name}", _harmless(found) if _is_data(value) else None)
+
+
+def _is_data(value: Any) -> bool:
+    root = type(value).__module__.partition(".")[0]
+    return isinstance(value, _PLAIN) or root in ("numpy", "random", "collections", "types", "argparse", "pathlib")
+
+
+def _harmless(method: Any) -> Any:
+    return lambda *args, **kwargs: method(*args, **_on_cpu(kwargs))
+
+
+def _moved(tensor: torch.Tensor, args: tuple[Any, ...]) -> torch.Tensor:
+    kind = next((a for a in args if isinstance(a, torch.dtype)), None)
+    return tensor if kind is None else tensor.to(kind)
+
+
+def _on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {n: v for n, v in kwargs.items() if n not in ("device", "pin_memory", "requires_grad", "generator")}
+
+
+def call(function: External, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """What a call gives; unknown where it may do more than compute, or an argument is unknown."""
+    value, name = function.value, function.name
+    if is_module_class(value) and name.startswith("torch."):
+        return Layer("nn." + value.__name__, args, kwargs)
+    if name == "open" or name.endswith((".load", ".safe_load")):
+        return _read(args)
+    if name in ("json.loads", "yaml.full_load", "yaml.unsafe_load"):
+        return _read(args)
+    if name == "torch.device":
+        return torch.device("cpu")
+    if value is None or ("." in name and name.partition(".")[0] in _PACKAGES and not _may(name)):
+        return UNKNOWN
+    kwargs = _on_cpu(kwargs) if name.startswith("torch.") else kwargs
+    if name.startswith("argparse."):
+        return value(*args, **{n: v for n, v in kwargs.items() if v is not UNKNOWN})
+    if name.endswith("add_argument"):
+        return value(*args, **{n: v for n, v in kwargs.items() if n in ("default", "action", "dest", "nargs", "const")})
+    if name == "functools.partial":
+        return Layer(name, args, kwargs)
+    args = [arg.value if isinstance(arg, External) and arg.name in _BUILTINS else arg for arg in args]
+    if not known(args) or not known(kwargs):
+        return value(*args, **kwargs) if name in _HOLD_ANYTHING else UNKNOWN
+    if name.startswith(("torch.", "numpy.", "Tensor.", "ndarray.")) and _elements(args) > LARGEST:
+        return _hollow(name, args)
+    return value(*args, **kwargs)
+
+
+def _may(name: str) -> bool:
+    return _ALLOWED.fullmatch(name) is not None and _REFUSED.match(name) is None
+
+
+def _elements(args: Any) -> int:
+    """How many elements the sizes among arguments ask for."""
+    number = 1
+    for arg in args:
+        if type(arg) is int and arg > 1:
+            number *= arg
+        elif isinstance(arg, (list, tuple)) and all(type(item) is int for item in arg):
+            number *= _elements(arg)
+    return number
+
+
+def _hollow(name: str, args: list[Any]) -> Any:
+    """A large tensor that takes no memory: one element, repeated."""
+    shape = args[-1] if isinstance(args[-1], (list, tuple)) else args
+    if name == "torch.randint":
+        return torch.tensor(args[-2] - 1).expand(shape)
+    return torch.zeros(()).expand(shape) if re.fullmatch(r"torch\.(rand|randn|zeros|ones|empty)", name) else UNKNOWN
+
+
+def _read(args: list[Any]) -> Any:
+    """The file that is read, or the data in it."""
+    first = args[0] if args else UNKNOWN
+    if isinstance(first, (str, os.PathLike)):
+        return Opened(os.fspath(first))
+    return first if isinstance(first, Opened) else UNKNOWN
+
+
+def data_of(path: str, resize: Callable[[int], int]) -> Any:
+    """What a JSON, YAML or TOML file holds; unknown where it cannot be read."""
+    if not path.endswith(_DATA):
+        return UNKNOWN
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        if path.endswith(".json"):
+            return _resized(json.loads(text), resize)
+        parse = "tomllib" if path.endswith(".toml") else "yaml"
+        module = importlib.import_module(parse)
+        return _resized(module.loads(text) if parse == "tomllib" else module.safe_load(text), resize)
+    except Exception:
+        return UNKNOWN
+
+
+def _resized(value: Any, resize: Callable[[int], int]) -> Any:
+    if isinstance(value, dict):
+        return {key: _resized(item, resize) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_resized(item, resize) for item in value]
+    return resize(value) if type(value) is int else value
+
+
+def defaults(parser: Any, *, known_only: bool) -> Any:
+    """What a command line without arguments gives; what it must be told is unknown."""
+    found = argparse.Namespace(**parser._defaults)
+    for action in parser._actions:
+        if action.dest != argparse.SUPPRESS and action.default != argparse.SUPPRESS:
+            needed = action.default is None and (action.required or not action.option_strings)
+            setattr(found, action.dest, UNKNOWN if needed else action.default)
+    return (found, []) if known_only else found

@@ -1,0 +1,140 @@
+"""How the files of a project make objects of a class, and call them: scripts, tests, notebooks, other modules."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from . import externals, files
+from .calls import Call
+from .expressions import TooLong
+from .statements import Statements
+from .values import UNKNOWN, Class, Function, Instance
+
+MOST_SECONDS = 2.0
+MOST_SITES = 6
+_TESTS = ("setUp", "setup_method", "setup")
+
+
+class Site:
+    """One place that makes an object of the class, and the calls of that object; the file's name, for people."""
+
+    def __init__(self, made: Instance, calls: list[Call], path: str) -> None:
+        self.made = made
+        self.calls = calls
+        self.path = path
+
+
+def sites(path: str, name: str, resize: Callable[[int], int]) -> list[Site]:
+    """The constructions of a class of a file, those first whose arguments are known and that are called."""
+    real, root = os.path.realpath(path), os.path.realpath(files.root(path))
+    naming = _naming(root, {name})
+    makers = {maker for each in naming for maker in _makers(each, name)}  # `build_model`, which others call
+    machine = Statements(resize, lambda cls: cls.node.name == name and cls.scope.path == real, root)
+    ends = time.monotonic() + MOST_SECONDS
+    found: dict[int, str] = {}
+    paths = list(dict.fromkeys([*naming, *(_naming(root, makers) if makers else ())]))
+    paths = sorted(map(os.path.realpath, paths), key=lambda p: (p == real, p))
+    for step in (_read, _enter_all):
+        for each in paths:
+            step(machine, each, ends)
+            for made in machine.made:
+                found.setdefault(id(made), os.path.relpath(each, root))
+    all_made = [made for made in machine.made if not _is_part_of_itself(made)]
+    both = [Site(made, [c for c in machine.called if c.instance is made], found[id(made)]) for made in all_made]
+    return sorted(both, key=_unknowns)[:MOST_SITES]
+
+
+def _naming(root: str, names: set[str]) -> list[str]:
+    """The files in whose code one of the names stands."""
+    word = re.compile(r"\b(" + "|".join(map(re.escape, sorted(names))) + r")\b")
+    return [each for each in files.walk(root, (".py", ".ipynb")) if word.search(files.text_of(each))]
+
+
+def _makers(path: str, name: str) -> list[str]:
+    """The functions and classes of a file's top level in which a name stands."""
+    tree = files.tree_of(path)
+    definitions = [n for n in (tree.body if tree is not None else ()) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+    uses = (d for d in definitions if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(d)))
+    return [d.name for d in uses if d.name not in (name, "main")]
+
+
+def _read(machine: Statements, path: str, ends: float) -> None:
+    """A file's top level."""
+    machine.steps = _STEPS
+    with contextlib.suppress(TooLong, RecursionError):
+        machine.module(path)
+
+
+def _enter_all(machine: Statements, path: str, ends: float) -> None:
+    """What nobody calls in a file: `main`, tests, methods."""
+    for function in list(machine.functions):
+        new = id(function.node) not in machine.entered or function.has_decorator("config_name")
+        if new and function.scope.path == path and time.monotonic() < ends:
+            machine.steps = _STEPS
+            with contextlib.suppress(TooLong, RecursionError):
+                _enter(machine, function)
+
+
+_STEPS = 20_000
+
+
+def _enter(machine: Statements, function: Function) -> None:
+    if function.home is not None and not machine.watched(function.home):
+        owner = Instance(function.home, [], {})
+        for name in ("__init__", *_TESTS):
+            made = function.home.get(name)
+            if isinstance(made, Function) and made.node is not function.node:
+                machine.invoke(made.bound(owner), [], {})
+        machine.invoke(function.bound(owner), [], _given(machine, function))
+    elif function.home is None:
+        machine.invoke(function, [], _given(machine, function))
+
+
+def _given(machine: Statements, function: Function) -> dict[str, Any]:
+    """What a framework of tests or scripts would give: fixtures, the first of the parameters, a named configuration."""
+    found: dict[str, Any] = {}
+    for argument in function.node.args.args:
+        fixture = function.scope.get(argument.arg)
+        if isinstance(fixture, Function) and fixture.has_decorator("fixture"):
+            found[argument.arg] = machine.invoke(fixture, [], {})
+    for decorator in getattr(function.node, "decorator_list", ()):
+        if isinstance(decorator, ast.Call):
+            args = [machine.value(each, function.scope) for each in decorator.args]
+            named = {k.arg: machine.value(k.value, function.scope) for k in decorator.keywords}
+            found.update(_parametrized(args) or _configured(machine, function, named))
+    return found
+
+
+def _parametrized(args: list[Any]) -> dict[str, Any]:
+    if len(args) != 2 or not isinstance(args[1], (list, tuple)) or not args[1]:
+        return {}
+    names = args[0].split(",") if isinstance(args[0], str) else list(args[0] or ())
+    first = args[1][0] if len(names) > 1 else (args[1][0],)
+    return dict(zip(map(str.strip, names), first))  # noqa: B905
+
+
+def _configured(machine: Statements, function: Function, named: dict[str | None, Any]) -> dict[str, Any]:
+    """`@main(config_path="conf", config_name="train")`: the file's settings are the argument."""
+    name = named.get("config_name")
+    if not isinstance(name, str) or not function.node.args.args:
+        return {}
+    folder = os.path.join(os.path.dirname(function.scope.path), named.get("config_path") or "")
+    endings = ("",) if name.endswith((".yaml", ".yml", ".json")) else (".yaml", ".yml")
+    data = [externals.data_of(os.path.join(folder, name + ending), machine.resize) for ending in endings]
+    return {function.node.args.args[0].arg: next((d for d in data if d is not UNKNOWN), UNKNOWN)}
+
+
+def _unknowns(site: Site) -> tuple[int, int]:
+    given = [*site.made.args, *site.made.kwargs.values()]
+    called = [a for call in site.calls for a in (*call.args, *call.kwargs.values())]
+    return sum(a is UNKNOWN for a in given), -sum(a is not UNKNOWN for a in called)
+
+
+def _is_part_of_itself(made: Instance) -> bool:
+    return isinstance(made.cls, Class) and bool(made.args) and all(a is UNKNOWN for a in made.args) and not made.kwargs

@@ -1,0 +1,148 @@
+"""What names of a project stand for while its code is read: plain values of Python and torch as they are, and stand-ins
+for the rest.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+
+class Unknown:
+    """Whatever cannot be told without running the program. Compare with `is UNKNOWN`."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = Unknown()
+
+
+class Scope:
+    """Names of a module, class or function. `path` is the file, `outer` the scope around it."""
+
+    def __init__(self, path: str, outer: Scope | None = None) -> None:
+        self.path = path
+        self.outer = outer
+        self.names: dict[str, Any] = {}
+
+    def get(self, name: str) -> Any:
+        if name in self.names:
+            return self.names[name]
+        return UNKNOWN if self.outer is None else self.outer.get(name)
+
+
+class External:
+    """Something of an installed package, and the name by which it is reached: "torch.nn.Linear"."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.value = value
+
+
+class Module:
+    """A module of the project."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+
+class Function:
+    """A function or lambda of the project; `owner` is the instance or class it is bound to, `home` its class."""
+
+    def __init__(self, node: Any, scope: Scope, owner: Any = None, home: Class | None = None) -> None:
+        self.node = node
+        self.scope = scope
+        self.owner = owner
+        self.home = home
+
+    def bound(self, owner: Any) -> Function:
+        return Function(self.node, self.scope, owner, self.home)
+
+    def has_decorator(self, word: str) -> bool:
+        return any(word in ast.unparse(each) for each in getattr(self.node, "decorator_list", ()))
+
+
+class Class:
+    """A class of the project: its own names, and what its bases stand for."""
+
+    def __init__(self, node: ast.ClassDef, scope: Scope, bases: list[Any]) -> None:
+        self.node = node
+        self.scope = scope
+        self.bases = bases
+
+    def get(self, name: str) -> Any:
+        if name in self.scope.names:
+            return self.scope.names[name]
+        return self.inherited(name)
+
+    def inherited(self, name: str) -> Any:
+        found = (base.get(name) for base in self.bases if isinstance(base, Class))
+        return next((value for value in found if value is not UNKNOWN), UNKNOWN)
+
+    def ancestors(self) -> list[Any]:
+        """Bases of bases, those outside of the project last in each line."""
+        return [*self.bases, *(a for base in self.bases if isinstance(base, Class) for a in base.ancestors())]
+
+    @property
+    def is_dataclass(self) -> bool:
+        own = any("dataclass" in ast.unparse(each) or "attr" in ast.unparse(each) for each in self.node.decorator_list)
+        named = any(isinstance(base, External) and base.name == "typing.NamedTuple" for base in self.bases)
+        return own or named or any(isinstance(base, Class) and base.is_dataclass for base in self.bases)
+
+    def fields(self) -> list[ast.AnnAssign]:
+        """The annotated names in the class's body, those of its bases first."""
+        above = [field for base in self.bases if isinstance(base, Class) for field in base.fields()]
+        own = [n for n in self.node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
+        return above + own
+
+
+class Instance:
+    """An object of a project's class: how it was made, and the attributes that were set since."""
+
+    def __init__(self, cls: Class, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.cls = cls
+        self.args = args
+        self.kwargs = kwargs
+        self.fields: dict[str, Any] = {}
+
+
+class Above:
+    """`super()` in a method of a class."""
+
+    def __init__(self, owner: Any, home: Class) -> None:
+        self.owner = owner
+        self.home = home
+
+
+class Layer:
+    """A module of torch that is to be made: "nn.Linear", (16, 4), {}."""
+
+    def __init__(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.name = name
+        self.args = args
+        self.kwargs = kwargs
+
+
+class Batches:
+    """A loader of batches: what one sample is, and the function that joins samples, if it is not the usual one."""
+
+    def __init__(self, samples: Any, join: Any = None) -> None:
+        self.samples = samples
+        self.join = join
+
+
+class Opened:
+    """A file of the project that is read."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+def known(value: Any) -> bool:
+    """Whether nothing in a plain value is unknown."""
+    if isinstance(value, (list, tuple, set)):
+        return all(map(known, value))
+    if isinstance(value, dict):
+        return all(map(known, value.values()))
+    return value is not UNKNOWN

@@ -1,0 +1,189 @@
+"""Inputs from the project itself: small projects in the style of what people publish, and what must not happen."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import Checks
+
+pytestmark = [pytest.mark.torch, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
+
+HERE = Path(__file__).parent
+PROJECTS = sorted((HERE / "people").glob("*.txt"))
+UNFIT = {"swin", "tacotron"}
+"""Modules whose sizes no file of their projects tells, and no error message either."""
+
+
+def fitted(text: Path, folder: Path, *names: str) -> dict[str, dict[str, str]]:
+    command = [sys.executable, str(HERE / "fit_projects.py"), str(text), str(folder), *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"name"')]
+    assert lines, done.stderr
+    return {line["name"]: line for line in lines}
+
+
+@pytest.mark.many
+@pytest.mark.parametrize("text", PROJECTS, ids=lambda path: path.stem)
+def test_modules_of_small_projects_run_without_set_up(text: Path, tmp_path: Path) -> None:
+    found = fitted(text, tmp_path)
+    failed = {name: line["problem"] for name, line in found.items() if "problem" in line}
+    assert failed.keys() <= UNFIT, failed
+    assert len(found) > 25
+
+
+def one(tmp_path: Path, files: dict[str, str], target: str = "model.py:Net") -> dict[str, str]:
+    parts = "".join(f"--- {path}\n{content}\n" for path, content in files.items())
+    text = tmp_path / "projects.txt"
+    text.write_text(f"===== it {target}\n{parts}")
+    return fitted(text, tmp_path / "unpacked")["it"]
+
+
+NET = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, opt):
+        super().__init__()
+        self.layer = nn.Linear(opt.width * 4, opt.classes)
+    def forward(self, x, scale):
+        return self.layer(x) * scale
+"""
+
+
+def test_defaults_of_a_command_line_and_a_batch_of_a_loader(tmp_path: Path) -> None:
+    train = """
+import argparse, torch
+from torch.utils.data import Dataset, DataLoader
+from model import Net
+class Points(Dataset):
+    def __init__(self, opt): self.opt = opt
+    def __len__(self): return 1000
+    def __getitem__(self, i): return torch.randn(self.opt.width * 4), torch.tensor(1.0)
+parser = argparse.ArgumentParser()
+parser.add_argument("--width", type=int, default=512)
+parser.add_argument("--classes", type=int, default=10)
+opt = parser.parse_args()
+net = Net(opt).cuda()
+for x, scale in DataLoader(Points(opt), batch_size=64):
+    net(x.cuda(), scale.unsqueeze(1))
+"""
+    found = one(tmp_path, {"model.py": NET, "train.py": train})
+    assert found["origin"] == "as in train.py"
+    assert found["text"] == "Net(SimpleNamespace(width=64, classes=10))(torch.randn(2, 256), torch.rand(2, 1))"
+
+
+def test_settings_of_a_file_that_a_call_names(tmp_path: Path) -> None:
+    train = """
+import json
+from types import SimpleNamespace
+from model import Net
+def load(path):
+    with open(path) as f:
+        return SimpleNamespace(**json.load(f)["model"])
+if __name__ == "__main__":
+    net = Net(load("settings.json"))
+"""
+    settings = '{"model": {"width": 12, "classes": 3, "comment": "small"}}'
+    found = one(tmp_path, {"model.py": NET, "train.py": train, "settings.json": settings})
+    assert found["text"].startswith("Net(SimpleNamespace(width=12, classes=3))(torch.randn(2, 48)")
+
+
+def test_sizes_that_code_of_the_model_demands_are_kept(tmp_path: Path) -> None:
+    """A smaller image would not do: the model's own text says 128 * 128."""
+    net = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.layer = nn.Linear(128 * 128, classes)
+    def forward(self, x):
+        if x.shape[-1] != 128:
+            raise ValueError("images of 128")
+        return self.layer(x.flatten(1))
+"""
+    found = one(
+        tmp_path,
+        {"model.py": net, "demo.py": "import torch\nfrom model import Net\nNet(7)(torch.randn(4, 1, 128, 128))\n"},
+    )
+    assert found == {"name": "it", "text": "Net(7)(torch.randn(2, 1, 128, 128))", "origin": "as in demo.py"}
+
+
+def test_nothing_of_the_project_is_run(tmp_path: Path) -> None:
+    """The files around are read: no file is written, no program started, nothing fetched, and `sys.path` stays."""
+    train = """
+import os, sys, shutil, subprocess, pathlib, urllib.request
+import numpy as np
+import torch
+from model import Net
+HERE = pathlib.Path(__file__).parent
+open("opened.txt", "w").write("x")
+pathlib.Path("path.txt").write_text("x")
+(HERE / "touched.txt").touch()
+os.makedirs("made")
+os.system("touch system.txt")
+subprocess.run(["touch", "run.txt"])
+np.save("saved.npy", np.zeros(3))
+np.zeros(3).tofile("tofile.bin")
+torch.save({}, "saved.pt")
+shutil.copy("model.py", "copied.py")
+sys.path.insert(0, "/nowhere")
+print("printed")
+class Opt:
+    width = 5
+    classes = 2
+    def __init__(self):
+        open("constructed.txt", "w")
+net = Net(Opt())
+torch.save(net.state_dict(), "state.pt")
+"""
+    found = one(tmp_path, {"model.py": NET, "train.py": train})
+    assert "problem" not in found
+    files = {path.name for path in (tmp_path / "unpacked" / "it").iterdir()}
+    assert files - {"__pycache__"} == {"model.py", "train.py"}
+
+
+@pytest.mark.parametrize(
+    "train",
+    [
+        "from model import Net\nwhile True:\n    Net(1)\n",
+        "from model import Net\ndef f(n):\n    return f(n + 1)\nf(0)\nNet(f)\n",
+        "from model import Net\nx = [0] * 10**12\ny = 10**10**10\nNet(x, *y)\n",
+        "from model import *\nfrom .model import Net as N\nclass Net(Net): pass\nNet()\n",
+        "from model import Net\nd = {}\nd['d'] = d\nNet(d)\nl = []\nl.append(l)\nNet(l)\n",
+        "from model import Net\nNet(**{1: 2})\nNet(*None)\nNet.x.y = 3\ndel Net\n",
+        "from model import (\n",
+    ],
+    ids=["endless", "recursive", "huge", "circular", "cyclic", "nonsense", "broken"],
+)
+def test_odd_code_around_a_module(tmp_path: Path, train: str) -> None:
+    found = one(tmp_path, {"model.py": NET, "train.py": train})
+    assert found.get("text", "").startswith("Net("), found
+
+
+def test_the_report_says_where_inputs_come_from(checks: Checks, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(NET)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "pyproject.toml").write_text("")
+    test = """
+import pytest, torch
+from types import SimpleNamespace
+from model import Net
+@pytest.fixture
+def net(): return Net(SimpleNamespace(width=2, classes=3))
+@pytest.mark.parametrize("batch, scale", [(4, 0.5), (1, 2.0)])
+def test_net(net, batch, scale):
+    assert net(torch.randn(batch, 8), scale).shape == (batch, 3)
+"""
+    (tmp_path / "tests" / "test_net.py").write_text(test)
+    report = checks(tmp_path / "model.py")
+    (target,) = report.targets
+    assert target.origin == "as in tests/test_net.py"
+    assert target.inputs == "Net(SimpleNamespace(width=2, classes=3))(torch.randn(4, 8), 0.5)"
+    assert target.graphs == 1
