@@ -6,6 +6,7 @@ Knows no process and no protocol of the editor.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -59,8 +60,76 @@ class Recompile(NamedTuple):
 
     path: str
     line: int
+    """That of the code which the guard was made for, else of the parameter or the function."""
     function: str
     reason: str
+    times: int = 1
+    seconds: float = 0.0
+    """The time of these compilations."""
+    limit: bool = False
+    """Whether `recompile_limit` was reached: the function runs eagerly from then on."""
+
+    @property
+    def subject(self) -> str:
+        """What varies: a parameter, attribute, key or mode, in one word."""
+        text = re.sub(r"\bL\['(\w+)'\]|\bG\['(\w+)'\]", r"\1\2", self.reason)
+        if state := re.match(r"GLOBAL_STATE changed: (\w+)", text):
+            return state[1]
+        tensor = re.match(r"(?:tensor|expected type of) '(.+?)' ", text)
+        bare = re.sub(r"^(?:\W|not |len\(|list\(|dict\.keys\(|___\w+\(|\d)+", "", tensor[1] if tensor else text)
+        path = re.match(r"[A-Za-z_]\w*(?:\[[^\]]*\]|\.[A-Za-z_]\w*(?!\w|\())*", bare)
+        words = [word for word in re.findall(r"[A-Za-z_]\w*", path[0]) if word[0] != "_"] if path else []
+        return words[-1] if words else ""
+
+
+def compilations(target: TargetReport) -> str:
+    """How often a target was compiled, and for what: ", 5 compilations: `step` changes"; nothing where it was once."""
+    if target.compilations == 1:
+        return ""
+    names = ", ".join(f"`{name}`" for name in target.changing[:3])
+    changes = "changes" if len(target.changing) == 1 else "change"
+    return f", {target.compilations} compilations" + (f": {names} {changes}" if names else "")
+
+
+#: recompilations of a report that are told apart
+MOST_RECOMPILES = 50
+
+
+def gathered(several: Iterable[Recompile]) -> tuple[Recompile, ...]:
+    """Recompilations of one function for one thing as one, with how often, those that cost most first. Of very many
+    the first are kept."""
+    found: dict[tuple[str, str, str], Recompile] = {}
+    for one in several:
+        key = (one.path, one.function, one.subject or one.reason)
+        known = found.get(key)
+        if known is None:
+            found[key] = one
+        else:
+            found[key] = known._replace(
+                times=known.times + one.times, seconds=known.seconds + one.seconds, limit=known.limit or one.limit
+            )
+    return tuple(sorted(found.values(), key=lambda one: (-one.times, -one.seconds))[:MOST_RECOMPILES])
+
+
+def recompile(data: Mapping[str, Any]) -> Recompile:
+    return Recompile(
+        data["file"],
+        data["line"],
+        data["function"],
+        data["reason"],
+        1,
+        data.get("seconds", 0.0),
+        data.get("limit", False),
+    )
+
+
+class Varied(NamedTuple):
+    """A call with one thing changed of inputs that were made up: what it would be compiled anew for, if it would."""
+
+    change: str
+    recompile: Recompile | None
+    raised: str | None = None
+    """What it raises on such inputs; it does not count then."""
 
 
 class Lines(Mapping[str, frozenset[int]]):
@@ -174,10 +243,22 @@ class TargetReport:
     executed: Lines = field(default_factory=Lines)
     traced: Lines = field(default_factory=Lines)
     recompiles: tuple[Recompile, ...] = ()
+    varied: tuple[Varied, ...] = ()
+    """Of inputs that were made up: calls with one thing changed, which were not compiled."""
     runs: tuple[RunInfo, ...] = ()
     comparison: Comparison | None = None
     times: Times | None = None
     batches: tuple[Batch, ...] = ()
+
+    @property
+    def compilations(self) -> int:
+        """How often the code was compiled; graphs behind a break do not count."""
+        return 1 + sum(one.times for one in self.recompiles)
+
+    @property
+    def changing(self) -> tuple[str, ...]:
+        """What the code was compiled anew for, each once."""
+        return tuple(dict.fromkeys(one.subject for one in self.recompiles if one.subject))
 
     @property
     def graph_breaks(self) -> int:
@@ -254,8 +335,10 @@ def _target(data: Mapping[str, Any]) -> TargetReport:
         cuts=tuple(None if cut is None else places.get(tuple(cut)) for cut in data.get("cuts", ())),
         executed=_lines(data.get("executed", {})),
         traced=_lines(data.get("traced", {})),
-        recompiles=tuple(
-            Recompile(r["file"], r["line"], r["function"], r["reason"]) for r in data.get("recompiles", ())
+        recompiles=gathered(recompile(item) for item in data.get("recompiles", ())),
+        varied=tuple(
+            Varied(item["change"], recompile(item["recompile"]) if item["recompile"] else None, item["raised"])
+            for item in data.get("varied", ())
         ),
         runs=tuple(RunInfo(r["inputs"], r["raised"]) for r in data.get("runs", ())),
         comparison=None

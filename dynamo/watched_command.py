@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graphmend.dynamo.report import Break, Recompile, break_
+from graphmend.dynamo.report import Break, Recompile, break_, gathered, recompile
 
 HOOK = Path(__file__).parent / "worker" / "hook"
 
@@ -72,6 +72,10 @@ def _run(
     return done.returncode, f"{os.path.basename(command[0])} {how}"
 
 
+#: recompilations that are kept one by one while files are read
+MOST_AT_ONCE = 1000
+
+
 def _collect(folder: Path) -> Watched:
     """Puts the files of all processes together; a break at one place counts as one, with how often it happened."""
     breaks: dict[tuple[Any, ...], Break] = {}
@@ -87,12 +91,14 @@ def _collect(folder: Path) -> Watched:
                 known = breaks.get(key)
                 breaks[key] = found if known is None else replace(known, count=known.count + 1)
             elif kind == "recompile":
-                recompiles.append(Recompile(item["file"], item["line"], item["function"], item["reason"]))
+                recompiles.append(recompile(item))
+                if len(recompiles) > MOST_AT_ONCE:  # of a program that runs for long
+                    recompiles = list(gathered(recompiles))
             elif kind == "graph":
                 graphs += 1
             elif kind == "blind":
                 blind = item
-    return Watched((), None, blind, len(files), graphs, tuple(breaks.values()), tuple(recompiles))
+    return Watched((), None, blind, len(files), graphs, tuple(breaks.values()), gathered(recompiles))
 
 
 def _lines(file: Path) -> Iterator[tuple[str, Any]]:

@@ -189,7 +189,7 @@ OPTIONS: Mapping[str, Option] = {
             _choice("modules", "never"),
             "modules",
             "What is taken to be compiled where no `torch.compile` is in sight: the methods that torch calls "
-            "of modules and autograd functions, or nothing.",
+            "of modules, autograd functions and distributions, or nothing.",
         ),
         Option("torch-version", VERSION, None, "The version of torch to check against; by default the installed one."),
         Option("returns-tensor", STRINGS, (), "Qualified names of callables whose result is a tensor."),

@@ -24,8 +24,14 @@ class ExternalName(Value):
         return f"Ref({self.name})"
 
 
-class UndefinedName(ExternalName):
-    """A name that nothing in its module binds, and that is no builtin."""
+class UnresolvedName(ExternalName):
+    """A name that is no builtin, and that the top level of its module does not define in sight."""
+
+    __slots__ = ()
+
+
+class UndefinedName(UnresolvedName):
+    """One that nothing in its module binds, in no scope."""
 
     __slots__ = ()
 

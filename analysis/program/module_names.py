@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from typing import Protocol
 
-from graphmend.analysis.syntax.scopes import ALWAYS_BOUND, BINDS_UNSEEN, bound_in
+from graphmend.analysis.syntax.scopes import BINDS_UNSEEN, bound_in
 
 
 class SwitchedNames(Protocol):
@@ -28,8 +28,6 @@ class BoundNames:
 
     def may_bind(self, name: str, tree: ast.Module | None, text: str) -> bool:
         """Whether some scope binds a name, or may do so out of sight."""
-        if name in ALWAYS_BOUND:
-            return True
         self._asked.add(name)
         if self._counted is None:
             self._unseen = tree is None or any(word in text for word in BINDS_UNSEEN)

@@ -1,5 +1,5 @@
 """Roots: the functions at which tracing starts. Those that driver code compiles, those that the settings name, and the
-`forward` of each class of modules or autograd functions of which neither is known."""
+methods that torch calls of modules, autograd functions and distributions of which neither is known."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from graphmend.analysis.resolution.classes import (
     find_method,
     is_autograd_function,
     is_module_class,
+    outside_bases,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def roots(session: ProgramView, module: ModuleInfo, driven: Driven | None) -> li
     found += [r for r in _named(session, module) if r.function.info not in covered]
     if session.settings.assume_compiled == "modules":
         covered = {r.function.info for r in found}
-        assumed = (*_forwards(session, module), *_differentiated(session, module))
+        assumed = (*_forwards(session, module), *_differentiated(session, module), *_densities(session, module))
         found += [r for r in assumed if r.function.info not in covered]
     return found
 
@@ -108,6 +109,30 @@ def _differentiated(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
                 says = Evidence("is a gradient, so a Tensor", "grad")
                 gradients = tuple(Tensor(says, graph_input=True) for _ in method.parameters[1:])
                 yield Root(Function(method, bound=context), region, gradients)
+
+
+#: the methods of distributions and their transforms through which gradients flow, and how many tensors each takes
+_OF_DISTRIBUTIONS = {
+    "log_prob": 1, "cdf": 1, "icdf": 1, "rsample": 0, "entropy": 0,
+    "_call": 1, "_inverse": 1, "log_abs_det_jacobian": 2,
+}  # fmt: skip
+
+
+def _densities(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
+    """The methods of each distribution and each of their transforms that losses and models compute with."""
+    for cls in module.classes.values():
+        if cls.methods.keys().isdisjoint(_OF_DISTRIBUTIONS) or is_module_class(session, cls):
+            continue
+        if not any(base.startswith("torch.distributions.") for base in outside_bases(session, cls)):
+            continue
+        for name, count in _OF_DISTRIBUTIONS.items():
+            method = cls.methods.get(name)
+            if method is None or method.is_static or method.is_classmethod or method.is_property or _untraced(method):
+                continue
+            evidence = f"{cls.name} is one of torch.distributions; its {name} is assumed to be compiled"
+            says = Evidence("is what a distribution computes with, so a Tensor", name)
+            taken = tuple(Tensor(says, graph_input=True) for _ in range(count))
+            yield Root(Function(method, bound=Instance(cls)), Region("assumed", evidence, None), taken)
 
 
 def _untraced(info: FunctionInfo) -> bool:

@@ -7,12 +7,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.external import ExternalName, UndefinedName
+from graphmend.analysis.lattice.external import ExternalName, UndefinedName, UnresolvedName
 from graphmend.analysis.lattice.values import FALSE, UNKNOWN, Const, Container, Static, Tensor, Value, join_all
 from graphmend.analysis.program.definitions import ModuleInfo
 from graphmend.analysis.program.entities import Class
 from graphmend.analysis.program.project import NEVER_READ
 from graphmend.analysis.syntax.nodes import dotted
+from graphmend.analysis.syntax.scopes import ALWAYS_BOUND
 
 if TYPE_CHECKING:
     from graphmend.analysis.resolution.interface import ProgramView
@@ -97,9 +98,10 @@ def _global(session: ProgramView, module: ModuleInfo, name: str) -> Value:
             return ExternalName(f"{star}.{name}")
     if name == "__name__":
         return Const(module.name)
-    source = module.source
-    is_bound = bool(module.stars) or module.bound.may_bind(name, source.tree, source.text)
-    return ExternalName(f"builtins.{name}") if is_bound else UndefinedName(f"builtins.{name}")
+    if name in ALWAYS_BOUND:
+        return ExternalName(f"builtins.{name}")
+    is_bound = bool(module.stars) or module.bound.may_bind(name, module.source.tree, module.source.text)
+    return (UnresolvedName if is_bound else UndefinedName)(f"builtins.{name}")
 
 
 def _global_variable(session: ProgramView, module: ModuleInfo, name: str) -> Value:

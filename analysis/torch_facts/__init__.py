@@ -74,6 +74,7 @@ class TorchFacts:
         self.exact = exact
         self._functions: Mapping[str, Mapping[str, str]] = data["functions"]
         self._attributes: Mapping[str, str] = data["attributes"]
+        self._keywords: dict[str, frozenset[str] | None] = {}
         self._parsed: dict[str, tuple[Overload, ...]] = {}
         self._refusals = Refusals(data["dynamo"], calls, minor)
         self._breaks: dict[str, BreakReason] | None = None
@@ -143,13 +144,19 @@ class TorchFacts:
     def unknown_keyword(self, name: str, keywords: Iterable[str]) -> str | None:
         """A keyword that no overload of a function takes, the first in the alphabet; None where all fit, or the
         function is not known so well."""
+        if name not in self._keywords:
+            self._keywords[name] = self._known_keywords(name)
+        known = self._keywords[name]
+        return None if known is None else min((k for k in keywords if k not in known), default=None)
+
+    def _known_keywords(self, name: str) -> frozenset[str] | None:
         owner, _, last = canonical(name).rpartition(".")
         overloads = self.overloads(name) if owner in members.OWNERS and last not in members.OPEN else ()
         if not overloads or any(o.varkw for o in overloads):
             return None
         known = {p for o in overloads for p in (*o.positional, *o.keyword_only)}
         known.update(other for p in known & members.NUMPY_NAMES.keys() for other in members.NUMPY_NAMES[p])
-        return min(set(keywords) - known - members.COMMON, default=None)
+        return members.COMMON | known
 
     def has_method(self, name: str) -> bool:
         """Whether tensors may have an attribute of this name."""

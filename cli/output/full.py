@@ -32,7 +32,7 @@ NARROWEST = 40
 _EFFECTS = {
     "splits": "splits the graph",
     "skips-frame": "the whole function runs eagerly",
-    "recompiles": "every new value compiles again",
+    "recompiles": "compiled again for another value",
     "raises": "raises under fullgraph=True",
 }
 _ENDING = ": the graph breaks here"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
+from graphmend.dynamo.report import compilations
 from graphmend.server.documents import outline
 from graphmend.server.documents.open_documents import Document
 from graphmend.server.documents.outline import Definition
@@ -88,7 +89,7 @@ def _measured(target: TargetReport) -> str:
     count = f"{target.graphs} graph{'' if target.graphs == 1 else 's'}"
     breaks = f", {len(target.breaks)} graph break{'' if len(target.breaks) == 1 else 's'}" if target.breaks else ""
     faster = f", {target.times.eager / target.times.compiled:.1f}x" if target.times and target.times.compiled else ""
-    return f"{count}{breaks}, verified on {target.device}{faster}: {target.inputs}"
+    return f"{count}{breaks}{compilations(target)}, verified on {target.device}{faster}: {target.inputs}"
 
 
 def _lens(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _EFFECTS = {
     "splits": "the graph is split here",
     "skips-frame": "the whole function runs eagerly",
-    "recompiles": "each call may compile again",
+    "recompiles": "compiled again for another value",
     "raises": "the program raises here under `fullgraph=True`",
 }
 

@@ -169,6 +169,7 @@ def _outcome(uri: str, report: Report | None) -> dict[str, Any]:
             "line": target.line,
             "graphs": target.graphs,
             "breaks": len(target.breaks),
+            "compilations": target.compilations,
             "device": target.device,
             "inputs": target.inputs,
             "times": {"eager": t.eager, "compiled": t.compiled} if (t := target.times) else None,

@@ -77,6 +77,9 @@ def _compiled(
     around = target.function.scope if target.function is not None else None
     moment = Moment(m, named, around, m.modes)
     frame.calls += 1
+    for known in m.variations:
+        if known.name == target.name and known.program == m.program_number:
+            known.calls = frame.calls
     failed = _failed(frame, moment, m.choices)
     records = (not frame.graphs or failed is not None) and len(frame.graphs) <= LIMIT
     if failed is not None and records:
@@ -280,7 +283,6 @@ def _report(
     for known in m.variations:
         if known.path == failed.path and known.name == target.name and known.program == m.program_number:
             known.changes.append((failed.value, now))
-            known.calls = frame.calls
             return
     argument = _argument(target, node, failed.path) if isinstance(node, ast.Call) else None
     marked = any(

@@ -164,6 +164,12 @@ _TENSOR_CLASSES = frozenset(
     {"torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.nn.Parameter", "numpy.ndarray"}
 )
 _NUMBERS = {"builtins.int": "int", "builtins.float": "float", "builtins.bool": "bool", "builtins.str": "str"}
+_TOWER = {
+    "numbers.Number": ("int", "float", "bool", "complex"),
+    "numbers.Complex": ("int", "float", "bool", "complex"),
+    "numbers.Real": ("int", "float", "bool"),
+    "numbers.Integral": ("int", "bool"),
+}
 _CONTAINERS = {"builtins.list": "list", "builtins.tuple": "tuple", "builtins.dict": "dict", "builtins.set": "set"}
 
 
@@ -240,8 +246,10 @@ def _fits_one(value: Value, cls: Value) -> bool | None:
                 if (cls.name in ("torch.Tensor", "numpy.ndarray")) and value.ndarray == (cls.name == "numpy.ndarray")
                 else None
             )
-        return False if cls.name.startswith("builtins.") else None
+        return False if cls.name.startswith("builtins.") or (cls.name in _TOWER and not value.ndarray) else None
     if isinstance(value, Static) and value.type is not None:
+        if cls.name in _TOWER:
+            return value.type in _TOWER[cls.name]
         wanted = _NUMBERS.get(cls.name)
         if wanted is None:
             return False if cls.name in _TENSOR_CLASSES or cls.name in _CONTAINERS else None

@@ -25,6 +25,7 @@ _SUBCLASSES = re.compile(r"\bclass \w+\([^)]*Tensor\b|as_subclass|DTensor|Nested
 _STORES = frozenset({"__setitem__", "__setattr__", "__delitem__", "__delattr__"})
 
 
+_POP = "torch.overrides._pop_mode"
 #: what makes modules
 _MODULES = frozenset(
     {"ModuleType", "import_module", "module_from_spec", "__import__", "type", "", "get", "Mock", "MagicMock"}
@@ -50,9 +51,9 @@ def called(w: Walk, node: ast.Call, callee: Value, args: Arguments, keywords: Se
         w.emit(Operation, node, "call of a special method", callee)
     if info.outer is w.info and callee.closure is not None:
         _captured(w, node, callee)
-    if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
-        return
     if not _is_exact(callee):
+        return
+    if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
         return
     missing = _misfit(callee, len(args), keywords)
     if missing:
@@ -63,18 +64,21 @@ def torch_called(
     w: Walk, node: ast.AST, name: str, receiver: Value | None, args: Arguments, keywords: Keywords
 ) -> None:
     """A function of torch is called with these keywords, or a method of a tensor."""
-    if not isinstance(node, ast.Call) or any(k.arg is None for k in node.keywords):
+    if not isinstance(node, ast.Call):
         return
-    if name == "torch.overrides._pop_mode" and "_push_mode(" not in w.module.source.text and not w.situation.blocks:
-        w.emit(Error, node, "GB0234", "no function mode was pushed")
-    torch, last = w.session.torch, name.rpartition(".")[2]
-    call = f".{last}()" if receiver is not None else f"{name}()"
-    if keywords and (unknown := torch.unknown_keyword(name, keywords)) is not None:
+    torch = w.session.torch
+    unknown = torch.unknown_keyword(name, keywords) if keywords else None
+    if unknown is not None and all(k.arg is not None for k in node.keywords):
+        call = f".{name.rpartition('.')[2]}()" if receiver is not None else f"{name}()"
         w.emit(Error, node, "GB0112", f"{call} has no parameter `{unknown}`")
-    together(w, node, *([] if receiver is None else [receiver]), *args)
-    is_computed = isinstance(receiver, Tensor) and not (receiver.likely or receiver.ndarray or receiver.graph_input)
-    if is_computed and name.startswith("torch.Tensor.") and not torch.has_method(last) and not _is_added(w, last):
-        w.emit(Error, node, "GB6270", f"a Tensor has no method `{last}`")
+    if args and args[-1].__class__ is MarkedTensor:
+        together(w, node, *args, *(() if receiver is None else (receiver,)))
+    if isinstance(receiver, Tensor) and not (receiver.likely or receiver.ndarray or receiver.graph_input):
+        last = name.rpartition(".")[2]
+        if not torch.has_method(last) and name.startswith("torch.Tensor.") and not _is_added(w, last):
+            w.emit(Error, node, "GB6270", f"a Tensor has no method `{last}`")
+    elif name == _POP and "_push_mode(" not in w.module.source.text and not w.situation.blocks:
+        w.emit(Error, node, "GB0234", "no function mode was pushed")
 
 
 def imported(w: Walk, node: ast.Import | ast.ImportFrom) -> None:

@@ -17,7 +17,7 @@ from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.operators import binop, boolop, compare, unary
 from graphmend.analysis.interpreter.operations.subscripts import element_of, index_of, item
 from graphmend.analysis.interpreter.walk.assignment import assign, bind
-from graphmend.analysis.lattice.external import ExternalName, PartialString, UndefinedName, WrittenText
+from graphmend.analysis.lattice.external import ExternalName, PartialString, UnresolvedName, WrittenText
 from graphmend.analysis.lattice.values import (
     FALSE,
     NONE,
@@ -70,7 +70,7 @@ def _name(w: Walk, node: ast.Name) -> Value:
     if w.closure is not None and name in w.closure:
         return w.closure[name]
     value = global_name(w.session, w.module, name)
-    if value.__class__ is ExternalName or value.__class__ is UndefinedName:
+    if isinstance(value, UnresolvedName):
         if not w.silent:
             errors.read(w, node, value)
         return value

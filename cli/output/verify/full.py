@@ -12,11 +12,12 @@ from rich.text import Text
 
 from graphmend.cli.output.verify.places import line, place
 from graphmend.cli.paths import relative
+from graphmend.dynamo.report import compilations
 from graphmend.dynamo.verdict import judge
 
 if TYPE_CHECKING:
     from graphmend.cli.verifying.static_findings import Judged, Mending
-    from graphmend.dynamo.report import Batch, Break, Comparison, Report, TargetReport
+    from graphmend.dynamo.report import Batch, Break, Comparison, Recompile, Report, TargetReport
     from graphmend.dynamo.watched_command import Watched
 
 EFFECTS = {
@@ -74,9 +75,8 @@ def _target(target: TargetReport, report: Report, mending: Mending | None, out: 
     for item in target.breaks:
         _break(item, out)
     for recompile in target.recompiles:
-        out.write(
-            f"  {line(recompile.path, recompile.line)}: {recompile.function} compiled again: {recompile.reason}\n"
-        )
+        _recompile(recompile, out)
+    _varied(target, out)
     after = None if report.after is None else next((t for t in report.after.targets if t.name == target.name), None)
     if mending is not None and not mending.made:
         out.write(f"  mended    nothing{_unsafe(mending)}\n", _colour(not target.breaks))
@@ -106,6 +106,29 @@ def _batches(title: str, batches: Sequence[Batch], out: Page) -> None:
     for number, batch in enumerate(batches):
         if batch.raised is not None:
             out.write(f"            batch {number} raises {batch.raised}\n", _colour(False))
+
+
+def _recompile(item: Recompile, out: Page) -> None:
+    times = f" {item.times} times" if item.times > 1 else ""
+    took = f" ({item.seconds:.2g} s)" if item.seconds >= 0.01 else ""
+    limit = ", up to the limit: it runs eagerly from then on" if item.limit else ""
+    where = line(item.path, item.line)
+    out.write(f"  {where}: {item.function} compiled again{times}{took}{limit}: {item.reason}\n")
+
+
+def _varied(target: TargetReport, out: Page) -> None:
+    """What calls with one thing changed were compiled anew for."""
+    for one in target.varied:
+        if one.recompile is not None:
+            out.write(
+                f"  varied    {one.change}: would be compiled again: {one.recompile.reason or 'a guard failed'}\n"
+            )
+    same = [one.change for one in target.varied if one.recompile is None and one.raised is None]
+    if same:
+        out.write(f"  varied    {', '.join(same)}: the same graph\n")
+    refused = [one.change for one in target.varied if one.raised is not None]
+    if refused:
+        out.write(f"  varied    {', '.join(refused)}: not counted, the function raises\n")
 
 
 def _unsafe(mending: Mending | None) -> str:
@@ -140,9 +163,10 @@ def _result(target: TargetReport) -> str:
     graphs = f"{target.graphs} graph{'s' * (target.graphs != 1)}"
     ops = f" of {', '.join(map(str, target.ops))} operations" if target.ops else ""
     known = f" besides {target.known} known" if target.known else ""
+    again = compilations(target)
     if not places:
-        return f"no graph break{known}: {graphs}{ops}"
-    return f"breaks in {places} place{'s' * (places != 1)}{known}: {graphs}{ops}"
+        return f"no graph break{known}: {graphs}{ops}{again}"
+    return f"breaks in {places} place{'s' * (places != 1)}{known}: {graphs}{ops}{again}"
 
 
 def _break(item: Break, out: Page) -> None:
@@ -192,9 +216,7 @@ def write_watched(watched: Watched, to: TextIO) -> None:
     for item in _ordered(watched.breaks):
         _break(item, out)
     for recompile in watched.recompiles:
-        out.write(
-            f"  {line(recompile.path, recompile.line)}: {recompile.function} compiled again: {recompile.reason}\n"
-        )
+        _recompile(recompile, out)
 
 
 def _ordered(breaks: Iterable[Break]) -> list[Break]:

@@ -145,7 +145,7 @@ def _recompiles(recompiles: Sequence[Recompile]) -> Iterator[str]:
     yield "<ul>"
     for again in recompiles:
         place = f"{relative(again.path)}:{again.line}"
-        what = f"{place}: {again.function} compiled again:"
+        what = f"{place}: {again.function} compiled again{f' {again.times} times' * (again.times > 1)}:"
         yield f"<li>{escape(what)} <code>{escape(again.reason)}</code></li>"
     yield "</ul>"
 

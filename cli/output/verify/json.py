@@ -103,6 +103,15 @@ def target_item(target: TargetReport, named: Sequence[str] = ()) -> dict[str, An
         "breaks": [break_item(item) for item in target.breaks],
         "known_breaks": target.known,
         "recompiles": [_recompile(item) for item in target.recompiles],
+        "compilations": target.compilations,
+        "varied": [
+            {
+                "change": one.change,
+                "recompile": _recompile(one.recompile) if one.recompile is not None else None,
+                "raised": one.raised,
+            }
+            for one in target.varied
+        ],
         "runs": [run._asdict() for run in target.runs],
         "comparison": comparison_item(comparison, named) if comparison is not None else None,
         "times": times._asdict() if times is not None else None,
@@ -135,4 +144,13 @@ def _place(span: Span) -> dict[str, Any]:
 
 
 def _recompile(item: Any) -> dict[str, Any]:
-    return {"filename": item.path, "row": item.line, "function": item.function, "reason": item.reason}
+    return {
+        "filename": item.path,
+        "row": item.line,
+        "function": item.function,
+        "reason": item.reason,
+        "subject": item.subject,
+        "times": item.times,
+        "seconds": item.seconds,
+        "limit": item.limit,
+    }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ import torch
 from torch._dynamo import exc, symbolic_convert
 
 from . import linetable, positions
+from .guards import recompilation
 from .hooks import HOOKS, Installed, lack, named
 from .witness import Witness
 
@@ -83,6 +85,12 @@ def _stated(message: str) -> str | None:
     return _first_line(message) if _EXPLANATION.search(message) else None
 
 
+def _limit() -> int:
+    """Compilations of one function, after which it runs eagerly."""
+    config = torch._dynamo.config
+    return int(getattr(config, "recompile_limit", 0) or getattr(config, "cache_size_limit", 8))
+
+
 class Recorder:
     """A context manager. `in_project` tells which files are the user's."""
 
@@ -101,6 +109,10 @@ class Recorder:
         self._logged = self._accepted_breaks = 0
         self._converting: list[Event] | None = None
         """What was noted of the frame that is being converted: how it ends decides of which kind its breaks are."""
+        self._again: dict[str, Any] | None = None
+        """Why the frame that is being converted is compiled again."""
+        self._times: dict[Any, int] = {}
+        """How often each code was compiled again."""
         self._ids = _ids()
 
     @property
@@ -165,7 +177,8 @@ class Recorder:
     def _convert_frame(self, inner: Any) -> Any:
         def convert(converter: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
             outer, self._converting = self._converting, []
-            compiled = True
+            again, self._again = self._again, None
+            compiled, began = True, time.monotonic()
             try:
                 result = inner(converter, frame, *args, **kwargs)
                 compiled = getattr(result, "guarded_code", None) is not None
@@ -180,6 +193,9 @@ class Recorder:
                 raise
             finally:
                 events, self._converting = self._converting, outer
+                if self._again is not None:
+                    self.recompiles.append({**self._again, "seconds": time.monotonic() - began})
+                self._again = again
                 for event in events:
                     if event["kind"] == "break" and not compiled:  # the frame was given up behind it
                         event["kind"], event["skipped_frame"] = "skip", True
@@ -193,14 +209,12 @@ class Recorder:
             found = inner(cache_entries, frame, *args, **kwargs)
             code = frame.f_code
             if found and self.in_project(code.co_filename):
-                self.recompiles.append(
-                    {
-                        "file": code.co_filename,
-                        "line": code.co_firstlineno,
-                        "function": plain_name(code.co_name),
-                        "reason": _squeeze(str(found[0]).partition("  # ")[0])[:300],
-                    }
-                )
+                self._times[code] = times = self._times.get(code, 0) + 1
+                self._again = {
+                    **recompilation(code, str(found[0])),
+                    "function": plain_name(code.co_name),
+                    "limit": times >= _limit(),
+                }
             return found
 
         return reasons

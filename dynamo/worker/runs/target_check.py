@@ -19,7 +19,7 @@ from ..inputs.examples import Arguments, Example
 from ..inputs.variants import GIVEN
 from ..recording import lines
 from ..recording.recorder import Recorder, once_each
-from . import devices, stream, timing
+from . import devices, stream, timing, varied
 from .fitting import Finder, Fit, MemoryBudget, Run
 
 VARIANTS_KEPT = 6
@@ -59,6 +59,7 @@ class TargetCheck:
         self.compiler = compiler
         self.beginning: compare.Beginning | None = None
         self.module: ModuleType | None = None
+        self._began = time.monotonic()
         self.answer: dict[str, Any] = {
             "name": target.name,
             "status": "checked",
@@ -69,6 +70,7 @@ class TargetCheck:
 
     def run(self, each: Callable[[], Iterable[Example]]) -> dict[str, Any]:
         """The whole check; with less of everything again where memory is short in the middle of it."""
+        self._began = time.monotonic()
         old = compare.kept(self.job["compare"], self.target.name) if self.job.get("compare") else None
         budget = MemoryBudget(self.possible_devices) if old is None else MemoryBudget([old["device"]], old["parts"])
         compared = bool(self.job.get("keep") or self.job.get("compare"))
@@ -100,6 +102,11 @@ class TargetCheck:
         self._tell_runs(runs)
         self.progress(f"compiling {self.target.name}")
         call = self._compiled(fit, runs)
+        if fit.example.origin == "synthesised" and not (self.job.get("keep") or self.job.get("compare")):
+            self.progress(f"varying the inputs of {self.target.name}")
+            now = time.monotonic()
+            until = min(self.until, now + max(varied.LEAST_SECONDS, varied.SHARE * (now - self._began)))
+            self.answer["varied"] = varied.vary(fit, call, until)
         if self.job.get("keep") or self.job.get("compare"):
             self.progress(f"running {self.target.name} for comparison")
             self._side_by_side(finder, fit, runs, call)

@@ -1,0 +1,137 @@
+"""What verify says of recompilations: the guard that failed, where it belongs, how often, and what changes would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmend.dynamo.report import Recompile, TargetReport, compilations, gathered
+
+pytestmark = pytest.mark.torch
+
+Check = Callable[..., TargetReport]
+
+
+def text_at(again: Recompile) -> str:
+    """The line that a recompilation belongs to."""
+    return Path(again.path).read_text("utf-8").splitlines()[again.line - 1].strip()
+
+
+def test_a_parameter_that_changes(check: Check) -> None:
+    found = check(
+        """
+        @torch.compile
+        def f(
+            x,
+            step,
+        ):
+            for _ in range(step):
+                x = x + 1
+            return x
+        def example_inputs():
+            return [(torch.ones(3), step) for step in (2, 3, 4, 5)]
+        """
+    )
+    (again,) = found.recompiles
+    assert (again.subject, again.times, again.limit) == ("step", 3, False)
+    assert text_at(again) == "for _ in range(step):", "the loop that needs its value"
+    assert again.seconds > 0
+    assert compilations(found) == ", 4 compilations: `step` changes"
+
+
+def test_sizes_belong_to_the_parameter(check: Check) -> None:
+    found = check(
+        """
+        @torch.compile
+        def f(
+            x,
+            y,
+        ):
+            return y * 2
+        def example_inputs():
+            return [(torch.ones(3), torch.ones(n)) for n in (2, 3)]
+        """
+    )
+    (again,) = found.recompiles
+    assert (again.subject, text_at(again)) == ("y", "y,")
+
+
+def test_the_limit_is_told(check: Check) -> None:
+    found = check(
+        """
+        @torch.compile(dynamic=False)
+        def f(x):
+            return x * 2
+        def example_inputs():
+            return [(torch.ones(n),) for n in range(2, 14)]
+        """
+    )
+    (again,) = found.recompiles
+    assert again.limit
+    assert again.times >= 8
+
+
+def test_made_up_inputs_are_varied_one_at_a_time(check: Check) -> None:
+    found = check(
+        """
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.drop = torch.nn.Dropout(0.1)
+            def forward(self, x: torch.Tensor, scale: float = 2.0):
+                return self.drop(x) * scale
+        """,
+        names=("Net",),
+    )
+    changed = {one.change: one.recompile for one in found.varied}
+    assert "another call" in changed
+    assert changed["another call"] is None
+    by_subject = {again.subject for again in changed.values() if again is not None}
+    assert {"x", "training", "grad_mode"} <= by_subject
+    assert found.compilations == 1, "a change is asked for, and not compiled"
+    assert len(found.varied) <= 12
+
+
+def test_what_raises_on_a_change_does_not_count(check: Check) -> None:
+    found = check(
+        """
+        @torch.compile
+        def f(x: torch.Tensor, n: int = 2):
+            if n != 2:
+                raise ValueError(n)
+            return x.reshape(x.shape[0], -1) * n
+        """,
+        names=("f",),
+    )
+    assert all(one.recompile is None or one.raised is None for one in found.varied)
+
+
+@pytest.mark.parametrize(
+    ("reason", "subject"),
+    [
+        ("s == 0", "s"),
+        ("L['s'] == 0", "s"),
+        ("self.steps == 3", "steps"),
+        ("L['self'].steps == 3", "steps"),
+        ("tensor 'x' size mismatch at index 0. expected 2, actual 3", "x"),
+        ("tensor 'L['x']' size mismatch at index 0. expected 2, actual 3", "x"),
+        ("GLOBAL_STATE changed: grad_mode ", "grad_mode"),
+        ("len(parts) == 2", "parts"),
+        ("not ___dict_contains('mask', batch)", "mask"),
+        ("G['SCALE'] == 2", "SCALE"),
+        ("self._modules['drop'].training == True", "training"),
+        ("", ""),
+    ],
+)
+def test_subjects(reason: str, subject: str) -> None:
+    assert Recompile("f.py", 1, "f", reason).subject == subject
+
+
+def test_very_many_are_bounded() -> None:
+    many: list[Any] = [Recompile("f.py", 1, f"f{i % 200}", f"step == {i}") for i in range(5000)]
+    found = gathered(many)
+    assert len(found) == 50
+    assert found[0].times == 25
