@@ -43,7 +43,7 @@ def install(
         importer.report.problems["torch"] = old
         return importer
     importer.install()
-    importer.after("torch._dynamo.convert_frame", lambda: _install_switches(importer, specialise))
+    importer.after("torch._dynamo", lambda: _install_switches(importer, specialise))
     return importer
 
 

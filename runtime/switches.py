@@ -13,19 +13,23 @@ backend that cannot go on), others into more breaks, and graphs assert what they
 What small inputs decide is taken as known where a number must be known (`specialised`): until a call has other values,
 and with `specialise` for some sets of values.
 
-Measured on torch 2.13.0. Elsewhere, or where a part of Dynamo is missing, `install` does nothing and says so.
+Measured on torch 2.13.0. What is changed is private to Dynamo: with an older torch, and wherever the self-test does not
+pass (`specialised/self_test.py`), `install` leaves Dynamo as it is and says so.
 """
 
 from __future__ import annotations
 
 import functools
+import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from .torch_version import version
 
-MEASURED = ((2, 13),)
-"""The minor versions that this was measured with: what it changes is private to Dynamo, and may differ in any other."""
+OLDEST = (2, 13)
+"""The oldest minor version with which frames compiled so were measured to be right. What passes the self-test with an
+older one fails elsewhere."""
 OLDEST_PYTHON = (3, 11)
 """Python before it has no table of exceptions, with which compiled code gives way to the original."""
 _SWITCHES = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
@@ -34,26 +38,48 @@ _SWITCHES = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops":
 _GIVEN_UP = ("an error was suppressed", "compilation failed", "Dynamo decided to skip the frame while tracing")
 
 
+_log = logging.getLogger(__name__)
+
+_installed = False
+_specialises = False
+"""Are values taken as known again after they have changed?"""
+
+
 def install(specialise: bool = False) -> bool:
     """From now on frames are compiled with the switches where that holds. False where this torch is not known."""
-    if version() not in MEASURED or sys.version_info < OLDEST_PYTHON:
-        return False
+    global _installed, _specialises
+    known = version() >= OLDEST and sys.version_info >= OLDEST_PYTHON
+    _installed = _installed or (known and _install())
+    _specialises = specialise
+    return _installed
+
+
+def _install() -> bool:
+    """Hooks into Dynamo, and out of it again where that does not do what it is there for."""
+    global _specialises
+    undo: list[Callable[[], None]] = []
     try:
         from torch._dynamo import config
         from torch._dynamo.convert_frame import ConvertFrame
 
         from .captures import attempt, numbers
-        from .specialised import known_values
-    except ImportError:
-        return False
-    if not all(hasattr(config, switch) for switch in _SWITCHES):
-        return False
-    original = ConvertFrame.__call__
-    known_values.install()
-    numbers.install()
-    convert = _with_switches(getattr(original, "__wrapped__", original), config, attempt, specialise)
-    ConvertFrame.__call__ = convert  # type: ignore[method-assign]
-    return True
+        from .specialised import known_values, self_test
+
+        original = ConvertFrame.__call__
+        undo.append(functools.partial(setattr, ConvertFrame, "__call__", original))
+        ConvertFrame.__call__ = _with_switches(original, config, attempt)  # type: ignore[method-assign]
+        undo.append(known_values.install())
+        undo.append(numbers.install())
+        _specialises = True
+        passes = self_test.passes()
+        attempt.taken_back.clear()
+        if passes:
+            return True
+    except Exception as error:  # whatever this torch has no more, or has otherwise
+        _log.debug("the capture switches are not used: %s: %s", type(error).__name__, error)
+    for each in reversed(undo):
+        each()
+    return False
 
 
 def taken_back() -> list[tuple[str, int, str, str]]:
@@ -62,12 +88,12 @@ def taken_back() -> list[tuple[str, int, str, str]]:
     return list(attempt.taken_back) if attempt is not None else []
 
 
-def _with_switches(original: Any, config: Any, attempts: Any, specialise: bool) -> Any:
+def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
     @functools.wraps(original)
     def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
         plan = attempts.plan_of(frame.f_code)
         while not plan.is_plain:
-            attempt = attempts.Attempt(plan, self, plan.may_know(self, specialise))
+            attempt = attempts.Attempt(plan, self, plan.may_know(self, _specialises))
             with config.patch(_SWITCHES), attempts.attempting(attempt):
                 try:
                     result = original(self, frame, *args, **kwargs)

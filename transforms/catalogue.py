@@ -21,6 +21,7 @@ from graphmend.transforms.rewrites.control_flow import (
     where_expression,
     while_loop,
 )
+from graphmend.transforms.rewrites.modules import chosen_call
 from graphmend.transforms.rewrites.output import (
     conditional_output,
     emit,
@@ -43,6 +44,8 @@ from graphmend.transforms.rewrites.shapes import (
     drop_guard,
     empty_guard,
     every_index,
+    every_row,
+    every_value,
     known_size,
     mask_index,
     masked,
@@ -65,9 +68,11 @@ if TYPE_CHECKING:
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (
     drop_guard.rewrite,
+    empty_guard.rewrite,
     conditional_output.rewrite,
     *_LOOPS,
     select_buffer.rewrite,
+    chosen_call.rewrite,
     select.rewrite,
     where.rewrite,
     where_expression.rewrite,
@@ -118,6 +123,8 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         "GM401",
         (
             every_index.rewrite,
+            every_value.rewrite,
+            every_row.rewrite,
             empty_guard.rewrite,
             *_MASKED,
             mask_index.rewrite,

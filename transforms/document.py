@@ -10,6 +10,7 @@ from pathlib import Path
 from graphmend.transforms.catalogue import CATALOGUE, Rewrite
 from graphmend.transforms.fix import DIFFERENCES
 from graphmend.transforms.questions import QUESTIONS
+from graphmend.transforms.torch_versions import stated
 
 HEADINGS = ("Before", "After", "Legal when", "Differs in")
 
@@ -39,6 +40,7 @@ def page(name: str, rewrite: Rewrite) -> str:
     codes = [code for code, rewrites in CATALOGUE if rewrite in rewrites]
     asks = f" Asks about {', '.join(rewrite.asks)}." if rewrite.asks else ""
     text = [f"# {name}", "", summary, "", f"Answers {', '.join(codes)}.{asks}", ""]
+    text += [f"[Held to](../torch-versions.md) what the original does: {stated(name)}.", ""]
     for heading in HEADINGS:
         body = parts[heading]
         text += [f"## {heading}", "", *(["```python", body, "```"] if heading in ("Before", "After") else [body]), ""]

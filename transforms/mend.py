@@ -82,6 +82,41 @@ def mend_all(
     return result
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What mending a text would come to, for the findings in it by key."""
+
+    safe: frozenset[str]
+    """Those that safe mends remove."""
+    unsafe: frozenset[str]
+    """Those that only go when unsafe mends are made too."""
+    left: dict[str, str]
+    """Those that stay, and why."""
+
+
+def outcome(
+    source: Source,
+    project: Project | None = None,
+    settings: Settings | None = None,
+    *,
+    wanted: Wanted | None = None,
+    accept: Collection[str] = frozenset(),
+) -> Outcome:
+    """Mends a text as `mend_all` does, safe mends first, and says which findings go; the text stays as it is."""
+    run = Run(_OneFile(source, project, settings, None, accept), wanted)
+    before = [finding.key for finding in run.state.findings(source.path)]
+    run.to_the_end(unsafe=False)
+    behind = {finding.key for finding in run.state.findings(source.path)}
+    permitted = run.to_the_end(unsafe=True)
+    left = {finding.key: reason for finding, reason in run.left(source.path, permitted)}
+    still = {finding.key for finding in run.state.findings(source.path)}
+    return Outcome(
+        frozenset(key for key in before if key not in behind),
+        frozenset(key for key in before if key in behind and key not in still),
+        {key: left.get(key, "") for key in before if key in still},
+    )
+
+
 class _OneFile:
     """A text that is checked alone, and others that may be mended along with it."""
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-_TORCH_VERSION = re.compile(r"^__version__\s*(?::\s*\w+\s*)?=\s*['\"](\d+\.\d+)", re.MULTILINE)
+from graphmend.analysis.torch_facts import load, versions
+
+_TORCH_VERSION = re.compile(r"^__version__\s*(?::\s*\w+\s*)?=\s*['\"](\d+\.\d+[^'\"\s]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -30,17 +32,23 @@ class Interpreter:
         added = [path for folder in folders for path in _from_pth(folder)]
         return tuple(dict.fromkeys([*folders, *added]))
 
-    @cached_property
+    @property
     def torch_version(self) -> str | None:
         """The minor version of the installed torch, such as "2.13"; None where there is none."""
+        return ".".join(self.torches[0][0].split(".")[:2]) if self.torches else None
+
+    @cached_property
+    def torches(self) -> tuple[tuple[str, Path], ...]:
+        """Every torch that is installed, with its whole version and its folder; the first is imported."""
+        found = []
         for folder in self.packages:
             try:
-                found = _TORCH_VERSION.search((folder / "torch" / "version.py").read_text("utf-8"))
+                text = (folder / "torch" / "version.py").read_text("utf-8")
             except (OSError, UnicodeDecodeError):
                 continue
-            if found:
-                return found[1]
-        return None
+            if stated := _TORCH_VERSION.search(text):
+                found.append((stated[1], folder / "torch"))
+        return tuple(found)
 
     @cached_property
     def _settings(self) -> Mapping[str, str]:
@@ -63,6 +71,38 @@ class Interpreter:
         home = self._settings.get("home")
         if home and self._settings.get("include-system-site-packages", "").lower() == "true":
             yield Path(home).parent
+
+
+def torch_remarks(interpreter: Interpreter, wanted: str | None, *, named: bool) -> Iterator[str]:
+    """Which torch files are checked against, in one line for each thing that is not as one would think.
+
+    `wanted` is the version that the settings ask for, which decides before the installed one; `named` says that the
+    user chose the interpreter: only then it is worth a word that it has no torch.
+    """
+    installed = interpreter.torches
+    if wanted is None and len(installed) > 1:
+        (first, where), *others = installed
+        rest = " and ".join(f"{version} in {folder}" for version, folder in others)
+        yield f"torch {first} in {where} hides {rest}: checked as {load(first).minor}"
+    if wanted is None and not installed and named:
+        yield f"no torch in {interpreter.prefix}: checked as {versions()[-1]}"
+    version = wanted or (installed[0][0] if installed else None)
+    if version is not None and (unknown := _of_version(version)) is not None:
+        yield unknown
+
+
+def _of_version(version: str) -> str | None:
+    """A remark where nothing is known of a version; None where it is."""
+    known = load(version)
+    if known.exact:
+        return None
+    minor = ".".join(version.split(".")[:2])
+    if known.minor == versions()[0]:
+        return (
+            f"torch {minor} is older than {known.minor}, the oldest that is known: checked as {known.minor}; "
+            "`verify` and `run` do nothing with it"
+        )
+    return f"torch {minor} is newer than known, checked as {known.minor}"
 
 
 def at(path: Path) -> Interpreter | None:

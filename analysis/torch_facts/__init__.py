@@ -76,7 +76,8 @@ class TorchFacts:
         self._attributes: Mapping[str, str] = data["attributes"]
         self._keywords: dict[str, frozenset[str] | None] = {}
         self._parsed: dict[str, tuple[Overload, ...]] = {}
-        self._refusals = Refusals(data["dynamo"], calls, minor)
+        self._refusals = Refusals(data["dynamo"], calls.get("refused", {}), calls.get("traced", ()), minor)
+        self._forms: Mapping[str, tuple[str, str] | None] = calls.get("forms", {})
         self._breaks: dict[str, BreakReason] | None = None
 
     def knows(self, name: str) -> bool:
@@ -220,6 +221,14 @@ class TorchFacts:
         """Why calling an external function ends the graph, in half a sentence."""
         return self._refusals.of(_measured_name(name), argument)[1]
 
+    def form(self, name: str, newest: str | None = None) -> str | None:
+        """The id of the break that a form makes which is no call; None where it is traced.
+
+        `newest` is what the newest torch does. The names are those of `bench/versions/forms.py`.
+        """
+        found = self._forms.get(name, (newest, ""))
+        return found[0] if found is not None else None
+
     def skips(self, package: str) -> bool:
         """Whether Dynamo traces into nothing of a top-level package, by its trace rules: `tqdm`, `pandas`."""
         return self._refusals.skips(package)
@@ -301,7 +310,7 @@ def load(version: str | None = None) -> TorchFacts:
 
 @lru_cache(maxsize=8)
 def _load(minor: str, exact: bool) -> TorchFacts:
-    calls = _read(f"calls-{minor}.json")["refused"] if (_FOLDER / f"calls-{minor}.json").is_file() else {}
+    calls = _read(f"calls-{minor}.json") if (_FOLDER / f"calls-{minor}.json").is_file() else {}
     return TorchFacts(_read(f"torch-{minor}.json"), calls, minor, exact=exact)
 
 

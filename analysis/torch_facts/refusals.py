@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -41,10 +41,14 @@ def _numpy_only() -> frozenset[str]:
 class Refusals:
     """The refusals of one torch version; `rules` is the `dynamo` section of its data file.
 
-    `calls` holds what this version breaks on although the newest one traces it: name to (id, type of break).
+    `calls` holds what this version breaks on although the newest one traces it: name to (id, type of break); `traced`
+    what it traces although the newest one breaks on it.
     """
 
-    def __init__(self, rules: Mapping[str, Any], calls: Mapping[str, tuple[str, str]], minor: str) -> None:
+    def __init__(
+        self, rules: Mapping[str, Any], calls: Mapping[str, tuple[str, str]], traced: Iterable[str], minor: str
+    ) -> None:
+        self._traced_here = frozenset(traced)
         self._calls = {name: (gb_id, f"torch {minor} breaks there: {kind}") for name, (gb_id, kind) in calls.items()}
         self._refused = frozenset(rules["refused"])
         self._unfolded = frozenset(rules["unfolded"])
@@ -61,6 +65,8 @@ class Refusals:
         owner, _, last = name.rpartition(".")
         if argument == "tensor" and owner in measured.NOT_WITH_TENSORS:
             return measured.NOT_WITH_TENSORS[owner]
+        if name in self._traced_here:
+            return _NOTHING
         measured_here = None if argument == "input" else self._calls.get(name)  # they are measured on computed tensors
         found = measured_here or _breaks().get(name)
         if found is not None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.versions.forms import FORMS
 from graphmend.analysis import torch_facts
 from graphmend.analysis.torch_facts import measured, measured_torch
 
@@ -51,11 +52,17 @@ _RECEIVERS = {
 
 
 def expressions() -> dict[str, list[str]]:
-    """Calls to try, by the qualified name of what is called."""
+    """Calls to try that the newest torch traces, by the qualified name of what is called."""
     known = torch_facts.load()
     names = {*measured.TRACED.split(), *measured_torch.TRACED.split(), "copy.deepcopy", "copy.copy"}
     names |= {f"{module}.{name}" for module in MODULES for name in known._functions[module] if name[:1].isalpha()}
     return {name: list(_calls(name)) for name in sorted(names) if known.refusal(name) is None}
+
+
+def refused_expressions() -> dict[str, list[str]]:
+    """Calls to try that the newest torch breaks at. Only functions of torch: Python's may do anything to a machine."""
+    names = (name for _, _, names in measured_torch.BREAKS for name in names.split())
+    return {name: list(_calls(name)) for name in sorted(names) if name.rpartition(".")[0] in MODULES}
 
 
 def _calls(name: str) -> Iterator[str]:
@@ -80,20 +87,69 @@ def probe(python: str, names: Mapping[str, list[str]], wanted: int, together: in
     return answer
 
 
-def facts(python: str, names: Mapping[str, list[str]]) -> dict[str, Any]:
-    """The data file: names all of whose calls break with this torch and with the newest none, and how."""
+def facts(python: str) -> dict[str, Any]:
+    """The data file: what this torch does otherwise than the newest one.
+
+    `refused` has names all of whose calls break with this torch and with the newest none, and how; `traced` those the
+    other way round; `forms` what is no call, with None where it is traced.
+    """
+    names = expressions()
     swept = probe(python, names, 1, TOGETHER)
     suspects = {name: names[name] for name, verdicts in swept["verdicts"].items() if _breaks(verdicts)}
     again = probe(python, suspects, WANTED)["verdicts"]
     broken = {name: verdicts for name, verdicts in again.items() if _breaks(verdicts)}
     newest = probe(sys.executable, {name: list(verdicts) for name, verdicts in broken.items()}, WANTED)["verdicts"]
-    ids = _ids(".".join(swept["torch"].split(".")[:2]))
+    ids = _ids(_minor(swept["torch"]))
     refused = {}
     for name, verdicts in broken.items():
         kind = next(iter(verdicts.values()))
-        if name in newest and set(newest[name].values()) == {None} and kind in ids and "unsupported args" not in kind:
+        if name in newest and _traces(newest[name]) and kind in ids and "unsupported args" not in kind:
             refused[name] = [ids[kind], kind]  # what is told of arguments may be true of these alone
-    return {"version": swept["torch"].partition("+")[0], "measured": len(swept["verdicts"]), "refused": refused}
+    return {
+        "version": swept["torch"].partition("+")[0],
+        "measured": len(swept["verdicts"]),
+        "refused": refused,
+        "traced": _traced_here(python),
+        "forms": _forms(python, ids),
+    }
+
+
+def _traced_here(python: str) -> list[str]:
+    """The functions of torch at which the newest one breaks, and this one not, with the same arguments.
+
+    One that ends the compiled program with an error, as some did that break now, makes no graph break either.
+    """
+    verdicts = probe(python, refused_expressions(), WANTED, TOGETHER)["verdicts"]
+    traced = {name: list(found) for name, found in verdicts.items() if _breaks_nowhere(found)}
+    newest = probe(sys.executable, traced, WANTED, TOGETHER)["verdicts"]
+    return sorted(name for name, found in newest.items() if _breaks(found))
+
+
+def _forms(python: str, ids: Mapping[str, str]) -> dict[str, list[str] | None]:
+    """Forms that this torch breaks at and the newest does not, with how, or the other way round."""
+    here = probe(python, FORMS, len(max(FORMS.values(), key=len)))["verdicts"]
+    newest = probe(sys.executable, FORMS, len(max(FORMS.values(), key=len)))["verdicts"]
+    found: dict[str, list[str] | None] = {}
+    for name, verdicts in here.items():
+        kind = next(iter(verdicts.values()))
+        if _breaks(verdicts) and _traces(newest[name]):
+            found[name] = [ids.get(kind or "", ""), kind or ""]
+        elif _breaks_nowhere(verdicts) and _breaks(newest[name]):
+            found[name] = None
+    return found
+
+
+def _breaks_nowhere(verdicts: Mapping[str, str | None]) -> bool:
+    """Whether each is traced, or ends the compiled program with an error."""
+    return not any(_breaks({"": verdict}) for verdict in verdicts.values())
+
+
+def _traces(verdicts: Mapping[str, str | None]) -> bool:
+    return set(verdicts.values()) == {None}
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def _breaks(verdicts: Mapping[str, str | None]) -> bool:
@@ -108,10 +164,11 @@ def _ids(minor: str) -> dict[str, str]:
 
 def write(python: str) -> dict[str, Any]:
     """Measures an interpreter's torch and writes its file."""
-    data = facts(python, expressions())
-    path = FOLDER / f"calls-{'.'.join(data['version'].split('.')[:2])}.json"
+    data = facts(python)
+    path = FOLDER / f"calls-{_minor(data['version'])}.json"
     path.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    print(f"{path.name}: {len(data['refused'])} of {data['measured']} names break", flush=True)
+    told = ", ".join(f"{len(data[part])} {part}" for part in ("refused", "traced", "forms"))
+    print(f"{path.name}: of {data['measured']} names {told}", flush=True)
     return data
 
 

@@ -3,7 +3,8 @@
     PY log_truth.py FOLDER
 
 Each file of the folder has an `example_inputs()`, and a function `case`, `f` or the like that is compiled with
-`torch.compile` and called with each of the examples. The answer is JSON: by file the lines, and what a call raised.
+`torch.compile` and called with each of the examples. The answer is JSON: by file the lines, the breaks in
+other files, and what a call raised.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ class Log(logging.Handler):
             self.texts.append(str(record.msg))
 
 
-def lines(text: str, path: str) -> set[int]:
-    """The line of a file that a log entry blames: the innermost frame there, else what its first line names."""
-    frames = text.split(_TRACEBACK, 1)[-1]
-    own = [int(found["line"]) for found in _FRAME.finditer(frames) if found["file"] == path]
-    if own:
-        return {own[-1]}
+def place(text: str, path: str) -> tuple[str, int] | None:
+    """What a log entry blames: the innermost frame in the file, else the innermost one, else what its head names."""
+    frames = [(found["file"], int(found["line"])) for found in _FRAME.finditer(text.split(_TRACEBACK, 1)[-1])]
+    own = [frame for frame in frames if frame[0] == path]
+    if own or frames:
+        return (own or frames)[-1]
     head = _HEAD.search(text)
-    return {int(head["line"])} if head and head["file"] == path else set()
+    return (head["file"], int(head["line"])) if head else None
 
 
 def observe(path: Path) -> dict[str, Any]:
@@ -83,8 +84,12 @@ def observe(path: Path) -> dict[str, Any]:
                 raised = f"{type(error).__name__}: {error}"[:200]
     except BaseException as error:
         raised = f"{type(error).__name__}: {error}"[:200]
-    found = set().union(*(lines(text, str(path)) for text in log.texts))
-    return {"lines": sorted(found), "raised": raised}
+    found = {blamed for text in log.texts if (blamed := place(text, str(path))) is not None}
+    return {
+        "lines": sorted(line for file, line in found if file == str(path)),
+        "elsewhere": sorted(blamed for blamed in found if blamed[0] != str(path)),
+        "raised": raised,
+    }
 
 
 def in_a_fork(path: Path) -> dict[str, Any]:
@@ -93,7 +98,8 @@ def in_a_fork(path: Path) -> dict[str, Any]:
     child = os.fork()
     if not child:
         os.close(read)
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of its own time: machines may be busy
+        signal.alarm(10 * SECONDS)
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
@@ -104,7 +110,7 @@ def in_a_fork(path: Path) -> dict[str, Any]:
     with os.fdopen(read) as stream:
         text = stream.read()
     os.waitpid(child, 0)
-    return json.loads(text) if text else {"lines": [], "raised": "it did not end"}
+    return json.loads(text) if text else {"lines": [], "elsewhere": [], "raised": "it did not end"}
 
 
 def main() -> None:

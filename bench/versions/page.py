@@ -8,13 +8,28 @@ from typing import Any
 
 from graphmend.dynamo.worker import versions
 from graphmend.dynamo.worker.recording.hooks import HOOKS
-from graphmend.transforms.torch_versions import MEASURED, SINCE
+from graphmend.transforms.document import documented
+from graphmend.transforms.torch_versions import measured, stated
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "results" / "torch-versions.json"
 PAGE = ROOT / "docs" / "torch-versions.md"
 UNMEASURED = "not measured"
 _SUITES = (("mends", "mends that hold"), ("runtime", "runtime"), ("worker", "worker"))
+_LACKS = {
+    "output": "Output in the graph (`emit`) is not offered: it does not hold with it.",
+    "in functions": "In the body of an `autograd.Function` output breaks the graph: AOTAutograd loses effects there.",
+    "switches": "The capture switches of `run --unsafe` are not used.",
+}
+"""What is said where the runtime lacks an ability: those that `probe_runtime.py` tries."""
+_MENDS = """\
+## Mends
+
+A mend is offered with the versions with which it was measured to hold: every test that mends with it, runs what came
+out in eager mode and compiled, and holds it against the original passed. With others it is refused, with that reason;
+a newer torch is taken for the newest. `x of y`: so many of them passed.
+
+"""
 _INTRODUCTION = """\
 # Versions of torch
 
@@ -31,7 +46,8 @@ _COLUMNS = """\
   `graph_breaks` log.
 * *verify*: of the same examples, those where it reports exactly the lines of that log for the same inputs.
 * *mends that hold*, *runtime*, *worker*: tests that pass in an interpreter with that torch, of those that run there.
-* *calls*: how many functions break with this torch and not with the newest one, of those that were tried.
+* *calls*: how many functions break with this torch and not with the newest one, of those that were tried; and how many
+  other things the two do differently.
 * *CUDA*: the tests that need a GPU.
 
 """
@@ -71,7 +87,7 @@ def _cells(minor: str, row: dict[str, Any]) -> list[str]:
     suites = [_passed(row.get("suites", {}).get(name)) for name, _ in _SUITES]
     selftest = UNMEASURED if "self-test" not in row else row["self-test"] or "passes"
     calls = row.get("calls")
-    told = UNMEASURED if calls is None else f"{calls[0]} of {calls[1]:,}" if calls[1] else "the measure"
+    told = UNMEASURED if calls is None else f"{calls[0]} of {calls[1]:,}, {calls[2]}" if calls[1] else "the measure"
     return [
         row["torch"],
         row["date"],
@@ -103,23 +119,20 @@ def _gaps(results: dict[str, Any]) -> str:
         gaps += [f"`verify`, {item}" for item in row.get("verify", {}).get("differ", ())]
         for name, title in _SUITES:
             gaps += [f"{title}: `{item}`" for item in row.get("suites", {}).get(name, {}).get("failed", ())]
-        gaps += row.get("remarks", ())
+        gaps += [text for ability, text in _LACKS.items() if row.get("runtime", {}).get(ability) is False]
         if gaps:
             text += f"### torch {minor}\n\n" + "".join(f"* {gap}\n" for gap in gaps) + "\n"
     return text
 
 
 def _rewrites() -> str:
-    text = (
-        f"## Mends\n\nMends are offered from torch {versions.text(MEASURED)} on; with an older one they are refused, "
-    )
-    text += (
-        "with that reason. For some there is another one:\n\n"
-        + _row(["mend", "from torch", "because"])
-        + _row(["---"] * 3)
-    )
-    for name, (first, reason) in sorted(SINCE.items()):
-        text += _row([f"`{name}`", versions.text(first), reason])
+    text = _MENDS
+    rows = measured()
+    heads = ["mend", *(versions.text(version) for version in rows), "offered"]
+    text += _row(heads) + _row(["---"] * len(heads))
+    for name in documented():
+        cells = ["{} of {}".format(*of[name]) if name in of else UNMEASURED for of in rows.values()]
+        text += _row([f"[`{name}`](rewrites/{name}.md)", *cells, stated(name)])
     return text + "\n"
 
 

@@ -10,6 +10,7 @@ nothing but torch.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
@@ -28,17 +29,31 @@ def case(x, k):
     return y * 2
 """
 PRELUDE = """
-import collections, contextlib, copy, dataclasses, functools, random, re
+import collections, contextlib, copy, dataclasses, functools, random, re, sys
 @dataclasses.dataclass(frozen=True)
 class Point:
     a: int
     b: int = 1
 point, counter, deque, pattern, generator = (
     Point(2), collections.Counter("ab"), collections.deque([1, 2]), re.compile("[qz]+"), random.Random(0))
+class Plain:
+    size = 3
+    def __init__(self):
+        self.own = 1
+class Cached:
+    @functools.cached_property
+    def value(self):
+        return 3
+    @functools.cached_property
+    def other(self):
+        return "other"
+plain, cached = Plain(), Cached()
 module = torch.nn.Linear(4, 4)
 weight = torch.ones(4, 4, requires_grad=True)
 """
 _TYPE = re.compile(r"^Graph Break Reason: (?P<reason>.*)$", re.M)
+#: a break that gives the frame up comes with its cause further down
+_CAUSE = re.compile(r"^(?P<type>.+)\n  Explanation: ", re.M)
 
 
 class Log(logging.Handler):
@@ -67,7 +82,9 @@ def kind(text: str) -> str:
         if found
         else text
     )
-    return next((line.strip() for line in rest.splitlines() if line.strip()), "")
+    first = next((line.strip() for line in rest.splitlines() if line.strip()), "")
+    cause = _CAUSE.search(text)
+    return cause["type"].strip() if first.startswith("Graph break:") and cause else first
 
 
 def inputs() -> tuple[Any, Any]:
@@ -98,10 +115,19 @@ def judge(expression: str, log: Log) -> str | None:
     return kind(log.texts[0]) if log.texts else None
 
 
+def fitting(names: dict[str, list[str]], wanted: int) -> dict[str, list[str]]:
+    """The first expressions of each name that plain Python evaluates."""
+    found = {}
+    for name, expressions in names.items():
+        good = (expression for expression in expressions if evaluate(expression))
+        found[name] = list(itertools.islice(good, wanted))
+    return found
+
+
 def probe(names: dict[str, list[str]], wanted: int) -> dict[str, dict[str, str | None]]:
     """The verdicts on the first expressions of each name that plain Python evaluates.
 
-    Python's own functions are compiled before they are evaluated: some break in their first call only.
+    What fits is found out in another process: some functions break in their first call only.
     """
     import torch
 
@@ -111,21 +137,10 @@ def probe(names: dict[str, list[str]], wanted: int) -> dict[str, dict[str, str |
         if name.endswith("__graph_breaks"):
             logger = logging.getLogger(name)
             logger.handlers, logger.propagate = [log], False
-    found: dict[str, dict[str, str | None]] = {}
-    for name, expressions in names.items():
-        of_torch = name.startswith("torch.")
-        verdicts: dict[str, str | None] = {}
-        for expression in expressions:
-            if of_torch and not evaluate(expression):
-                continue
-            verdict = judge(expression, log)
-            if of_torch or evaluate(expression):
-                verdicts[expression] = verdict
-            if len(verdicts) == wanted:
-                break
-        if verdicts:
-            found[name] = verdicts
-    return found
+    found = in_a_fork(fitting, names, wanted)
+    if found == "ended":
+        os._exit(1)  # whoever waits tries fewer of them
+    return {name: {each: judge(each, log) for each in fits} for name, fits in found.items() if fits}
 
 
 def _case(expression: str) -> Any:
@@ -152,7 +167,8 @@ def in_a_fork(function: Any, *arguments: Any) -> Any:
     child = os.fork()
     if not child:
         os.close(read)
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of its own time: machines may be busy
+        signal.alarm(10 * SECONDS)
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import gc
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphmend.analysis.check import Result, check
 from graphmend.analysis.finding import Finding
@@ -16,7 +16,6 @@ from graphmend.analysis.findings import suppressions
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
-from graphmend.analysis.torch_facts import load, versions
 from graphmend.cli.checking.file_report import FileReport, Offer, ReportedFinding, from_store, to_store
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.selection import Wanted, severity_of
@@ -25,9 +24,13 @@ from graphmend.cli.paths import relative
 from graphmend.workspace import files, interpreter
 from graphmend.workspace.cache import Cache, digest
 from graphmend.workspace.config import Configuration
-from graphmend.workspace.interpreter import Interpreter
+from graphmend.workspace.interpreter import Interpreter, torch_remarks
 from graphmend.workspace.module_loader import ModuleLoader, package_root, surroundings
 from graphmend.workspace.notebooks import reading
+
+if TYPE_CHECKING:
+    from graphmend.transforms.fix import Applicability
+    from graphmend.transforms.mend import Outcome
 
 
 class _Place(NamedTuple):
@@ -116,7 +119,8 @@ class Checker:
             offers, refusal = self._offers(result, finding, report) if asked else ((), None)
             there = self.configurations.of_file(Path(finding.path))
             report.elsewhere.append(ReportedFinding(finding, severity_of(finding, there), offers, refusal))
-        report.notes = (*_on_version(source, settings), *(f"{path}: {note}" for note in result.notes))
+        self._try(source, project, settings, configuration, report)
+        report.notes = (*self._on_torch(path, source), *(f"{path}: {note}" for note in result.notes))
         report.comments = suppressions.suppressions(source)
         result.close()
         return report
@@ -136,6 +140,27 @@ class Checker:
         refusals = [answer.reason for answer in answers if isinstance(answer, Refusal)]
         reason = refusals[0] if refusals else "no rewrite is known for this break"
         return offers, None if offers else reason
+
+    def _try(
+        self, source: Source, project: Project, settings: Settings, configuration: Configuration, report: FileReport
+    ) -> None:
+        """Leaves those mends among the offers that `--fix` would make: a break may stay all the same, be moved, or go
+        with the mend of another one.
+        """
+        if not any(offer.applicability != "display" for item in report.items for offer in item.offers):
+            return
+        from graphmend.transforms.mend import outcome
+
+        wanted = Wanted(self.plan, settings, configuration, Path(source.path))
+        restricted = wanted if wanted.restricts(source) else None
+        try:
+            found = outcome(source, project, settings, wanted=restricted, accept=configuration["accept"])
+        except Exception as error:
+            report.problems.append(f"{source.path}: {internal_error(error)}")
+            return
+        finally:
+            project.forget(source.path)
+        report.items[:] = [_tried(item, found) for item in report.items]
 
     def _offer(self, fix: Any) -> Offer:
         from graphmend.transforms.fix import Unmendable
@@ -197,6 +222,15 @@ class Checker:
         version = self._interpreter(self._place(path).root).torch_version
         return self.configurations.of_file(path).settings(version)
 
+    def _on_torch(self, path: Path, source: Source) -> Iterator[str]:
+        """What is to be said of the torch that a file is checked against; nothing where it says nothing of torch."""
+        if "torch" not in source.text:
+            return iter(())
+        wanted = self.configurations.of_file(path)["torch-version"]
+        return torch_remarks(
+            self._interpreter(self._place(path).root), wanted, named=self._given_interpreter is not None
+        )
+
     def _interpreter(self, root: Path) -> Interpreter:
         if root not in self._interpreters:
             self._interpreters[root] = self._given_interpreter or interpreter.nearest(root)
@@ -223,15 +257,19 @@ class Checker:
         return digest(str(path), options), digest(text.data, str(configuration.root), around)
 
 
-def _on_version(source: Source, settings: Settings) -> tuple[str, ...]:
-    """A remark where nothing is known of the torch that a file is checked against."""
-    if "torch" not in source.text or (known := load(settings.torch_version)).exact:
-        return ()
-    than = f"newer than known, checked as {known.minor}"
-    if known.minor == versions()[0]:
-        oldest = f"older than {known.minor}, the oldest that is known"
-        than = f"{oldest}: checked as {known.minor}; `verify` and `run` do nothing with it"
-    return (f"torch {settings.torch_version} is {than}",)
+def _tried(item: ReportedFinding, found: Outcome) -> ReportedFinding:
+    """A finding with the offers that would be made."""
+    key, shown = item.finding.key, tuple(o for o in item.offers if o.applicability == "display")
+    made: Applicability | None = "safe" if key in found.safe else "unsafe" if key in found.unsafe else None
+    if made is None:
+        if len(shown) == len(item.offers):
+            return item
+        reason = found.left.get(key) or "no mend removes the break"
+        return replace(item, offers=shown, refusal=None if shown else item.refusal or reason)
+    offers = tuple(o for o in item.offers if made == "safe" or o.applicability != "safe")
+    if made not in {o.applicability for o in offers}:
+        offers = (Offer(made, "goes with the mend of another break", "it is made by that mend"), *offers)
+    return replace(item, offers=offers, refusal=None)
 
 
 def _project_folder(root: Path, configuration: Configuration) -> Path:

@@ -92,6 +92,8 @@ class CheckRun:
     """The texts of notebooks' cells, by path and number."""
     verbose: bool = False
     """Whether people are to read all that is known."""
+    fixed: bool = False
+    """Whether `--fix` has made every mend that it would make."""
 
     def lines(self, item: ReportedFinding) -> LineIndex:
         """The lines of the file, or cell, that a finding is in; none where it has vanished since."""

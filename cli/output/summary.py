@@ -23,6 +23,8 @@ def summary(run: CheckRun) -> str:
     found = f"{mended}Found {count(len(run.items), noun)} in {count(files, 'file')}, {checked}."
     marks = [mark(item) for item in run.items]
     safe, unsafe = marks.count("[*] "), marks.count("[-] ")
+    if run.fixed:  # safe alone, and in the way of an unsafe one that removes more breaks
+        safe, unsafe = 0, safe + unsafe
     hints = []
     if safe:
         hints.append(f"{safe} can be mended with --fix")

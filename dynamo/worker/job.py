@@ -41,7 +41,8 @@ def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str,
         if self_test.failure is not None:
             raise Unusable(self_test.failure)
         possible, note = devices.candidates(job["device"])
-        answer["note"] = "; ".join(filter(None, [versions.remark(torch.__version__), note]))
+        behind = versions.hidden(torch.__file__, sys.path)
+        answer["note"] = "; ".join(filter(None, [versions.remark(torch.__version__), behind, note]))
         say({"stage": f"importing {name}"})
         sites.install()
         module = _import(job, project)

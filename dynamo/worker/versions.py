@@ -5,7 +5,9 @@ Local parts (`+cpu`, `+cu128`, `+rocm6.3`) and the dates of nightly builds do no
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable
 
 OLDEST = (2, 8)
 NEWEST = (2, 13)
@@ -36,6 +38,21 @@ def remark(version: str) -> str:
     if found is None:
         return f"torch calls itself {version!r}, which is no version; checked as {text(NEWEST)}"
     return f"torch {text(found)} is newer than known, checked as {text(NEWEST)}" if found > NEWEST else ""
+
+
+def hidden(imported: str, path: Iterable[str]) -> str:
+    """A remark where another torch lies behind the one that is imported, whose file is given; else empty."""
+    own = os.path.dirname(os.path.realpath(imported))
+    for folder in path:
+        place = os.path.join(folder or os.getcwd(), "torch")
+        try:
+            with open(os.path.join(place, "version.py"), encoding="utf-8") as file:
+                stated = re.search(r"^__version__.*=\s*['\"]([^'\"]+)", file.read(), re.M)
+        except (OSError, UnicodeDecodeError):
+            continue
+        if stated and os.path.realpath(place) != own:
+            return f"torch {stated[1]} in {place} is not imported: checked with the one in {own}"
+    return ""
 
 
 def blind(version: str, reason: str) -> str:

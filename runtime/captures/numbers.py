@@ -26,15 +26,24 @@ from .recovery import Recovery, Unrecoverable, captured, raising
 _KNOWN = "its value must be known while tracing"
 
 
-def install() -> None:
-    """Hooks into these places."""
-    if hasattr(OutputGraph.call_user_compiler, "__wrapped__"):
-        return
-    ShapeEnv.evaluate_expr = _asking(ShapeEnv.evaluate_expr)  # type: ignore[method-assign]
-    SymNodeVariable.evaluate_expr = _needing(SymNodeVariable.evaluate_expr)  # type: ignore[method-assign]
-    variable_builder.get_fake_value = _binding(variable_builder.get_fake_value)  # type: ignore[attr-defined]
-    OutputGraph.call_user_compiler = _compiling(OutputGraph.call_user_compiler)  # type: ignore[method-assign]
-    convert_frame.register_bytecode_hook(_falling_back)
+def install() -> Callable[[], None]:
+    """Hooks into these places, above what takes values as known; the result undoes it."""
+    evaluate, need = ShapeEnv.evaluate_expr, SymNodeVariable.evaluate_expr
+    fake, compiler = variable_builder.get_fake_value, OutputGraph.call_user_compiler  # type: ignore[attr-defined]
+    handle = convert_frame.register_bytecode_hook(_falling_back)
+
+    def remove() -> None:
+        ShapeEnv.evaluate_expr = evaluate  # type: ignore[method-assign]
+        SymNodeVariable.evaluate_expr = need  # type: ignore[method-assign]
+        variable_builder.get_fake_value = fake  # type: ignore[attr-defined]
+        OutputGraph.call_user_compiler = compiler  # type: ignore[method-assign]
+        handle.remove()
+
+    ShapeEnv.evaluate_expr = _asking(evaluate)  # type: ignore[method-assign]
+    SymNodeVariable.evaluate_expr = _needing(need)  # type: ignore[method-assign]
+    variable_builder.get_fake_value = _binding(fake)  # type: ignore[attr-defined]
+    OutputGraph.call_user_compiler = _compiling(compiler)  # type: ignore[method-assign]
+    return remove
 
 
 def _asking(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -47,17 +47,27 @@ _KEEPS = {"JUMP_IF_TRUE_OR_POP": True, "JUMP_IF_FALSE_OR_POP": False}
 _log = logging.getLogger(__name__)
 
 
-def install() -> None:
-    """Hooks into the places where Dynamo gives up."""
-    if hasattr(ShapeEnv.evaluate_expr, "__wrapped__"):
-        return
-    ShapeEnv.evaluate_expr = _evaluating(ShapeEnv.evaluate_expr)  # type: ignore[method-assign]
-    TensorVariable.method_tolist = _listing(TensorVariable.method_tolist)  # type: ignore[method-assign]
-    variable_builder.get_fake_value = _computing(utils.get_fake_value)  # type: ignore[attr-defined]
-    for kind in _subclasses(symbolic_convert.InstructionTranslatorBase):
+def install() -> Callable[[], None]:
+    """Hooks into the places where Dynamo gives up; the result puts Dynamo's own functions back."""
+    tables = [kind.dispatch_table for kind in _subclasses(symbolic_convert.InstructionTranslatorBase)]
+    saved = [list(table) for table in tables]
+    evaluate, listing, computing = ShapeEnv.evaluate_expr, TensorVariable.method_tolist, utils.get_fake_value
+
+    def remove() -> None:
+        ShapeEnv.evaluate_expr = evaluate  # type: ignore[method-assign]
+        TensorVariable.method_tolist = listing  # type: ignore[method-assign]
+        variable_builder.get_fake_value = computing  # type: ignore[attr-defined]
+        for table, before in zip(tables, saved, strict=True):
+            table[:] = before
+
+    ShapeEnv.evaluate_expr = _evaluating(evaluate)  # type: ignore[method-assign]
+    TensorVariable.method_tolist = _listing(listing)  # type: ignore[method-assign]
+    variable_builder.get_fake_value = _computing(computing)  # type: ignore[attr-defined]
+    for table in tables:
         for name in (*_POPS, *_KEEPS):
             if (code := dis.opmap.get(name)) is not None:
-                kind.dispatch_table[code] = _jumping(kind.dispatch_table[code], keeps=_KEEPS.get(name))
+                table[code] = _jumping(table[code], keeps=_KEEPS.get(name))
+    return remove
 
 
 def _specialises() -> bool:

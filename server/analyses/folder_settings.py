@@ -80,6 +80,7 @@ class Folders:
         self._configurations: dict[str, Configuration] = {}
         self._scopes: dict[str, Scope] = {}
         self._projects: dict[tuple[Path, Path], Project] = {}
+        self._said: set[str] = set()
         #: The section as the client sent it with `initialize`.
         self.initial: Any = None
         #: Texts that stand for files on disk, by path: the open documents.
@@ -129,8 +130,19 @@ class Folders:
             interpreter = self.interpreter(path)
             configuration = self.configuration(path)
             settings, accept = configuration.settings(interpreter.torch_version), configuration["accept"]
+            self._say(interpreter, configuration)
             scope = self._scopes[path] = Scope(settings, lambda: self._project(Path(path), interpreter), accept)
         return scope
+
+    def _say(self, interpreter: Interpreter, configuration: Configuration) -> None:
+        """Logs what is to be said of the torch that files are checked against, each line once."""
+        from graphmend.workspace.interpreter import torch_remarks
+
+        chosen = configuration["interpreter"] is not None
+        for remark in torch_remarks(interpreter, configuration["torch-version"], named=chosen):
+            if remark not in self._said:
+                self._said.add(remark)
+                log.warning("%s", remark)
 
     def _project(self, path: Path, interpreter: Interpreter) -> Project:
         """The modules around a file; files of one package share them."""

@@ -106,3 +106,24 @@ def test_mending_in_two_steps_ends_where_one_does(run: Run, lab: Path) -> None:
     shutil.copytree(LAB, lab, dirs_exist_ok=True)
     run("check", "--fix", "--unsafe-fixes", ".")
     assert {path.name: path.read_text() for path in lab.rglob("*.py")} == steps
+
+
+def test_after_fix_nothing_is_said_to_be_left_for_fix(run: Run, folder: Path) -> None:
+    """A safe mend that would stand in the way of a better, unsafe one is left; another --fix would leave it, too."""
+    text = """\
+import logging
+import torch
+logger = logging.getLogger(__name__)
+@torch.compile
+def f(x):
+    print(x)
+    if (x < 0).any():
+        logger.warning("negative %s", x.min().item())
+    return x
+"""
+    (folder / "model.py").write_text(text)
+    for expected in ("Made 1 mend. ", ""):
+        last = run("check", "--fix", "model.py").out.splitlines()[-1]
+        assert last.startswith(f"{expected}Found "), last
+        assert "can be mended with --fix --unsafe-fixes" in last
+        assert "can be mended with --fix," not in last

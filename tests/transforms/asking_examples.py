@@ -76,6 +76,24 @@ return [part.mean() for part in y.split(sizes.tolist())]
 # x: Tensor
 y = x.clone().random_(1, 9)
 return y.shape
+# x: Tensor, y: Tensor
+bad = not (x.sum().item() > 2)
+return y if bad else y * 2
+# x: Tensor, a: nn.Linear, b: nn.Linear
+net = a if x.sum() > 0 else b
+return net(x)
+# x: Tensor, chosen: Tensor, layers: nn.ModuleList
+out = torch.zeros_like(x)
+for e in chosen.unique():
+    rows = (chosen == e).nonzero().squeeze(-1)
+    out[rows] = layers[e](x[rows])
+return out
+# x: Tensor, m: Tensor
+out = torch.zeros_like(x)
+(rows,) = torch.where(m)
+y = x[rows] * 2
+out.index_add_(0, rows, y)
+return out
 # x: Tensor
 return torch.combinations(x)
 # x: Tensor

@@ -1,4 +1,7 @@
-"""TorchDynamo and the outputs judge a mend: no break is left, and value, gradient, text and exception stay."""
+"""TorchDynamo and the outputs judge a mend: no break is left, and value, gradient, text and exception stay.
+
+What is judged is on record (`record`), so that `make versions` can say of each rewrite with which torch it holds.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,17 @@ import itertools
 import logging
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
+from graphmend.transforms.code.text_edits import apply
+from graphmend.transforms.fix import Fix
 from graphmend.transforms.mend import Mended, mend_all
 
 
@@ -34,8 +41,49 @@ _NUMBERS = itertools.count()
 Make = Callable[[], list[tuple[Any, ...]]]
 
 
+@dataclass
+class Record:
+    """What one test judges."""
+
+    rewrites: set[str] = field(default_factory=set)
+    """Those by which it mended something."""
+    ran: bool = False
+    """Whether anything was run to see what a mend does."""
+
+
+record = Record()
+
+
+class Broken(BaseException):
+    """A graph broke. No `Exception`: what a program raises is compared, and this is nothing of the program's."""
+
+
 def mend_text(text: str, *, unsafe: bool = True) -> Mended:
-    return mend_all(Source(text, "model.py"), settings=Settings(preview=True), unsafe=unsafe)
+    mended = mend_all(Source(text, "model.py"), settings=Settings(preview=True), unsafe=unsafe)
+    record.rewrites.update(applied.fix.rewrite for applied in mended.applied)
+    return mended
+
+
+def edited(fix: Fix, source: Source) -> str:
+    """The text with one mend, also one that is only shown."""
+    record.rewrites.add(fix.rewrite)
+    return apply(source.text, fix.edits(), source)
+
+
+@contextlib.contextmanager
+def unbroken() -> Iterator[None]:
+    """A break of the graph raises. Torch 2.8 has no switch for that; there its log is asked afterwards."""
+    record.ran = True
+    if hasattr(torch._dynamo, "error_on_graph_break"):
+        with torch._dynamo.error_on_graph_break(True):
+            yield
+        return
+    with import_module("graphmend.dynamo.worker.recording.witness").Witness() as log:
+        try:
+            yield
+        finally:
+            if log.breaks:
+                raise Broken(f"{log.breaks} graph breaks, the first at {log.first}")
 
 
 def nested(text: str) -> Any:
@@ -60,7 +108,7 @@ def run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, 
     logging.getLogger("judged").addHandler(handler)
     torch.manual_seed(0)
     try:
-        with contextlib.redirect_stdout(printed), torch._dynamo.error_on_graph_break(True):
+        with contextlib.redirect_stdout(printed), unbroken():
             value = function(*arguments)
         total = [v.sum() for v in _tensors(value) if v.requires_grad]
         gradients = torch.autograd.grad(sum(total), leaves, allow_unused=True) if leaves and total else ()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from judge import close, mend_text, nested, run, torch
+from judge import close, edited, mend_text, nested, run, torch
 
 from graphmend.analysis.check import check
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms.code.text_edits import apply
 from graphmend.transforms.fix import Fix
 from graphmend.transforms.mend import mend
 
@@ -56,7 +55,7 @@ def shown(text: str) -> tuple[Source, list[Fix]]:
 def test_the_pattern_holds_where_it_is_legal() -> None:
     source, (fix,) = shown(TEXT)
     assert fix.applicability == "display"
-    after = apply(TEXT, fix.edits(), source)
+    after = edited(fix, source)
     torch._dynamo.reset()
     compiled = torch.compile(nested(after), backend="eager")
     for x in (torch.ones(4, 4), torch.zeros(4, 4)):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from judge import mend_text, torch
+from judge import edited, mend_text, torch, unbroken
 
 from graphmend.analysis.check import check
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms.code.text_edits import apply
 from graphmend.transforms.fix import Fix
 from graphmend.transforms.mend import mend
 
@@ -31,7 +30,7 @@ def followed(original: str, rewrite: str) -> str:
     fix = shown(source, rewrite)
     assert fix is not None
     assert fix.applicability == "display"
-    return apply(original, fix.edits(), source)
+    return edited(fix, source)
 
 
 @pytest.mark.torch
@@ -46,7 +45,7 @@ def test_a_switch_stands_above_the_compile_site(body: str, line: str) -> None:
     torch._dynamo.reset()
     with torch._dynamo.config.patch(capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False):
         exec(compile(after.replace("@torch.compile", "@torch.compile(backend='eager')"), "model.py", "exec"), names)
-        with torch._dynamo.error_on_graph_break(True):
+        with unbroken():
             got = names["case"](torch.ones(3), torch.tensor(2))  # type: ignore[operator]
     torch.testing.assert_close(got, torch.full((2 if "item" in body else 3,), 2.0))
 

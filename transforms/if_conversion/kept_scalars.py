@@ -7,17 +7,19 @@ A number is what the tensor held at that moment, and a float is a double: who ke
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Scalar, Tensor, dtype_kind
-from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind, options
+from graphmend.transforms.code.expression_text import Code, is_atom
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.gradients import carries, recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers.as_tensors import exact_in, wider
+from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 
 if TYPE_CHECKING:
@@ -58,39 +60,90 @@ def _casts(taken: Taken, dtype: str) -> bool:
     return taken.dtype not in (None, "int", "float", dtype)
 
 
-def kept(facts: FunctionFacts, node: ast.expr, detach: bool = False) -> Kept | None:
+def kept(facts: FunctionFacts, node: ast.expr, imports: Imports | None = None) -> Kept | None:
     """How to write an expression without taking numbers out of tensors; None where nothing is taken, or no way
-    is known.
+    is known. With `imports`, functions of numbers inside are written as torch's.
     """
     result = Kept()
-    for inner in _outermost(facts, node):
-        found = taken(facts, inner, detach=detach)
+    counterparts: dict[ast.expr, Counterpart] = {}
+    for inner in outermost(facts, node):
+        found = taken(facts, inner, detach=False)
         if found is None:
             return None
         try:
-            text, differences = _compared(facts, inner, found, node)
+            text, uses = _compared(facts, inner, found, node, rewrites=imports is not None)
         except NeedsPythonNumberError:
             return None
+        if uses.also:
+            return None
         result.replace[inner] = text
-        result.differences += [*found.differences, *differences]
+        result.differences += [*found.differences, *uses.differences]
+        counterparts |= uses.counterparts
     if not result.replace:
         return None
+    if imports is not None:
+        result.replace = written(facts, imports, result.replace, counterparts)
     result.boolean = isinstance(node, ast.Compare) or _is_bool(facts, node)
     return result
 
 
-def _compared(facts: FunctionFacts, node: ast.expr, found: Taken, whole: ast.expr) -> tuple[str, list[Difference]]:
-    """The text of a number inside a test, as wide as Python's where that counts, and what differs."""
-    uses = ScalarUses(facts, found.dtype, whole)
+def _compared(
+    facts: FunctionFacts, node: ast.expr, found: Taken, whole: ast.expr, *, rewrites: bool
+) -> tuple[str, ScalarUses]:
+    """The text of a number inside a test, as wide as Python's where that counts, and its uses."""
+    uses = ScalarUses(facts, found.dtype, whole, rewrites=rewrites)
     uses.follow(node)
     wide = found.widened() if uses.computes else None
     if uses.computes and wide is None and _is_compared_with_a_literal(facts, node):
         wide = Taken(f"{found.text}.double()", "float64", found.fresh)
     if wide is None:
-        return found.text, uses.differences
-    wider_uses = ScalarUses(facts, wide.dtype, whole)
+        return found.text, uses
+    wider_uses = ScalarUses(facts, wide.dtype, whole, rewrites=rewrites)
     wider_uses.follow(node)
-    return wide.text, wider_uses.differences
+    return wide.text, wider_uses
+
+
+def written(
+    facts: FunctionFacts, imports: Imports, texts: Mapping[ast.expr, str], counterparts: Mapping[ast.expr, Counterpart]
+) -> dict[ast.expr, str]:
+    """The texts of the outermost expressions that change where numbers become tensors: `texts` for those that are taken
+    out of tensors, and the calls around them that are written as torch's.
+    """
+    code = Code(facts.source)
+
+    def inside(node: ast.AST) -> dict[ast.expr, str]:
+        found: dict[ast.expr, str] = {}
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr) and (child in texts or child in counterparts):
+                found[child] = of(child)
+            else:
+                found |= inside(child)
+        return found
+
+    def of(node: ast.expr) -> str:
+        if node in texts:
+            return texts[node]
+        form = counterparts[node]
+        changed = inside(node)
+        argument = form.argument
+        if form.function:
+            name = imports.name(f"torch.{form.function}")
+            text = f"{name}({changed.get(argument) or code.argument(argument, changed)}{form.options})"
+        else:
+            text = changed.get(argument) or code.operand(argument, changed)
+            text = text if is_atom(text) else f"({text})"
+        for keyword, bound in form.bounds:
+            text += f".clamp({keyword}={changed.get(bound) or code.argument(bound, changed)})"
+        if form.cast is not None:
+            text += f".to({code.argument(form.cast)})"
+        return f"({text}{form.suffix})" if form.suffix.startswith(" ") else text + form.suffix
+
+    outer: dict[ast.expr, str] = {}
+    for node in (*texts, *counterparts):
+        above = [a for a in facts.ancestors(node) if a in texts or a in counterparts]
+        if not above:
+            outer[node] = of(node)
+    return outer
 
 
 def _is_compared_with_a_literal(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -105,7 +158,7 @@ def _is_compared_with_a_literal(facts: FunctionFacts, node: ast.expr) -> bool:
 def tensors_in(facts: FunctionFacts, node: ast.expr, *, detach: bool = False) -> Kept | None:
     """A tensor for every number that an expression takes out of one; None where it takes none, or none is known."""
     result = Kept()
-    for inner in _outermost(facts, node):
+    for inner in outermost(facts, node):
         text = tensor_text(facts, inner, result, detach=detach)
         if text is None:
             return None
@@ -113,14 +166,14 @@ def tensors_in(facts: FunctionFacts, node: ast.expr, *, detach: bool = False) ->
     return result if result.replace else None
 
 
-def _outermost(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
+def outermost(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
     """The conversions in an expression that are not inside another one."""
     if conversion(facts, node) is not None:
         return [node]
     found: list[ast.expr] = []
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
-            found += _outermost(facts, child)
+            found += outermost(facts, child)
     return found
 
 
@@ -129,13 +182,20 @@ def conversion(facts: FunctionFacts, node: ast.expr) -> tuple[str, ast.expr] | N
     if not isinstance(node, ast.Call) or node.keywords:
         return None
     if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-        return ("item", node.func.value) if is_tensor(facts, node.func.value) else None
+        return ("item", node.func.value) if _with_item(facts, node.func.value) is not None else None
     name = qualified(facts, node.func) or ""
     if name in ("builtins.int", "builtins.float", "builtins.bool") and len(node.args) == 1:
         inner = node.args[0]
         if is_tensor(facts, inner) or isinstance(facts.value(inner), Scalar):
             return name.rpartition(".")[2], inner
     return None
+
+
+def _with_item(facts: FunctionFacts, node: ast.expr) -> Tensor | None:
+    """The tensor whose `item` is called: a Python number, which it may be as well for all that is known, has none."""
+    found = [o for o in options(facts.value(node)) if not (isinstance(o, Static) and o.type in NUMBER_TYPES)]
+    only = found[0] if len(found) == 1 else None
+    return only if isinstance(only, Tensor) and not only.ndarray else None
 
 
 def tensor_text(facts: FunctionFacts, node: ast.expr, result: Kept, *, detach: bool) -> str | None:
@@ -153,7 +213,7 @@ def taken(facts: FunctionFacts, node: ast.expr, *, detach: bool) -> Taken | None
     if found is None:
         return None
     how, operand = found
-    value = facts.value(operand)
+    value = facts.value(operand) if how != "item" else _with_item(facts, operand)
     if isinstance(value, Scalar):
         inner = taken(facts, operand, detach=detach)
         return None if inner is None else _converted(inner, how)

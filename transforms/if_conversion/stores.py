@@ -15,8 +15,8 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.in_place import dense, intact, linear_method
-from graphmend.transforms.legality.masked_elements import Picked, other_shape
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.rows.masked_elements import Picked, other_shape
 from graphmend.transforms.legality.same_shape import ShapeInference, broadcast
 from graphmend.transforms.questions import answers
 

@@ -118,7 +118,7 @@ class Predicates:
         if isinstance(value, Tensor) and value.ndarray:
             raise NotATensorError(f"`{ast.unparse(node)}` is a NumPy value")
         if isinstance(value, Scalar) or not isinstance(value, Tensor):
-            kept_ = kept(self.facts, node)
+            kept_ = kept(self.facts, node, self.imports)
             if kept_ is None:
                 if (tensor := tensor_in(value)) is not None and _on_some_paths(value):
                     self.differences.append(Difference("type", "where the test is a Python value it becomes a tensor"))
@@ -160,7 +160,7 @@ class Predicates:
         left, right = link.left, link.comparators[0]
         texts = []
         for side in (left, right):
-            kept_ = kept(self.facts, side)
+            kept_ = kept(self.facts, side, self.imports)
             changes = {**replace, **(kept_.replace if kept_ else {})}
             if kept_:
                 self.differences += kept_.differences

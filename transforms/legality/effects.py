@@ -15,6 +15,7 @@ from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.rows.modules import does
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -82,9 +83,11 @@ def _may_be_bytes(facts: FunctionFacts, node: ast.Subscript) -> bool:
 
 @answers("effects")
 def is_layer(facts: FunctionFacts, function: ast.expr) -> bool:
-    """Is what is called a layer of torch that only computes?"""
+    """Is what is called a module that only computes: a layer of torch, or one made of such?"""
     value = facts.value(function)
-    if not (isinstance(value, ExternalInstance) and value.cls in known.LAYERS):
+    if not isinstance(value, ExternalInstance):
+        return isinstance(value, (Container, Instance)) and does(value, facts.source.tree).pure
+    if value.cls not in known.LAYERS:
         return False
     last = value.cls.rpartition(".")[2]
     return all(

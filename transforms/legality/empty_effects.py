@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import tensor_in
+from graphmend.analysis.lattice.values import Tensor, tensor_in
 from graphmend.transforms.code.liveness import alive, reads, writes
 from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.qualified_names import called, constant, method, qualified
@@ -162,6 +162,41 @@ def asks_if_any(test: ast.expr, names: set[str]) -> bool:
         case ast.Compare(left=count, ops=[ast.Gt() | ast.NotEq()], comparators=[zero]) if constant(zero) == 0:
             return _counts(count, names)
     return False
+
+
+def asks_if_none(facts: FunctionFacts, test: ast.expr) -> str | None:
+    """The mask of `not mask.any()`, `mask.sum() == 0` and their like."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=found):
+            return _quantified(facts, found, "any", "sum")
+        case ast.Compare(left=found, ops=[ast.Eq()], comparators=[zero]) if constant(zero) == 0:
+            return _quantified(facts, found, "sum", "count_nonzero")
+    return None
+
+
+def asks_if_some(facts: FunctionFacts, test: ast.expr) -> str | None:
+    """The mask of `mask.any()`, `mask.sum() > 0` and their like."""
+    match test:
+        case ast.Compare(left=found, ops=[ast.Gt() | ast.NotEq()], comparators=[zero]) if constant(zero) == 0:
+            return _quantified(facts, found, "sum", "count_nonzero")
+    return _quantified(facts, test, "any", "sum")
+
+
+def _quantified(facts: FunctionFacts, found: ast.expr, *names: str) -> str | None:
+    """The mask that one of some reductions is about, and its number."""
+    while isinstance(found, ast.Call) and isinstance(found.func, ast.Attribute) and found.func.attr == "item":
+        found = found.func.value
+    match found:
+        case ast.Call(func=ast.Attribute(value=ast.Name() as mask), args=[], keywords=[]) if method(
+            facts, found, *names
+        ):
+            pass
+        case ast.Call(args=[ast.Name() as mask], keywords=[]) if called(facts, found, *(f"torch.{n}" for n in names)):
+            pass
+        case _:
+            return None
+    value = facts.value(mask)
+    return mask.id if isinstance(value, Tensor) and value.dtype == "bool" else None
 
 
 def _counts(count: ast.expr, names: set[str]) -> bool:

@@ -11,28 +11,25 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind, tensor_in
+from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind, tensor_in
 from graphmend.transforms.code.expression_text import shortened
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
+from graphmend.transforms.code.qualified_names import number_type, qualified
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
-from graphmend.transforms.legality.numbers.arithmetic import combined, number_of
+from graphmend.transforms.legality.numbers.arithmetic import number_of
 from graphmend.transforms.legality.numbers.as_tensors import (
-    COMPARED,
     INVERSE,
     NEGATIVE,
-    OF_BOOL,
     OVERFLOW,
     POWER,
     PRECISION,
     PROMOTES,
-    WRAPS,
-    exact_in,
     holds,
     unlike,
 )
 from graphmend.transforms.legality.numbers.forms import compares, handed_on
-from graphmend.transforms.legality.operations import numeric
+from graphmend.transforms.legality.numbers.lists import Lists
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -41,15 +38,15 @@ if TYPE_CHECKING:
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
 
-class ScalarUses:
+class ScalarUses(Lists):
     """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
 
-    def __init__(self, facts: FunctionFacts, dtype: Hashable = None, within: ast.expr | None = None) -> None:
+    def __init__(
+        self, facts: FunctionFacts, dtype: Hashable = None, within: ast.expr | None = None, *, rewrites: bool = False
+    ) -> None:
         """Nothing is asked of what becomes of `within`: whoever keeps a tensor for that sees to it."""
-        self.facts, self._within = facts, within
-        self.differences: list[Difference] = []
-        self.computes = False
-        """Are numbers computed or compared, which a wider dtype does as Python does?"""
+        super().__init__(facts, rewrites=rewrites)
+        self._within = within
         self._dtype = dtype
         self._seen: set[tuple[str, Hashable]] = set()
         self._mixed = False
@@ -63,9 +60,14 @@ class ScalarUses:
         self._check_names()
 
     @answers("numbers")
-    def names(self, targets: list[ast.expr]) -> None:
-        for target in targets:
-            self._target(target, self._dtype)
+    def parts(self, node: ast.expr) -> None:
+        """Goes up from a list of numbers that becomes a tuple of 0-d tensors."""
+        match self.facts.parent(node):
+            case ast.Assign(targets=[ast.Tuple(elts=targets)]):
+                for target in targets:
+                    self._target(target, self._dtype)
+            case _:
+                self._listed(node, self._dtype)
         self._check_names()
 
     @answers("numbers")
@@ -102,6 +104,20 @@ class ScalarUses:
                 pass
             case ast.Slice() if self._bounds(parent, node, dtype):
                 pass
+            case ast.Attribute(attr=attr) if not hasattr(0.0, attr) and not hasattr(0, attr):
+                pass  # no number has it: what is computed is a tensor already
+            case ast.Subscript(slice=index) if index is node and self._picks(parent, dtype):
+                pass
+            case ast.Tuple() if isinstance(above := self.facts.parent(parent), ast.Subscript) and self._picks(
+                above, dtype
+            ):
+                pass
+            case ast.List() | ast.ListComp() | ast.GeneratorExp() if self.rewrites:
+                self._listed(parent, dtype)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[one]) if (
+                one is node and self.rewrites and _is_statement(self.facts, parent)
+            ):
+                self._list_name(name, dtype)
             case ast.Call() if node in parent.args or any(k.value is node for k in parent.keywords):
                 self._argument(parent, node, dtype)
             case ast.keyword():
@@ -141,36 +157,6 @@ class ScalarUses:
             self.differences.append(PROMOTES)
         self._follow(parent, self._combined(dtype, parent.op, other, left=left))
 
-    def _meets(self, value: Tensor, dtype: Hashable, op: type[ast.operator], *, left: bool) -> None:
-        """A tensor and the number, as operands of one operation."""
-        if (found := unlike(value, dtype)) is not None:
-            self.differences.append(found)
-        if op is ast.Div:
-            self.differences.append(INVERSE)
-        elif op is ast.Pow:
-            self.differences.append(POWER)
-            if "float" not in (dtype_kind(value.dtype), dtype_kind(dtype)):
-                self.differences.append(NEGATIVE)
-
-    def _combined(
-        self, dtype: Hashable, op: ast.operator, other: ast.expr, *, left: bool, known: Value | None = None
-    ) -> Hashable:
-        """The dtype of the number and another number, computed as tensors."""
-        found = combined(self.facts, dtype, op, other, left=left, known=known)
-        self.differences += found.differences
-        self.computes |= found.computes
-        return found.dtype
-
-    def _needs_no_bool(self, node: ast.expr, dtype: Hashable) -> None:
-        kind = dtype_kind(dtype)
-        if kind == "bool":
-            raise NeedsPythonNumberError(f"`{shortened(node)}` of a bool needs a Python number")
-        if kind is None:
-            self.differences.append(OF_BOOL)
-        elif kind == "int" and dtype != "int64":
-            self.computes = True
-            self.differences.append(WRAPS)
-
     # Tests
 
     def _compare(self, parent: ast.Compare, node: ast.expr, dtype: Hashable) -> None:
@@ -179,25 +165,6 @@ class ScalarUses:
                 self._compared(other, dtype)
         if not isinstance(self.facts.value(parent), Tensor):
             self._test(parent, "bool")
-
-    def _compared(self, other: ast.expr, dtype: Hashable) -> None:
-        value = self.facts.value(other)
-        if isinstance(value, Tensor):
-            if unlike(value, dtype) is not None:
-                self.differences.append(COMPARED)
-        elif not self._comparable(other, value, dtype):
-            self.computes = True
-            self.differences.append(COMPARED)
-
-    def _comparable(self, other: ast.expr, value: Value, dtype: Hashable) -> bool:
-        """Does the tensor compare with a number as Python does?"""
-        number = constant(other)
-        if isinstance(number, (bool, int, float)):
-            return exact_in(number, dtype)
-        of = value.type if isinstance(value, (Static, Scalar)) else None
-        if dtype == "float64":
-            return of in NUMBER_TYPES
-        return dtype_kind(dtype) in ("int", "bool") and of in ("int", "bool")
 
     def _test(self, parent: ast.expr, dtype: Hashable) -> None:
         if self._mixed:
@@ -216,21 +183,45 @@ class ScalarUses:
         plain = isinstance(value, Tensor) and not value.ndarray
         return plain and part.step is not node and dtype_kind(dtype) in ("int", None)
 
+    def _picks(self, subscript: ast.Subscript, dtype: Hashable) -> bool:
+        """Is a number an index, which a 0-d tensor of whole numbers is as well? It is mended next."""
+        value, kind = self.facts.value(subscript.value), dtype_kind(dtype)
+        indexed = (isinstance(value, Tensor) and not value.ndarray) or isinstance(value, Container)
+        if not (self.rewrites and indexed and kind == "int" and not isinstance(subscript.ctx, ast.Del)):
+            return False
+        if isinstance(value, Container) and value.kind not in ("list", "tuple", "modules"):
+            return False
+        self.computes |= dtype != "int64"  # a uint8 is a mask
+        return True
+
     # Arguments
 
     def _argument(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> None:
         name = qualified(self.facts, call.func) or ""
         folder, _, last = name.rpartition(".")
+        starred = any(isinstance(a, ast.Starred) for a in call.args)
         if folder == "builtins" and last in ("max", "min") and len(call.args) > 1 and not call.keywords:
-            self._greatest(call, node, dtype, last)
+            bound = next((a for a in call.args if a is not node), None)
+            of = number_type(self.facts, bound) if bound is not None and len(call.args) == 2 else None
+            if self.rewrites and bound is not None and of is not None:
+                self._compared(bound, dtype)
+                dtype = self._becomes(call, counterparts.bounded(node, bound, last, dtype, of))
+            else:
+                self._greatest(call, node, dtype, last)
         elif folder == "builtins" and last == "abs":
             self._needs_no_bool(call, dtype)
-        elif folder in ("torch", "torch.Tensor") and not any(isinstance(a, ast.Starred) for a in call.args):
+        elif (result := counterparts.of_number(call, folder, last, dtype)) is not None:
+            dtype = self._becomes(call, result)
+        elif name == "torch.tensor" and (result := counterparts.copied(call, dtype)) is not None:
+            self._becomes(call, result)
+        elif folder in ("torch", "torch.Tensor") and not starred:
             self._torch(call, node, dtype, last, method=folder != "torch")
         else:
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
         if tensor_in(self.facts.value(call)) is None:
             self._follow(call, dtype)
+
+    # The greater of two
 
     def _greatest(self, call: ast.Call, node: ast.expr, dtype: Hashable, last: str) -> None:
         """`max(0.0, s)`: either may be the result, and a compiled one takes NaN for the greatest."""
@@ -246,54 +237,6 @@ class ScalarUses:
                 )
         if dtype_kind(dtype) not in ("int", "bool") and (call.args[0] is not node or len(call.args) > 2):
             self.differences.append(Difference("rounding", f"once compiled, `{last}` of NaN and a number is NaN"))
-
-    def _torch(self, call: ast.Call, node: ast.expr, dtype: Hashable, last: str, *, method: bool) -> None:
-        receiver = [call.func.value] if method and isinstance(call.func, ast.Attribute) else []
-        arguments = [*receiver, *call.args]
-        keyword = next((k.arg for k in call.keywords if k.value is node), None)
-        place = next((i for i, a in enumerate(arguments) if a is node), None)
-        if place is None and keyword not in numeric.KEYWORDS:
-            raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
-        first = self.facts.value(arguments[0]) if arguments and place != 0 else None
-        of = first if isinstance(first, Tensor) and not first.ndarray else None
-        if last in numeric.OPERATORS and place in (1, None) and of is not None:
-            self._meets(of, dtype, numeric.OPERATORS[last], left=False)
-        elif last == "pow" and place == 0 and len(arguments) == 2:
-            exponent = self.facts.value(arguments[1])
-            if not isinstance(exponent, Tensor):
-                raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
-            self._meets(exponent, dtype, ast.Pow, left=True)
-        elif last in numeric.COMPARISONS and place in (1, None) and of is not None:
-            self._compared(arguments[0], dtype)
-        elif last in numeric.BOUNDS and of is not None:
-            if len(arguments) + len(call.keywords) != 2:
-                raise NeedsPythonNumberError(f"`{shortened(call)}` takes two numbers or two tensors for its bounds")
-            self._takes(of, dtype)
-        elif last == "where" and place in (1, 2):
-            self._selected(arguments[3 - place], dtype)
-        elif last in numeric.FILLS and place in (numeric.FILLS[last], None) and of is not None:
-            if last in ("fill_", "fill") and not holds(of, dtype):
-                self.differences.append(OVERFLOW)
-        elif last == "full" and place in (1, None):
-            if not any(k.arg == "dtype" for k in call.keywords) and dtype_kind(dtype) != "float":
-                raise NeedsPythonNumberError("once compiled, `torch.full` makes a float of any tensor")
-        else:
-            raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
-
-    def _takes(self, value: Tensor, dtype: Hashable) -> None:
-        """A tensor and a number that is converted to its dtype."""
-        if (found := unlike(value, dtype)) is not None:
-            self.differences.append(found)
-        if not holds(value, dtype):
-            self.differences.append(OVERFLOW)
-
-    def _selected(self, other: ast.expr, dtype: Hashable) -> None:
-        """The other value of a `torch.where`."""
-        value = self.facts.value(other)
-        if isinstance(value, Tensor) and not value.ndarray:
-            self._takes(value, dtype)
-        elif (dtype, number_of(self.facts, other)) not in (("float32", "float"), ("int64", "int"), ("bool", "bool")):
-            self.differences.append(PROMOTES)
 
     # Names and places
 
@@ -327,11 +270,22 @@ class ScalarUses:
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 raise NeedsPythonNumberError(f"`{name}` is no local name")
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-                if isinstance(self.facts.value(node), Tensor):
+                if isinstance(self.facts.value(node), Tensor) or self._is_earlier(node, name):
                     continue
                 self._follow(node, dtype)
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
                 self._counts(node, name, dtype)
+
+    def _is_earlier(self, node: ast.Name, name: str) -> bool:
+        """Is a name read before anything in the function binds it, and not again in a loop?"""
+        stores = [
+            n for n in ast.walk(self.facts.function)
+            if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+        ]  # fmt: skip
+        first = min(((n.lineno, n.col_offset) for n in stores), default=None)
+        looped = any(isinstance(a, (ast.For, ast.While, ast.AsyncFor)) for n in stores for a in self.facts.ancestors(n))
+        same = first is not None and first[0] == node.lineno
+        return first is not None and not looped and not same and node.lineno < first[0]
 
     def _added(self, node: ast.AugAssign, dtype: Hashable) -> None:
         """`target += s`."""
@@ -382,3 +336,7 @@ class ScalarUses:
     def _raised(self, node: ast.AST) -> bool:
         """Does a text only serve as the message of an exception?"""
         return any(isinstance(a, (ast.Raise, ast.Assert)) for a in self.facts.ancestors(node))
+
+
+def _is_statement(facts: FunctionFacts, call: ast.Call) -> bool:
+    return isinstance(facts.parent(call), ast.Expr)

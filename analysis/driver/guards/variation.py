@@ -69,6 +69,11 @@ class Variation:
         )
 
     @property
+    def _given(self) -> str:
+        """What the call gives to a parameter that has no name in the program: a module of torch is called."""
+        return ast.unparse(self.call.node) if not isinstance(self.call.node, ast.Call) else "the input"
+
+    @property
     def of_tensor(self) -> bool:
         """Whether a property of a tensor differs."""
         return self.kind in ("size", "many", "rank", "dtype", "gradient", "contiguous")
@@ -103,7 +108,7 @@ class Variation:
         times = len(self.changes)
         again = "once more" if times == 1 else f"{times} times more"
         return {
-            "subject": self.subject,
+            "subject": self.subject if not self.subject.startswith("args[") else self._given,
             "function": self.name,
             "before": before,
             "after": after,

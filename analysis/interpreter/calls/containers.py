@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.interpreter.events import Contains
+from graphmend.analysis.interpreter.events import Contains, Operation
 from graphmend.analysis.interpreter.operations import dictionaries
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.values import INT, NONE, UNKNOWN, Const, Container, Value, join, join_all
@@ -28,6 +28,8 @@ def container_method(w: Walk, value: Container, name: str, args: Arguments, keyw
         return _sort(w, value, keywords, node)
     if name in ("copy", "to", "eval", "train", "half", "float", "cuda", "cpu"):
         return value
+    if name == "remove" and args and isinstance(node, ast.expr):
+        w.emit(Operation, node, "list.remove", args[0])
     if name in ("index", "count", "__len__"):
         if not w.silent and isinstance(node, ast.expr):
             w.emit(Contains, node, args[0] if args else UNKNOWN, value)

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 
 def attribute(w: Walk, value: Value, name: str, node: ast.AST) -> Value:
     """`value.name`."""
+    if name == "__dict__" and (value is UNKNOWN or isinstance(value, Instance)):
+        return Method(value, name)
     if isinstance(value, Tensor):
         return _tensor_attribute(w, value, name, node)
     if isinstance(value, ExternalName):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.interpreter.events import Branch, BranchKind
+from graphmend.analysis.interpreter.events import Branch, BranchKind, Operation
 from graphmend.analysis.interpreter.operations.objects import used
 from graphmend.analysis.interpreter.operations.special_methods import by_builtin
 from graphmend.analysis.lattice.environment import Environment, merge
@@ -139,6 +139,8 @@ def _none_test(w: Walk, test: ast.Compare) -> Outcome | None:
         return None
     left = test.left
     value = w.eval(left)
+    if isinstance(op, ast.Eq):
+        w.emit(Operation, test, "== None", value)
     path = _path(w, left)
     is_none: bool | None
     if value is NONE or (isinstance(value, Const) and value.value is None):

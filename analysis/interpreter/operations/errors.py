@@ -73,12 +73,24 @@ def torch_called(
         w.emit(Error, node, "GB0112", f"{call} has no parameter `{unknown}`")
     if args and args[-1].__class__ is MarkedTensor:
         together(w, node, *args, *(() if receiver is None else (receiver,)))
-    if isinstance(receiver, Tensor) and not (receiver.likely or receiver.ndarray or receiver.graph_input):
+    if isinstance(receiver, Tensor) and _is_computed(w, node.func, receiver):
         last = name.rpartition(".")[2]
         if not torch.has_method(last) and name.startswith("torch.Tensor.") and not _is_added(w, last):
             w.emit(Error, node, "GB6270", f"a Tensor has no method `{last}`")
     elif name == _POP and "_push_mode(" not in w.module.source.text and not w.situation.blocks:
         w.emit(Error, node, "GB0234", "no function mode was pushed")
+
+
+def _is_computed(w: Walk, method: ast.expr, value: Tensor) -> bool:
+    """Whether the owner of a method is a local that arithmetic gave its only value: parts of values and what
+    annotations promise may be something else, as a method says that no tensor has."""
+    if value.likely or value.ndarray or value.graph_input or value.origin is None:
+        return False
+    made, owner = value.origin.node, method.value if isinstance(method, ast.Attribute) else None
+    if not isinstance(made, ast.BinOp) or not isinstance(owner, ast.Name):
+        return False
+    places = w.info.bindings.places.get(owner.id, [])
+    return len(places) == 1 and places[0][0] == made.lineno and owner.id not in w.info.bindings.parameters
 
 
 def imported(w: Walk, node: ast.Import | ast.ImportFrom) -> None:

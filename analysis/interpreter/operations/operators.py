@@ -10,6 +10,7 @@ from graphmend.analysis.interpreter.events import Branch, Call, Contains, Operat
 from graphmend.analysis.interpreter.operations import errors, special_methods
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.objects import used
+from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import (
     BOOL,
     BOTTOM,
@@ -248,6 +249,8 @@ def compared(w: Walk, node: ast.expr, op: ast.cmpop, left: Value, right: Value) 
         return BOOL
     if left.opaque or right.opaque:
         used(w, node, op, left, right)
+    if isinstance(left, ExternalName) and isinstance(op, (ast.Gt, ast.GtE)):
+        w.emit(Operation, node, ">", left)
     if isinstance(left, Function) and isinstance(right, Function) and left is not right:
         w.emit(Operation, node, "==", left)
     if left.dispatches or right.dispatches:
@@ -258,6 +261,8 @@ def compared(w: Walk, node: ast.expr, op: ast.cmpop, left: Value, right: Value) 
     if a is not None or b is not None:
         other = right if a is not None else left
         if other is NONE:
+            if isinstance(op, ast.Eq) and a is not None:
+                w.emit(Operation, node, "== None", left)
             return BOOL  # Dynamo answers `t == None` by itself (torch 2.13)
         return operations.compare(node, left, right)
     if isinstance(left, Const) and isinstance(right, Const):

@@ -124,7 +124,10 @@ def example_inputs():
             return Break("GB0059", *why, fill={"call": "pow() of a Tensor"}) if why is not None else None
         if event.callee in _COPIES:
             what = _copied(event.arguments[0]) if event.arguments else None
-            return Break(_COPIES[event.callee], fill={"call": f"{call} of {what}"}) if what is not None else None
+            gb_id = _COPIES[event.callee] if what is not None else None
+            if event.callee == "copy.deepcopy" and what is None:
+                gb_id, what = context.torch.form("a deep copy of a container"), "anything"
+            return Break(gb_id, fill={"call": f"{call} of {what}"}) if gb_id is not None else None
         if event.callee == _GROUPBY:
             by_position = len(event.arguments) > 1
             return Break("GB0134", fill={"call": f"{call} with its key by position"}) if by_position else None

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Event, Operation, SetAttribute
-from graphmend.analysis.lattice.external import ExternalInstance, IdNumber, ManagedContext
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName, IdNumber, ManagedContext
 from graphmend.analysis.lattice.values import UNKNOWN, Container, Static, Tensor, Value, tensor_in
-from graphmend.analysis.program.entities import Function, Instance, Method
+from graphmend.analysis.program.entities import Class, Function, Instance, Method
 from graphmend.analysis.rules.arguments import reads_tensor
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts.objects import ID, ITERATOR, LOCAL_FUNCTION, METHOD, UNTRACED, UNTRACED_ATTRIBUTES
@@ -103,6 +103,9 @@ def example_inputs():
     )
 
     def judge(self, event: Event, context: Context) -> Break | None:
+        form = _form(event)
+        if form is not None and (gb_id := context.torch.form(form)) is not None:
+            return Break(gb_id, fill={"done": f"in torch {context.torch.minor}", "object": form})
         if isinstance(event, SetAttribute):
             value, operation = event.owner, "set"
             gb_id = _set(event)
@@ -127,6 +130,23 @@ def example_inputs():
         likely = isinstance(value, Tensor) and (value.likely or operation == ".grad_fn")
         origin = value.origin if isinstance(value, Tensor) else None
         return Break(gb_id, origin, likely, fill={"done": shown, "object": name.removeprefix("builtins.")})
+
+
+def _form(event: Event) -> str | None:
+    """The name of what some versions of torch trace and others do not, where an event is that."""
+    if isinstance(event, SetAttribute):
+        return "an attribute set on a class" if isinstance(event.owner, Class) else None
+    assert isinstance(event, Operation)
+    value, operation = event.value, event.name
+    if isinstance(value, Tensor):
+        return {"== None": "a tensor == None", "list.remove": "a tensor in list.remove"}.get(operation)
+    if isinstance(value, Method) and value.name == "__dict__" and operation == "len":
+        return "the length of a __dict__"
+    if isinstance(value, ExternalInstance) and value.cls == "re.Match" and operation == "bool":
+        return "a match as a truth value"
+    if isinstance(value, ExternalName) and value.name == "sys.version_info" and operation == ">":
+        return "sys.version_info > a tuple"
+    return None
 
 
 def _dictionary(value: Value) -> Break | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Event, Subscript
-from graphmend.analysis.lattice.values import Container, Static, Tensor, Value, dtype_kind
+from graphmend.analysis.lattice.values import INT, Container, Static, Tensor, Value, dtype_kind
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 
 
@@ -74,12 +74,20 @@ def example_inputs():
                 ):
                     return Break("GB0033", part.origin, part.likely)
             return None
+        sized = _is_size(event.value)
         indexed = isinstance(event.value, Container) and event.value.kind in ("list", "tuple", "modules")
-        sized = isinstance(event.value, Static) and event.value.type == "size"
         if (indexed or sized) and isinstance(event.index, Tensor) and not context.mode.scalars:
             why = evidence(event.index)
-            return Break("GB0124", *why) if why is not None else None
+            gb_id = context.torch.form("a size indexed by a tensor", "GB0124") if sized else "GB0124"
+            return Break(gb_id, *why) if why is not None and gb_id is not None else None
         return None
+
+
+def _is_size(value: Value) -> bool:
+    """A tensor's shape; that of a tensor whose rank is known is a tuple of numbers that are not."""
+    if isinstance(value, Container):
+        return value.kind == "tuple" and bool(value.items) and all(item is INT for item in value.items or ())
+    return isinstance(value, Static) and value.type == "size"
 
 
 def _parts(index: Value) -> tuple[Value, ...]:

@@ -1,4 +1,4 @@
-"""Join bool tensors with `|` and `&` where `or` and `and` would ask the first one for its truth.
+"""Keep a truth as a tensor where `or`, `and`, `not`, `any` and `all` would make a Python bool of tensors.
 
 Before:
     bad = x.isnan().any() or x.isinf().any()
@@ -7,7 +7,8 @@ After:
     bad = x.isnan().any() | x.isinf().any()
 
 Legal when:
-    every operand is a 0-d bool tensor, whose truth is its value, and the later ones only compute.
+    every operand of `or` and `and` is a 0-d bool tensor, whose truth is its value, and the later ones only compute. A
+    truth that gets a name is only asked for, or counted with, by that name.
 
 Differs in:
     all operands are computed: an exception of a later one appears. An operand that has a name is copied.
@@ -20,10 +21,14 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Difference, Fix, Refusal
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -34,8 +39,49 @@ if TYPE_CHECKING:
 NAME = "logical"
 
 
-@asks("effects", "totality", "memory", "dtypes")
+@asks("effects", "totality", "memory", "dtypes", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    found = _named_truth(facts)
+    return found if found is not None else _joined(facts)
+
+
+def _named_truth(facts: FunctionFacts) -> Fix | Refusal | None:
+    """`bad = not t`, `bad = any(t > 0 for t in ts)`: a truth that is given a name, and asked later."""
+    statement = facts.statement
+    match statement:
+        case ast.Assign(targets=[ast.Name()], value=ast.expr() as value) if _asks_for_truth(facts, value):
+            pass
+        case _:
+            return None
+    imports = Imports(facts)
+    predicates, uses = Predicates(facts, imports), ScalarUses(facts, "bool")
+    try:
+        text = predicates.of(value)
+        uses.follow(value)
+    except (NotATensorError, NeedsPythonNumberError) as error:
+        return refuse(NAME, str(error))
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace_expression(facts.source, value, text)]
+
+    return offer(NAME, "keep the truth as a tensor", facts, make, [*predicates.differences, *uses.differences])
+
+
+def _asks_for_truth(facts: FunctionFacts, value: ast.expr) -> bool:
+    """Does an expression take the truth of tensors, and give it as a Python bool?"""
+    if not any(node is facts.node for node in ast.walk(value)):
+        return False
+    negated = isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
+    chain = isinstance(value, ast.Compare) and len(value.ops) > 1
+    return negated or chain or called(facts, value, *_TRUTHS) is not None
+
+
+_TRUTHS = ("builtins.any", "builtins.all", "builtins.bool", "torch.equal", "torch.allclose", "torch.Tensor.equal",
+           "torch.Tensor.allclose", "torch.is_nonzero")  # fmt: skip
+
+
+def _joined(facts: FunctionFacts) -> Fix | Refusal | None:
+    """`t or u`."""
     node = facts.node
     chosen = next((n for n in (node, *facts.ancestors(node)) if isinstance(n, ast.BoolOp)), None)
     if chosen is None or (node is not chosen and node not in chosen.values) or _only_asked(facts, chosen):

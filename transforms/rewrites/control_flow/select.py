@@ -25,7 +25,19 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, dtype_kind, join_all, tensor_in
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import (
+    UNKNOWN,
+    Const,
+    Container,
+    Static,
+    Tensor,
+    Value,
+    dtype_kind,
+    join_all,
+    tensor_in,
+)
+from graphmend.analysis.program.entities import Instance
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, live_into, stored, surely_bound
@@ -236,6 +248,11 @@ def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -
 
 def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Difference]:
     values = one[1], other[1]
+    for value, given in zip(values, (one, other), strict=True):
+        if isinstance(value, (Instance, ExternalInstance)) or (
+            isinstance(value, Container) and value.kind == "modules"
+        ):
+            raise NotAFunctionError(f"`{given[2]}` is no tensor, so that it is not selected in a graph")
     if all(isinstance(v, Static) for v in values):
         same = all(isinstance(v, Const) for v in values) and values[0].key == values[1].key
         if not same:
@@ -247,6 +264,8 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
     if "bool" in kinds and kinds[0] != kinds[1]:
         raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are not known to have one dtype, and one is bool")
     nodes = one[0], other[0]
+    if _is_detached(nodes[0]) != _is_detached(nodes[1]):
+        raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one may ask for gradients")
     if nodes[0] is not None and nodes[1] is not None:
         inference = ShapeInference(facts)
         metas = inference.of(nodes[0]), inference.of(nodes[1])
@@ -262,6 +281,10 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
         if node is None or not shares(facts, node).fresh:
             yield Difference("aliasing", "while compiled the result is a copy where a side gives an existing tensor")
             return
+
+
+def _is_detached(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
 
 
 @answers("shapes")

@@ -15,9 +15,9 @@ After:
 Legal when:
     the loop runs over something known while tracing that is not used up by it, and has no `else`; its body only
     assigns names, besides `if test:` and `break`, `continue` or one `return`, which moves behind the loop; what the
-    body computes, its tests too, has no effect; each name that lives on is a tensor that keeps its shape and dtype,
-    and is not changed in place where it may be another's; the loop's own variable is read neither behind it nor by the
-    `return`.
+    body computes, its tests too, has no effect; each name that lives on is a tensor that keeps its shape and dtype
+    (where a shape is not known, `graphmend.runtime.select` compares them while tracing), and is not changed in place
+    where it may be another's; the loop's own variable is read neither behind it nor by the `return`.
 
 Differs in:
     the loop does all its iterations; what the skipped ones compute may raise, and its NaN derivatives may reach
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "stop_mask"
+_RUNTIME = "graphmend.runtime"
 
 
 @asks("effects", "totality", "memory", "order", "dtypes", "numbers", "shapes", "gradients", "names")
@@ -202,11 +203,12 @@ class _Masked:
         test = self.predicates.all_of([*static, *tests])
         test = test if is_atom(test) else f"({test})"
         if not self._device:
-            names = [
-                n for n in sorted(reads(statement.test)) if isinstance(self.facts.before(self.loop).get(n), Tensor)
-            ]
+            # a mask without dimensions goes with tensors of any device, so any tensor that the loop computes with does
+            before = self.facts.before(self.loop)
+            read = [*sorted(reads(statement.test)), *sorted(reads(*self.loop.body))]
+            names = [n for n in read if isinstance(before.get(n), Tensor)]
             if not names and self._breaks:
-                raise NotATensorError("no tensor in the test exists before the loop")
+                raise NotATensorError("no tensor of the loop exists before it")
             self._device = f"{names[0]}.device" if names else ""
         if isinstance(statement.body[0], ast.Continue):
             self._skips = self.skipped
@@ -224,7 +226,9 @@ class _Masked:
             return
         old = incoming(self.facts, self.loop, name)
         likeness = compare(name, old.meta, self.code.text(value), ShapeInference(self.facts).of(value))
-        if likeness.blocker:
+        known = old.meta is not None and old.meta.proven and isinstance(self.facts.value(value), Tensor)
+        asked_while_tracing = likeness.blocker is not None and "shapes" in likeness.blocker and known
+        if likeness.blocker and not asked_while_tracing:
             raise NotSelectableError(likeness.blocker)
         self.predicates.differences += likeness.differences
         if seen_elsewhere(self.facts, ast.Name(name, ast.Load()), rebound=name):
@@ -233,7 +237,12 @@ class _Masked:
             self.predicates.differences.append(
                 Difference("aliasing", f"`{name}` is a copy where the loop leaves it as it was")
             )
-        self.values.append((value, f"{self.where}({mask}, {name}, {self.code.argument(value)})"))
+        text = self.code.argument(value)
+        if asked_while_tracing:  # shapes are known there, and what differs in them is branched on as before
+            select = self.imports.name(f"{_RUNTIME}.select", _RUNTIME)
+            self.values.append((value, f"{select}({mask}, lambda: {name}, lambda: {text})"))
+        else:
+            self.values.append((value, f"{self.where}({mask}, {name}, {text})"))
 
     def _change(self, name: str, statement: ast.AugAssign, mask: str) -> None:
         """`x += v`: the tensor itself is changed, to what it is where the loop was left."""

@@ -48,7 +48,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if statement is None or not any(_begins(facts, side) for side in (statement.body, statement.orelse)):
         return None
     static, tests = split(facts, statement.test)
-    if static or not tests:
+    if not tests or (static and statement.orelse):
         return refuse(NAME, "the test is not about tensors alone")
     if not replaceable(facts, [statement]):
         return refuse(NAME, "the statement shares its line with another one")
@@ -57,6 +57,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     try:
         test = predicates.all_of(tests)
         text, rest = _Emitting(facts, predicates).converted(statement, test)
+        if static:  # what is known while tracing stays a branch
+            head = " and ".join(predicates.code.operand(s) for s in static)
+            text = f"if {head}:\n" + "".join(f"    {line}\n" for line in text.splitlines())
     except NotATensorError as error:
         return refuse(NAME, str(error))
     except NotCarriedError as error:

@@ -35,9 +35,9 @@ from graphmend.transforms.if_conversion.kept_scalars import conversion, taken
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import dense
-from graphmend.transforms.legality.masked_elements import same_dtype
 from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.operations import aliases
+from graphmend.transforms.legality.rows.masked_elements import same_dtype
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.questions import answers
@@ -82,13 +82,14 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"`{ast.unparse(computed)}` is a bool, which adds a dimension")
     if not is_tensor(facts, subscript.value):
         return _sequence(facts, subscript, index)
-    if any(not isinstance(i, ast.Slice) for i in indices if i is not computed):
+    numbers = [i for i in indices if i is not computed and number_type(facts, i) == "int"]
+    if any(not isinstance(i, ast.Slice) and i not in numbers for i in indices if i is not computed):
         return refuse(NAME, "other indices stand beside the computed one")
     if isinstance(subscript.ctx, ast.Store):
         return _stored(facts, subscript, computed, index)
     if written_to(facts, subscript):
         return refuse(NAME, f"`{ast.unparse(subscript)}` is written to, which a copy does not pass on")
-    dim = indices.index(computed)
+    dim = sum(i not in numbers for i in indices[: indices.index(computed)])  # a number leaves no dimension
     whole = Code(facts.source).text(subscript, {computed: index.text})
     differences = list(index.differences)
     if not _consumed(facts, subscript):

@@ -25,20 +25,23 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, taken
+from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, outermost, taken, written
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES
+from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -49,45 +52,13 @@ if TYPE_CHECKING:
 NAME = "keep_tensor"
 _TITLE = "keep the tensor instead of taking the number out of it"
 
-#: functions of `math` that torch has for tensors under the same name
-_MATH = frozenset(
-    [
-        "sqrt",
-        "exp",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "expm1",
-        "sin",
-        "cos",
-        "tan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asin",
-        "acos",
-        "atan",
-        "asinh",
-        "acosh",
-        "atanh",
-        "floor",
-        "ceil",
-        "trunc",
-        "erf",
-        "erfc",
-        "lgamma",
-        "fabs",
-        "isnan",
-        "isinf",
-        "isfinite",
-    ]
-)
-_RENAMED = {"fabs": "abs"}
-#: they give the same in Python and in torch, for every double
-_EXACT = frozenset(["sqrt", "fabs", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite"])
-#: they raise for no number in Python
-_TOTAL = frozenset(["fabs", "isnan", "isinf", "isfinite", "atan", "tanh", "asinh", "erf", "erfc"])
+
+class _Numbers(NamedTuple):
+    """Numbers that become tensors together, with their texts, and what is written otherwise around them."""
+
+    texts: dict[ast.expr, str]
+    counterparts: dict[ast.expr, Counterpart]
+    differences: list[Difference]
 
 
 @asks("memory", "numbers", "gradients", "context", "names")
@@ -114,11 +85,6 @@ def _number(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
         return None
     while isinstance(above := facts.parent(node), ast.Call) and conversion(facts, above) is not None:
         node = above
-    parent = facts.parent(node)
-    if isinstance(parent, ast.Call) and node in parent.args:
-        folder, _, function = (qualified(facts, parent.func) or "").partition(".")
-        if folder == "math":
-            return _math(facts, parent, function)
     if _decides(facts, node):
         return None
     kept = taken(facts, node, detach=_detach(facts))
@@ -126,24 +92,51 @@ def _number(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
         return refuse(NAME, f"what `{ast.unparse(node)}` takes its number out of is not known to be a tensor")
     if observed(facts, facts.statement) and ".reshape(())" in kept.text:
         return refuse(NAME, "a `try` sees the exception of a tensor of several elements")
-    kept, uses = _asked(facts, kept, lambda uses: uses.follow(node))
-    return offer(
-        NAME,
-        _TITLE,
-        facts,
-        lambda: [replace_expression(facts.source, node, kept.captured())],
-        [*kept.differences, *uses.differences],
-    )
+    numbers = _together(facts, node, kept)
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        made = written(facts, imports, numbers.texts, numbers.counterparts)
+        return [*imports.edits(), *(replace_expression(facts.source, n, text) for n, text in made.items())]
+
+    return offer(NAME, _TITLE, facts, make, numbers.differences)
+
+
+def _together(facts: FunctionFacts, node: ast.expr, kept: Taken) -> _Numbers:
+    """A number, with those that must become tensors along with it."""
+    found, waiting = _Numbers({}, {}, []), [(node, kept)]
+    while waiting:
+        number, tensor = waiting.pop()
+        if number in found.texts:
+            continue
+        tensor, uses = _asked(facts, tensor, lambda uses, of=number: uses.follow(of))  # type: ignore[misc]
+        found.texts[number] = tensor.captured()
+        found.counterparts.update(uses.counterparts)
+        found.differences.extend([*tensor.differences, *uses.differences])
+        for other in uses.also:
+            waiting += _taken_in(facts, other)
+    return found
+
+
+def _taken_in(facts: FunctionFacts, node: ast.expr) -> list[tuple[ast.expr, Taken]]:
+    """The numbers that an expression takes out of tensors, or its name is bound to."""
+    if isinstance(node, ast.Name) and (bound := reaching(facts, node)) is not None:
+        node = bound
+    found = [(number, taken(facts, number, detach=_detach(facts))) for number in outermost(facts, node)]
+    known = [(number, tensor) for number, tensor in found if tensor is not None]
+    if not known or len(known) < len(found):
+        raise NeedsPythonNumberError(f"`{ast.unparse(node)}` stays a Python number")
+    return known
 
 
 def _asked(facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None]) -> tuple[Taken, ScalarUses]:
     """Follows a number to its uses, as wide as it is, or as Python's numbers where those are computed with."""
-    uses = ScalarUses(facts, kept.dtype)
+    uses = ScalarUses(facts, kept.dtype, rewrites=True)
     ask(uses)
     wide = kept.widened() if uses.computes else None
     if wide is None:
         return kept, uses
-    wider = ScalarUses(facts, wide.dtype)
+    wider = ScalarUses(facts, wide.dtype, rewrites=True)
     ask(wider)
     if PROMOTES in wider.differences:  # a float64 without dimensions makes others of its kind
         return kept, uses
@@ -163,58 +156,49 @@ def _decides(facts: FunctionFacts, node: ast.expr) -> bool:
 
 
 def _math(facts: FunctionFacts, node: ast.Call, function: str) -> Fix | Refusal | None:
-    """`math.sqrt(t)`: a float64, as Python computes it."""
-    if function not in _MATH or len(node.args) != 1 or node.keywords:
+    """`math.sqrt(t)` of a tensor: a float64, as Python computes it."""
+    if function not in counterparts.MATH or len(node.args) != 1 or node.keywords:
         return refuse(NAME, f"torch has no `{function}` for tensors")
     argument, differences = node.args[0], []
-    if is_tensor(facts, argument):
-        value = facts.value(argument)
-        shaped = "" if isinstance(value, Tensor) and value.rank == 0 else ".reshape(())"
-        text, dtype = (
-            f"{Code(facts.source).operand(argument)}{shaped}",
-            value.dtype if isinstance(value, Tensor) else None,
+    value = facts.value(argument)
+    if not is_tensor(facts, argument) or not isinstance(value, Tensor):
+        return refuse(NAME, f"`{ast.unparse(argument)}` is not known to be a tensor")
+    text, dtype = Code(facts.source).operand(argument), value.dtype
+    if value.rank != 0:
+        text += ".reshape(())"
+        differences.append(Difference("exception", f"`math.{function}` of several elements raises another exception"))
+    if _detach(facts) and dtype_kind(dtype) not in ("int", "bool"):
+        text += ".detach()"
+        says = f"`math.{function}` of a tensor that asks for gradients no longer warns"
+        differences.append(Difference("output", says))
+    wide = counterparts.mathematical(node, function, "float64")
+    assert wide is not None
+    uses = _followed(facts, node, wide.dtype)
+    if PROMOTES in uses.differences and wide.dtype == "float64":  # without dimensions it makes others of its kind
+        uses = _followed(
+            facts, node, dtype if dtype_kind(dtype) == "float" else "float32" if dtype_kind(dtype) else None
         )
-        if shaped:
-            differences.append(
-                Difference("exception", f"`math.{function}` of several elements raises another exception")
-            )
-        if _detach(facts) and dtype_kind(dtype) not in ("int", "bool"):
-            text += ".detach()"
-            differences.append(
-                Difference("output", f"`math.{function}` of a tensor that asks for gradients no longer warns")
-            )
-    else:
-        found = taken(facts, argument, detach=_detach(facts))
-        if found is None:
-            return refuse(NAME, f"`{ast.unparse(argument)}` is not known to be a tensor")
-        text, dtype = found.text, found.dtype
-        differences += found.differences
-    whole = function in ("floor", "ceil", "trunc")
-    flag = function.startswith("is")
-    uses = ScalarUses(facts, "int64" if whole else "bool" if flag else "float64")
-    uses.follow(node)
-    if PROMOTES in uses.differences and not (whole or flag):  # a float64 without dimensions makes others of its kind
-        uses = ScalarUses(facts, dtype if dtype_kind(dtype) == "float" else "float32" if dtype_kind(dtype) else None)
-        uses.follow(node)
         differences.append(PRECISION)
     elif dtype != "float64":
         text += ".double()"
+    suffix = ".long()" if function in counterparts.WHOLE else ""
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
-        made = f"{imports.name(f'torch.{_RENAMED.get(function, function)}')}({text}){'.long()' if whole else ''}"
-        return [*imports.edits(), replace_expression(facts.source, node, made)]
+        name = imports.name(f"torch.{counterparts.RENAMED.get(function, function)}")
+        made = written(facts, imports, {node: f"{name}({text}){suffix}"}, uses.counterparts)
+        return [*imports.edits(), *(replace_expression(facts.source, n, text) for n, text in made.items())]
 
-    differences += uses.differences
-    if function not in _EXACT:
-        differences.append(Difference("rounding", f"torch's `{function}` may round otherwise than Python's"))
-    if whole:
-        differences.append(Difference("rounding", "whole numbers beyond 64 bits wrap around"))
-    if function not in _TOTAL:
-        differences.append(
-            Difference("exception", f"`math.{function}` raises outside its domain, torch gives NaN or infinity")
-        )
-    return offer(NAME, f"compute `{function}` with torch", facts, make, differences)
+    every = [*differences, *wide.differences, *uses.differences]
+    return offer(NAME, f"compute `{function}` with torch", facts, make, every)
+
+
+def _followed(facts: FunctionFacts, node: ast.expr, dtype: Hashable) -> ScalarUses:
+    uses = ScalarUses(facts, dtype, rewrites=True)
+    uses.follow(node)
+    if uses.also:
+        raise NeedsPythonNumberError(f"`{ast.unparse(uses.also[0])}` stays a Python number")
+    return uses
 
 
 def _power(facts: FunctionFacts, node: ast.Call) -> Fix:
@@ -226,25 +210,28 @@ def _power(facts: FunctionFacts, node: ast.Call) -> Fix:
     )
 
 
-def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal:
-    """`a, b = t.tolist()` for a tensor of one dimension."""
+def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix:
+    """The numbers of `t.tolist()`, for a tensor of one dimension: they are its parts."""
     assert isinstance(node.func, ast.Attribute)
-    parent = facts.parent(node)
-    if not (isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Tuple)):
-        return refuse(NAME, f"`{ast.unparse(parent or node)}` needs a Python list")
-    operand, targets = node.func.value, parent.targets[0].elts
-    value = facts.value(operand)
+    operand, value = node.func.value, facts.value(node.func.value)
     floating = not (isinstance(value, Tensor) and dtype_kind(value.dtype) in ("int", "bool"))
     detach = ".detach()" if floating and _detach(facts) else ""
     text = f"{Code(facts.source).operand(operand)}{detach}"
     kept = Taken(text, value.dtype if isinstance(value, Tensor) else None, shares(facts, operand).fresh)
-    kept, uses = _asked(facts, kept, lambda uses: uses.names(targets))
+    kept, uses = _asked(facts, kept, lambda uses: uses.parts(node))
+    if uses.also:
+        raise NeedsPythonNumberError(f"`{ast.unparse(uses.also[0])}` stays a Python number")
     differences = list(uses.differences)
     if not (isinstance(value, Tensor) and value.rank == 1):
         differences.append(Difference("shape", "the tensor is taken to have one dimension"))
         differences.append(Difference("exception", "a tensor without dimensions raises another exception"))
-    made = f"{kept.captured()}.unbind()"
-    return offer(NAME, _TITLE, facts, lambda: [replace_expression(facts.source, node, made)], differences)
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        made = written(facts, imports, {node: f"{kept.captured()}.unbind()"}, uses.counterparts)
+        return [*imports.edits(), *(replace_expression(facts.source, n, text) for n, text in made.items())]
+
+    return offer(NAME, _TITLE, facts, make, differences)
 
 
 def _detach(facts: FunctionFacts) -> bool:

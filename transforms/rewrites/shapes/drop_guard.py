@@ -34,7 +34,7 @@ from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.effects import warns
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import dense, writable, written_on_both_sides
-from graphmend.transforms.legality.masked_elements import (
+from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     is_mask,
     one_by_one,
@@ -185,4 +185,6 @@ def _stores(facts: FunctionFacts, statement: ast.stmt, mask: ast.expr) -> bool:
     found = picked(facts, target)
     if found is None or ast.unparse(found.mask) != ast.unparse(mask) or speculate(facts, value).blockers:
         return False
-    return one_by_one(facts, value, picks_in(facts, value, mask))
+    picks = picks_in(facts, value, mask)
+    plain = not any(picked(facts, n) for n in ast.walk(value) if isinstance(n, ast.expr))
+    return one_by_one(facts, value, picks) or (plain and isinstance(statement, ast.Assign) and is_tensor(facts, value))

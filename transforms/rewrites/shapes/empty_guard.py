@@ -32,6 +32,8 @@ from graphmend.transforms.legality.empty_effects import (
     HasEffectError,
     asks_if_any,
     asks_if_empty,
+    asks_if_none,
+    asks_if_some,
     index_source,
 )
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -50,22 +52,36 @@ _DIFFERENCES = (
 @asks("effects", "order")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
-    if not isinstance(statement, ast.Assign) or index_source(facts, statement.value) is None:
-        return None
     block = facts.body_of(statement)
     behind = block[block.index(statement) + 1 :]
-    names = writes(*statement.targets)
-    guard = next((s for s in behind if isinstance(s, ast.If) and _asks(s, names)), None)
-    if guard is None or any(names & writes(s) for s in behind[: behind.index(guard)]):
+    guard: ast.If | None = None
+    if isinstance(statement, ast.If):
+        leaves = len(statement.body) == 1 and isinstance(statement.body[0], ast.Continue)
+        mask = (asks_if_none if leaves else asks_if_some)(facts, statement.test)
+        if mask is None:
+            return None
+        guard, names = statement, {mask}
+    elif isinstance(statement, ast.Assign) and index_source(facts, statement.value) is not None:
+        names = writes(*statement.targets)
+        guard = next((s for s in behind if isinstance(s, ast.If) and _asks(s, names)), None)
+        if guard is None or any(names & writes(s) for s in behind[: behind.index(guard)]):
+            return None
+        leaves = asks_if_empty(guard.test, names)
+        behind = behind[behind.index(guard) + 1 :]
+    else:
         return None
     if not (replaceable(facts, [guard]) and begins_line(facts.source, guard)) or guard.orelse:
         return refuse(NAME, "the question has another side, or shares its line with another statement")
-    leaves = asks_if_empty(guard.test, names)
     loop = facts.parent(guard)
     if leaves and not (isinstance(loop, (ast.For, ast.While)) and guard in loop.body):
         return refuse(NAME, "the question leaves more than the body of its loop")
-    guarded = behind[behind.index(guard) + 1 :] if leaves else guard.body
-    effect = EmptyEffect(facts, names)
+    guarded = behind if leaves else guard.body
+
+    def finds(target: ast.expr, value: ast.expr) -> bool:
+        place = index_source(facts, value)
+        return isinstance(place, ast.Name) and place.id in names
+
+    effect = EmptyEffect(facts, names, finds)
     try:
         effect.take(guarded)
         effect.check_ends(loop if leaves and isinstance(loop, ast.stmt) else guard, guarded)

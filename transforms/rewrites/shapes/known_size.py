@@ -32,7 +32,7 @@ from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.masked_elements import nonzero_of
+from graphmend.transforms.legality.rows.masked_elements import nonzero_of
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show

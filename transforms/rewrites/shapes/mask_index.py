@@ -26,8 +26,8 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal
-from graphmend.transforms.legality.masked_elements import Nonzero, is_mask, nonzero_of
 from graphmend.transforms.legality.memory import escapes, shares
+from graphmend.transforms.legality.rows.masked_elements import Nonzero, is_mask, nonzero_of
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 

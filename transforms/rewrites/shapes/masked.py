@@ -32,8 +32,8 @@ from graphmend.transforms.code.qualified_names import called, constant, method
 from graphmend.transforms.code.text_edits import deletion, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
-from graphmend.transforms.legality.masked_elements import Picked, is_mask, missing_dimensions, other_shape, picked
 from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.rows.masked_elements import Picked, is_mask, missing_dimensions, other_shape, picked
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse

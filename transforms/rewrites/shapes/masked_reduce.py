@@ -35,7 +35,9 @@ from graphmend.transforms.code.text_edits import deletion, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.gradients import leak, recorded
-from graphmend.transforms.legality.masked_elements import (
+from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.rows.masked_elements import (
     WORKS,
     Picked,
     aligned,
@@ -46,8 +48,6 @@ from graphmend.transforms.legality.masked_elements import (
     same_dtype,
     unlike,
 )
-from graphmend.transforms.legality.memory import changed_in_place
-from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 

@@ -8,8 +8,9 @@ After:
 
 Legal when:
     the mask is a bool tensor over the leading dimensions of what it picks from, and what is stored is computed one
-    element at a time, from numbers, 0-d tensors and elements picked by the same mask. A reduction of picked elements
-    is no such thing: it is mended first. What is stored is cast where its dtype may be another.
+    element or one row at a time (by a linear layer, say), from numbers, 0-d tensors and elements picked by the same
+    mask. A reduction of picked elements is no such thing: it is mended first. What is stored is cast where its dtype
+    may be another.
 
 Differs in:
     what is computed on elements outside the mask is thrown away, and may reach gradients as NaN. A mask of another
@@ -31,9 +32,10 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.in_place import apart, dense, intact, linear, linear_operator
-from graphmend.transforms.legality.masked_elements import (
+from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     aligned,
+    is_line,
     one_by_one,
     other_shape,
     picked,
@@ -41,6 +43,7 @@ from graphmend.transforms.legality.masked_elements import (
     same_dtype,
     unlike,
 )
+from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, by_rows
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -80,8 +83,9 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
     picks = picks_in(facts, value, mask)
     if any(picked(facts, n) and n not in picks for n in ast.walk(value) if isinstance(n, ast.expr)):
         return refuse(NAME, "elements are picked by another mask than they are stored by")
-    if not one_by_one(facts, value, picks):
-        return refuse(NAME, f"`{ast.unparse(value)}` is not known to compute one element at a time")
+    rows = not one_by_one(facts, value, picks)
+    if rows and not by_rows(facts, value, picks, flat=is_line(facts, mask)):
+        return refuse(NAME, f"`{ast.unparse(value)}` is not known to compute one element, or one row, at a time")
     plain = operator is None or linear_operator(facts, operator, value)
     replaced: dict[ast.expr, str] = {}
     for node, inner in picks.items():
@@ -108,7 +112,7 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
         where = f"{imports.name('torch.where')}({mask_text}, {text}, {target_text})"
         return [*imports.edits(), replace_statements(facts.source, [statement], f"{target_text}.copy_({where})\n")]
 
-    differences += other_shape(facts, found)
+    differences += [*(ALL_ROWS if rows else ()), *other_shape(facts, found)]
     for inner in picks.values():
         differences += unlike(facts, inner.tensor, tensor)
     if not dense(facts, statement, tensor):

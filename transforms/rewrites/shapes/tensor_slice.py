@@ -33,8 +33,8 @@ from graphmend.transforms.code.text_edits import insert_before, replace_expressi
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind, kinds
 from graphmend.transforms.legality.in_place import dense
-from graphmend.transforms.legality.masked_elements import same_dtype, same_shape
 from graphmend.transforms.legality.memory import written_to
+from graphmend.transforms.legality.rows.masked_elements import same_dtype, same_shape
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 

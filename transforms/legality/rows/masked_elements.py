@@ -50,6 +50,13 @@ def is_mask(facts: FunctionFacts, node: ast.expr) -> bool:
 
 
 @answers("domain")
+def is_line(facts: FunctionFacts, mask: ast.expr) -> bool:
+    """Has a mask one dimension for certain?"""
+    value = facts.value(mask)
+    return isinstance(value, Tensor) and value.rank == 1
+
+
+@answers("domain")
 def missing_dimensions(facts: FunctionFacts, found: Picked) -> int | None:
     """How many dimensions a mask has fewer than its tensor; None where that is not known."""
     one, two = facts.value(found.tensor), facts.value(found.mask)

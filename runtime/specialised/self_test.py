@@ -1,0 +1,74 @@
+"""Compiles small programs and looks whether each hook into Dynamo does its work, before any program relies on it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+import torch
+
+
+def _branches(x: Any, n: Any) -> Any:
+    x = x * 2  # so that a break makes two graphs
+    return x + 1 if (n > 1).any() else x - 1
+
+
+def _lists(x: Any, n: Any) -> Any:
+    x = x * 2
+    return torch.stack([part.sum() for part in x.split(n.tolist())])
+
+
+def _decides(x: Any, n: Any) -> Any:
+    x = x * 2
+    kept = x[n > 1]
+    return kept * 2 if kept.shape[0] > 1 else kept - 1
+
+
+def _sizes(x: Any, n: Any) -> Any:
+    image = (x * 2).reshape(1, 1, 2, 2)
+    return torch.nn.functional.interpolate(image, size=(n[0], n[0]), mode="bilinear", align_corners=True)
+
+
+PROBES = (_branches, _lists, _decides, _sizes)
+
+
+def passes() -> bool:
+    """Whether each program is one graph, and right for other values of its inputs, too."""
+    with _uncounted():
+        return all(_holds(probe) for probe in PROBES)
+
+
+def _holds(probe: Callable[[Any, Any], Any]) -> bool:
+    seen: list[Any] = []
+
+    def count(graph: Any, _: Any) -> Any:
+        seen.append(graph)
+        return graph.forward
+
+    own = FunctionType(probe.__code__.replace(), probe.__globals__)  # its code holds nothing of an earlier try
+    compiled = torch.compile(own, backend=count)
+    x = torch.arange(4.0)
+    for graphs, n in enumerate((torch.tensor([2, 2, 0, 0]), torch.tensor([1, 1, 1, 1])), 1):
+        if not torch.equal(compiled(x, n), probe(x, n)) or len(seen) != graphs:
+            return False
+    return True
+
+
+@contextlib.contextmanager
+def _uncounted() -> Iterator[None]:
+    """A program finds Dynamo's counters as if nothing had been compiled."""
+    from torch._dynamo.utils import counters
+
+    before = {name: Counter(count) for name, count in counters.items()}
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for name in list(counters):  # in place: who holds a count sees it restored
+            counters[name].clear()
+            counters[name].update(before.get(name, ()))
+            if name not in before:
+                del counters[name]

@@ -1,0 +1,83 @@
+"""Mends that are no finding's first, and so no other test of mended programs runs: each is chosen, made and run."""
+
+from __future__ import annotations
+
+import pytest
+from judge import close, edited, nested, run, torch
+
+from graphmend.analysis.check import check
+from graphmend.analysis.syntax.source import Source
+from graphmend.transforms.fix import Fix
+from graphmend.transforms.mend import mend
+
+HEAD = "import torch\n\n\n"
+EXAMPLES = "\n\ndef example_inputs():\n    return [(torch.rand(4, 4),)]\n"
+PRINTS = f'{HEAD}@torch.compile\ndef case(x):\n    y = x + 1\n    print("y", y.sum())\n    return y * 2\n{EXAMPLES}'
+DEVICE = (
+    f'{HEAD}@torch.compile\ndef case(x):\n    with torch.device("cpu"):\n        y = torch.ones(4) + x\n    return y\n'
+)
+PICKS = f"{HEAD}@torch.compile\ndef case(x):\n    return x[x > 0.5] * 2\n{EXAMPLES}"
+BUFFERS = (
+    HEAD
+    + """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.long, self.short = torch.ones(4) * 2, torch.ones(4)
+        self.register_buffer("scale", torch.zeros(4), persistent=False)
+
+    def forward(self, x: torch.Tensor):
+        if x.sum() > 8:
+            self.register_buffer("scale", self.long, persistent=False)
+        else:
+            self.register_buffer("scale", self.short, persistent=False)
+        return x * self.scale
+
+
+net = Net()
+
+
+@torch.compile
+def case(x: torch.Tensor):
+    return net(x)
+"""
+    + EXAMPLES
+)
+
+
+def chosen(text: str, rewrite: str) -> str:
+    source = Source(text, "model.py")
+    result = check(source)
+    fixes = [a for f in result.findings for a in mend(f, result.facts(f)) if isinstance(a, Fix)]
+    return edited(next(fix for fix in fixes if fix.rewrite == rewrite), source)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("rewrite", "text"),
+    [
+        ("hop_print", PRINTS),
+        ("device_context", f"{DEVICE}    return y\n{EXAMPLES}"),
+        ("select_buffer", BUFFERS),
+    ],
+)
+def test_it_holds(rewrite: str, text: str) -> None:
+    after = chosen(text, rewrite)
+    torch._dynamo.reset()
+    compiled = torch.compile(nested(after), backend="eager")
+    for x in (torch.ones(4, 4), torch.zeros(4, 4)):
+        value, gradients, printed, logged = run(nested(text), (x,))
+        if rewrite == "hop_print":
+            printed = f"y {float((x + 1).sum())}\n"  # of one number it prints the number
+        assert close(run(nested(after), (x,)), (value, gradients, printed, logged))
+        assert close(run(compiled, (x,)), (value, gradients, printed, logged))
+
+
+@pytest.mark.torch
+def test_the_whole_graph() -> None:
+    after = chosen(PICKS, "fullgraph")
+    names: dict[str, object] = {"__name__": "whole"}
+    torch._dynamo.reset()
+    exec(compile(after.replace("fullgraph=True", "fullgraph=True, backend='eager'"), "model.py", "exec"), names)
+    x = torch.tensor([0.0, 1.0, 2.0])
+    assert close(run(names["case"], (x,)), run(nested(PICKS), (x,)))  # type: ignore[arg-type]

@@ -1,0 +1,84 @@
+"""What is offered is what is made: the outcome that is told, and the end that mends come to in one step or in two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bodies import bodies
+from test_judged import case
+
+from graphmend.analysis.check import check
+from graphmend.analysis.syntax.source import Source
+from graphmend.transforms.mend import mend_all, outcome
+
+HERE = Path(__file__).parent
+FAMILIES = ("branches", "guards", "loops", "output", "scalars", "shapes", "refused")
+JUDGED = [case(body) for name in FAMILIES for body in bodies((HERE / f"judged/{name}.txt").read_text("utf-8")).values()]
+HANDED_OUT = HERE.parents[2] / "shared" / "truth" / "patterns" / "cases"
+
+CHOSEN = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.small = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+        self.large = torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        net = self.large if x.sum() > 0 else self.small
+        return net(x) + (self.small if x.mean() > 2 else self.large)(x)
+"""
+
+
+def agrees(text: str) -> None:
+    source = Source(text, "model.py")
+    told = outcome(source)
+    safe = mend_all(source, unsafe=False).source
+    both = mend_all(source, unsafe=True).source
+    assert mend_all(Source(safe.text, "model.py"), unsafe=True).source.text == both.text
+    counts = [len(check(Source(one.text, "model.py")).findings) for one in (source, safe, both)]
+    assert (len(told.safe), len(told.unsafe)) == (counts[0] - counts[1], counts[1] - counts[2])
+
+
+def test_of_what_is_judged() -> None:
+    for text in JUDGED[::3]:
+        agrees(text)
+
+
+@pytest.mark.many
+@pytest.mark.skipif(not HANDED_OUT.is_dir(), reason="the patterns are not here")
+def test_of_patterns() -> None:
+    for path in sorted(HANDED_OUT.glob("*.py")):
+        agrees(path.read_text("utf-8"))
+
+
+def test_a_mend_that_leaves_the_break_is_none() -> None:
+    text = case("    n = x.long().sum().item()\n    return x[:, :n].sum(-1)")
+    told = outcome(Source(text, "model.py"))
+    assert not told.safe
+    assert not told.unsafe
+    assert told.left
+
+
+def test_results_of_modules_are_chosen() -> None:
+    mended = mend_all(Source(CHOSEN, "model.py"), unsafe=True)
+    assert [a.fix.rewrite for a in mended.applied].count("chosen_call") == 2
+    assert not mended.left
+    assert "net" not in mended.source.text.partition("forward")[2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("net(x) +", "net(x) * len(list(net.parameters())) +"),
+        ("return net", "self.large = torch.nn.Linear(4, 4)\n        return net"),
+        ("net(x)", "net(net(x))"),
+    ],
+    ids=["read", "stored", "inside"],
+)
+def test_a_module_that_is_more_than_called_stays(old: str, new: str) -> None:
+    text = CHOSEN.replace(" if x.mean() > 2 else self.large)(x)", ")(x)").replace(old, new)
+    assert "chosen_call" not in [a.fix.rewrite for a in mend_all(Source(text, "model.py"), unsafe=True).applied]

@@ -1,0 +1,147 @@
+"""Lists of Python numbers that hold 0-d tensors instead: what becomes of them, and of their elements."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.liveness import parameters
+from graphmend.transforms.code.qualified_names import called, qualified
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.numbers import counterparts
+from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
+from graphmend.transforms.legality.numbers.as_tensors import PRECISION, WRAPS
+from graphmend.transforms.legality.numbers.meetings import Meetings
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+_STATISTICS = ("numpy.mean", "numpy.sum", "numpy.max", "numpy.min", "statistics.mean", "statistics.fmean")
+
+
+class Lists(Meetings):
+    """Follows lists, whose elements are followed by `_follow` and `_name`."""
+
+    def __init__(self, facts: FunctionFacts, *, rewrites: bool = False) -> None:
+        super().__init__(facts, rewrites=rewrites)
+        self.also: list[ast.expr] = []
+        """Other expressions of numbers, which must become tensors along with the one that is followed."""
+        self._lists: set[tuple[str, Hashable]] = set()
+
+    @abstractmethod
+    def _follow(self, node: ast.expr, dtype: Hashable) -> None: ...
+
+    @abstractmethod
+    def _name(self, name: str, dtype: Hashable) -> None: ...
+
+    def _listed(self, node: ast.expr, dtype: Hashable) -> None:
+        """What becomes of a list whose elements are tensors now."""
+        parent = self.facts.parent(node)
+        match parent:
+            case ast.Call(func=ast.Name(id="len")):
+                return
+            case ast.Call(args=[first], keywords=[]) if first is node and called(self.facts, parent, "builtins.sum"):
+                kind = dtype_kind(dtype)
+                if kind == "bool" or kind is None:
+                    raise NeedsPythonNumberError(f"`{shortened(parent)}` adds what may be bools")
+                if dtype not in ("float64", "int64"):
+                    self.computes = True
+                self.differences.append(PRECISION if kind == "float" else WRAPS)
+                self._follow(parent, dtype)
+            case ast.Call(args=[first], keywords=[]) if first is node and called(
+                self.facts, parent, "builtins.max", "builtins.min"
+            ):
+                self._all_of(node)
+                if dtype_kind(dtype) not in ("int", "bool"):
+                    self.differences.append(Difference("nan", f"`{shortened(parent)}` of a NaN is NaN, once compiled"))
+                self._follow(parent, dtype)
+            case ast.Call(args=[first]) if first is node and called(self.facts, parent, "torch.tensor"):
+                if isinstance(node, ast.GeneratorExp) or (result := counterparts.listed(parent, dtype)) is None:
+                    raise NeedsPythonNumberError(f"`{shortened(parent)}` needs Python numbers")
+                self._all_of(node)
+                if isinstance(node, (ast.Name, ast.ListComp)):
+                    self.differences.append(Difference("exception", "a list without elements raises"))
+                self._becomes(parent, result)
+            case ast.For(target=ast.Name(id=name), iter=it) | ast.comprehension(target=ast.Name(id=name), iter=it) if (
+                it is node
+            ):
+                self._name(name, dtype)
+            case ast.Call(args=args, keywords=[]) if called(self.facts, parent, "builtins.enumerate", "builtins.zip"):
+                self._together(parent, args.index(node) if len(args) > 1 else 1, dtype)
+            case ast.Call(args=[first], keywords=[]) if first is node and called(self.facts, parent, *_STATISTICS):
+                self._all_of(node)
+                last = (qualified(self.facts, parent.func) or "").rpartition(".")[2]
+                self._follow(parent, self._becomes(parent, counterparts.statistic(parent, last, dtype)))
+            case ast.Subscript(value=value, slice=index, ctx=ast.Load()) if value is node:
+                if isinstance(index, ast.Slice):
+                    raise NeedsPythonNumberError(f"`{shortened(parent)}` needs Python numbers")
+                self._follow(parent, dtype)
+            case ast.Assign(targets=[ast.Name(id=name)]) if not isinstance(node, ast.GeneratorExp):
+                self._list_name(name, dtype)
+            case ast.Attribute(attr="append") if isinstance(node, ast.Name) and self._grows(node.id):
+                return
+            case _:
+                raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs Python numbers")
+
+    def _together(self, call: ast.Call, place: int, dtype: Hashable) -> None:
+        """A list that is run through along with others: `for i, s in enumerate(list)`."""
+        match self.facts.parent(call):
+            case (
+                ast.For(target=ast.Tuple(elts=targets), iter=it)
+                | ast.comprehension(target=ast.Tuple(elts=targets), iter=it)
+            ) if it is call and place < len(targets) and isinstance(one := targets[place], ast.Name):
+                self._name(one.id, dtype)
+            case _:
+                raise NeedsPythonNumberError(f"`{shortened(call)}` needs Python numbers")
+
+    def _list_name(self, name: str, dtype: Hashable) -> None:
+        if (name, dtype) in self._lists:
+            return
+        self._lists.add((name, dtype))
+        if name in parameters(self.facts.function):
+            raise NeedsPythonNumberError(f"`{name}` comes from outside")
+        for node in ast.walk(self.facts.function):
+            if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+                raise NeedsPythonNumberError(f"`{name}` is no local name")
+            read = isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Store)
+            if read and isinstance(node, ast.Name) and not isinstance(self.facts.value(node), Tensor):
+                self._listed(node, dtype)
+
+    def _all_of(self, node: ast.expr) -> None:
+        """Every element of a list must become a tensor."""
+        for element in self._elements(node):
+            if not isinstance(self.facts.value(element), Tensor):
+                self.also.append(element)
+
+    def _elements(self, node: ast.expr) -> list[ast.expr]:
+        match node:
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                return elements
+            case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element):
+                return [element]
+            case ast.Call(func=ast.Attribute(attr="tolist")):
+                return []
+            case ast.Name(id=name):
+                bound = [one.value for one in bindings(self.facts).get(name, []) if not one.part]
+                if len(bound) == 1 and bound[0] is not None:
+                    return [*self._elements(bound[0]), *self._appended(name)]
+        raise NeedsPythonNumberError(f"what `{shortened(node)}` holds is not known")
+
+    def _grows(self, name: str) -> bool:
+        """Is a name bound to lists alone? The parts of a tensor are a tuple."""
+        bound = [one.value for one in bindings(self.facts).get(name, []) if not one.part]
+        return bool(bound) and all(isinstance(value, (ast.List, ast.ListComp)) for value in bound)
+
+    def _appended(self, name: str) -> list[ast.expr]:
+        found = []
+        for node in ast.walk(self.facts.function):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr="append"), args=[one]) if of == name:
+                    found.append(one)
+        return found

@@ -1,0 +1,159 @@
+"""A 0-d tensor in the place of a Python number, where it meets tensors and other numbers: what differs there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind
+from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, combined, number_of
+from graphmend.transforms.legality.numbers.as_tensors import (
+    COMPARED,
+    INVERSE,
+    NEGATIVE,
+    OF_BOOL,
+    OVERFLOW,
+    POWER,
+    PROMOTES,
+    WRAPS,
+    exact_in,
+    holds,
+    unlike,
+)
+from graphmend.transforms.legality.numbers.counterparts import Counterpart, Result
+from graphmend.transforms.legality.operations import numeric
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+class Meetings:
+    """Collects what differs where a kept number is computed with, compared, or given to torch."""
+
+    def __init__(self, facts: FunctionFacts, *, rewrites: bool = False) -> None:
+        """Without `rewrites` a use that takes no tensor as it is written needs a Python number."""
+        self.facts, self.rewrites = facts, rewrites
+        self.counterparts: dict[ast.expr, Counterpart] = {}
+        """The uses that must be written otherwise."""
+        self.differences: list[Difference] = []
+        self.computes = False
+        """Are numbers computed or compared, which a wider dtype does as Python does?"""
+
+    def _meets(self, value: Tensor, dtype: Hashable, op: type[ast.operator], *, left: bool) -> None:
+        """A tensor and the number, as operands of one operation."""
+        if (found := unlike(value, dtype)) is not None:
+            self.differences.append(found)
+        if op is ast.Div:
+            self.differences.append(INVERSE)
+        elif op is ast.Pow:
+            self.differences.append(POWER)
+            if "float" not in (dtype_kind(value.dtype), dtype_kind(dtype)):
+                self.differences.append(NEGATIVE)
+
+    def _combined(
+        self, dtype: Hashable, op: ast.operator, other: ast.expr, *, left: bool, known: Value | None = None
+    ) -> Hashable:
+        """The dtype of the number and another number, computed as tensors."""
+        found = combined(self.facts, dtype, op, other, left=left, known=known)
+        self.differences += found.differences
+        self.computes |= found.computes
+        return found.dtype
+
+    def _needs_no_bool(self, node: ast.expr, dtype: Hashable) -> None:
+        kind = dtype_kind(dtype)
+        if kind == "bool":
+            raise NeedsPythonNumberError(f"`{shortened(node)}` of a bool needs a Python number")
+        if kind is None:
+            self.differences.append(OF_BOOL)
+        elif kind == "int" and dtype != "int64":
+            self.computes = True
+            self.differences.append(WRAPS)
+
+    def _compared(self, other: ast.expr, dtype: Hashable) -> None:
+        value = self.facts.value(other)
+        if isinstance(value, Tensor):
+            if unlike(value, dtype) is not None:
+                self.differences.append(COMPARED)
+        elif not self._comparable(other, value, dtype):
+            self.computes = True
+            self.differences.append(COMPARED)
+
+    def _comparable(self, other: ast.expr, value: Value, dtype: Hashable) -> bool:
+        """Does the tensor compare with a number as Python does?"""
+        number = constant(other)
+        if isinstance(number, (bool, int, float)):
+            return exact_in(number, dtype)
+        of = value.type if isinstance(value, (Static, Scalar)) else None
+        if dtype == "float64":
+            return of in NUMBER_TYPES
+        return dtype_kind(dtype) in ("int", "bool") and of in ("int", "bool")
+
+    def _torch(self, call: ast.Call, node: ast.expr, dtype: Hashable, last: str, *, method: bool) -> None:
+        receiver = [call.func.value] if method and isinstance(call.func, ast.Attribute) else []
+        arguments = [*receiver, *call.args]
+        keyword = next((k.arg for k in call.keywords if k.value is node), None)
+        place = next((i for i, a in enumerate(arguments) if a is node), None)
+        if place is None and keyword not in numeric.KEYWORDS:
+            raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
+        first = self.facts.value(arguments[0]) if arguments and place != 0 else None
+        of = first if isinstance(first, Tensor) and not first.ndarray else None
+        if last in numeric.OPERATORS and place in (1, None) and of is not None:
+            self._meets(of, dtype, numeric.OPERATORS[last], left=False)
+        elif last == "pow" and place == 0 and len(arguments) == 2:
+            exponent = self.facts.value(arguments[1])
+            if not isinstance(exponent, Tensor):
+                raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
+            self._meets(exponent, dtype, ast.Pow, left=True)
+        elif last in numeric.COMPARISONS and place in (1, None) and of is not None:
+            self._compared(arguments[0], dtype)
+        elif last in numeric.BOUNDS and of is not None:
+            if len(arguments) + len(call.keywords) != 2:
+                self._clamps(call, arguments, last)
+            self._takes(of, dtype)
+        elif last == "where" and place in (1, 2):
+            self._selected(arguments[3 - place], dtype)
+        elif last in numeric.FILLS and place in (numeric.FILLS[last], None) and of is not None:
+            if last in ("fill_", "fill") and not holds(of, dtype):
+                self.differences.append(OVERFLOW)
+        elif last == "full" and place in (1, None):
+            if not any(k.arg == "dtype" for k in call.keywords) and dtype_kind(dtype) != "float":
+                raise NeedsPythonNumberError("once compiled, `torch.full` makes a float of any tensor")
+        else:
+            raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
+
+    def _clamps(self, call: ast.Call, arguments: list[ast.expr], last: str) -> None:
+        """Two bounds, which are both numbers or both tensors, one after the other."""
+        given = dict(zip(("min", "max"), arguments[1:], strict=False)) | {k.arg or "": k.value for k in call.keywords}
+        if not self.rewrites or last not in ("clamp", "clip") or set(given) != {"min", "max"}:
+            raise NeedsPythonNumberError(f"`{shortened(call)}` takes two numbers or two tensors for its bounds")
+        bounds = tuple((name, given[name]) for name in ("min", "max"))
+        self.counterparts[call] = Counterpart(arguments[0], bounds=bounds)
+
+    def _takes(self, value: Tensor, dtype: Hashable) -> None:
+        """A tensor and a number that is converted to its dtype."""
+        if (found := unlike(value, dtype)) is not None:
+            self.differences.append(found)
+        if not holds(value, dtype):
+            self.differences.append(OVERFLOW)
+
+    def _selected(self, other: ast.expr, dtype: Hashable) -> None:
+        """The other value of a `torch.where`."""
+        value = self.facts.value(other)
+        if isinstance(value, Tensor) and not value.ndarray:
+            self._takes(value, dtype)
+        elif (dtype, number_of(self.facts, other)) not in (("float32", "float"), ("int64", "int"), ("bool", "bool")):
+            self.differences.append(PROMOTES)
+
+    def _becomes(self, call: ast.Call, result: Result) -> Hashable:
+        """A call is written otherwise; the dtype that it gives then."""
+        if not self.rewrites:
+            raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
+        if result.form is not None:
+            self.counterparts[call] = result.form
+        self.differences += result.differences
+        self.computes |= result.computes
+        return result.dtype

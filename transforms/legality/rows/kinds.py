@@ -1,0 +1,142 @@
+"""What the expressions of a piece of code are, as to rows: whether each row of a value is computed from the same row of
+what the code was given.
+"""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from graphmend.transforms.legality.operations import flags, rowwise
+from graphmend.transforms.legality.operations import names as known
+
+#: `number` and `const` do not depend on the rows; `rows` has one row for each, of at least one dimension, and `line` of
+#: one element perhaps; `other` is computed from several rows
+Kind = Literal["number", "const", "line", "rows", "other"]
+
+_ORDER: tuple[Kind, ...] = ("other", "rows", "line", "const", "number")
+
+
+class Does(NamedTuple):
+    """What calling a module does, given rows first."""
+
+    pure: bool
+    """Does it only compute: nothing written, drawn, printed?"""
+    kind: Kind
+    """What it gives."""
+
+
+UNKNOWN_CALL = Does(False, "other")
+
+
+def join(*kinds: Kind) -> Kind:
+    return next((kind for kind in _ORDER if kind in kinds), "number")
+
+
+def has_rows(kind: Kind) -> bool:
+    return kind in ("line", "rows")
+
+
+class Kinds(ABC):
+    """Finds the kind of each expression, and whether all of them only compute."""
+
+    def __init__(self, *, flat: bool = False) -> None:
+        """`flat`: the rows are those of the first dimension, so that others may be counted from there."""
+        self.pure, self._flat = True, flat
+
+    @abstractmethod
+    def leaf(self, node: ast.expr) -> Kind | None:
+        """The kind of an expression that is known as a whole."""
+
+    @abstractmethod
+    def module(self, function: ast.expr, given: Kind) -> Does | None:
+        """What a call of a module does; None where what is called is no module."""
+
+    @abstractmethod
+    def qualified(self, function: ast.expr) -> str | None:
+        """The name of a function of torch; None for a method of a value."""
+
+    def kind(self, node: ast.expr) -> Kind:
+        if (found := self.leaf(node)) is not None:
+            return found
+        match node:
+            case ast.Constant():
+                return "number"
+            case ast.Attribute(value=value, attr=attr):
+                kind = self.kind(value)
+                if not has_rows(kind):
+                    return kind
+                return "const" if attr in ("dtype", "device") else "other"
+            case ast.BinOp(left=left, op=op, right=right):
+                kinds = self.kind(left), self.kind(right)
+                if isinstance(op, ast.MatMult):
+                    return self._contracted(*kinds)
+                return join(*kinds)
+            case ast.UnaryOp(operand=operand):
+                return self.kind(operand)
+            case ast.Compare(left=left, comparators=rights):
+                return join(*(self.kind(n) for n in (left, *rights)))
+            case ast.Subscript(value=value, slice=index):
+                self.kind(index)
+                kind = self.kind(value)
+                if not has_rows(kind):
+                    return kind
+                return "rows" if rowwise.keeps_rows(index, flat=self._flat) else "other"
+            case ast.Call():
+                return self._call(node)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                return join("number", *(self.kind(e) for e in elements))
+            case ast.Slice(lower=lower, upper=upper, step=step):
+                return join("number", *(self.kind(p) for p in (lower, upper, step) if p is not None))
+        self.pure = False
+        return "other"
+
+    def _contracted(self, left: Kind, right: Kind) -> Kind:
+        """A product along the last dimension, which is not that of the rows: they are as many as there happen to be."""
+        if has_rows(left):
+            return "rows" if right == "const" else "other"
+        return join(left, right) if not has_rows(right) else "other"
+
+    def _call(self, node: ast.Call) -> Kind:
+        kinds = [self.kind(a) for a in (*node.args, *(k.value for k in node.keywords))]
+        if (done := self.module(node.func, kinds[0] if kinds else "other")) is not None:
+            self.pure &= done.pure
+            if not any(has_rows(k) or k == "other" for k in kinds):
+                return "const"
+            return done.kind if not any(has_rows(k) or k == "other" for k in kinds[1:]) else "other"
+        name = self.qualified(node.func)
+        if name is None:
+            if not isinstance(node.func, ast.Attribute):
+                self.pure = False
+                return "other"
+            first = self.kind(node.func.value)
+            return self._function("torch.Tensor", node.func.attr, node, [first, *kinds], node.args)
+        folder, _, last = name.rpartition(".")
+        return self._function(folder, last, node, kinds, node.args[1:])
+
+    def _function(
+        self, folder: str, last: str, node: ast.Call, kinds: list[Kind], arguments: Sequence[ast.expr]
+    ) -> Kind:
+        keywords = {k.arg: k.value for k in node.keywords}
+        writes = last.endswith("_") or "out" in keywords or None in keywords or last in known.EFFECTFUL
+        place = flags.INPLACE.get(last)
+        inplace = "inplace" in keywords or (place is not None and folder != "torch.Tensor" and len(node.args) > place)
+        if folder not in known.FUNCTIONAL or last in known.RANDOM or writes or inplace or last in flags.MAX_NORM:
+            self.pure = False
+            return "other"
+        kind = join("number", *kinds)
+        if not has_rows(kind):
+            return kind
+        if last in ("linear", "matmul", "mm"):
+            return self._contracted(kinds[0], join(*kinds[1:]))
+        if last in ("layer_norm", "rms_norm"):
+            return "rows" if has_rows(kinds[0]) and not any(has_rows(k) for k in kinds[1:]) else "other"
+        if last == "unsqueeze" and rowwise.is_inside(arguments, keywords, flat=self._flat):
+            return "rows"
+        if last in rowwise.ALONG:
+            return (
+                kinds[0] if kinds[0] == "rows" and rowwise.is_inside(arguments, keywords, flat=self._flat) else "other"
+            )
+        return kind if last in rowwise.EACH else "other"

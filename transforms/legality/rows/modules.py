@@ -1,0 +1,136 @@
+"""What calling a module does: only compute, and row by row? Layers of torch are known by name, containers by what they
+hold, and modules whose source is in reach by the code of their `forward`.
+
+Hooks and `torch.nn` layers that were changed from outside are not looked for.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Container, Value, options
+from graphmend.analysis.program.definitions import ClassInfo, ModuleInfo
+from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.resolution.classes import mro
+from graphmend.transforms.code.qualified_names import constant
+from graphmend.transforms.legality.operations import flags, rowwise
+from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.rows.kinds import UNKNOWN_CALL, Does, Kind, Kinds, has_rows, join
+
+_DEEPEST = 6
+
+
+def does(value: Value, tree: ast.AST | None, given: Kind = "rows", depth: int = 0) -> Does:
+    """What calling a module does that is given `given` first. `tree` is the code in which its layers are made."""
+    found = [_one(one, tree, given, depth) for one in options(value)]
+    if not found or depth > _DEEPEST:
+        return UNKNOWN_CALL
+    return Does(all(one.pure for one in found), join(*(one.kind for one in found)))
+
+
+def _one(value: Value, tree: ast.AST | None, given: Kind, depth: int) -> Does:
+    match value:
+        case ExternalInstance(cls=cls):
+            layer = cls.rpartition(".")[2]
+            if cls not in known.LAYERS or tree is None or _is_made_with_flags(tree, layer):
+                return UNKNOWN_CALL
+            if layer in rowwise.LAYERS_OF_EACH:
+                return Does(True, given)
+            return Does(True, "rows" if layer in rowwise.LAYERS_ALONG and has_rows(given) else "other")
+        case Container(kind="modules", items=items) if items:
+            pure = True
+            for item in items:
+                found = does(item, tree, given, depth + 1)
+                pure, given = pure and found.pure, found.kind
+            return Does(pure, given)
+        case Instance(info=info):
+            return _of_forward(info, given, depth)
+    return UNKNOWN_CALL
+
+
+def _is_made_with_flags(tree: ast.AST, layer: str) -> bool:
+    """Is a layer of this name anywhere made to work in place, or to change what it reads, as far as the text says?"""
+    places = [("inplace", flags.LAYER_INPLACE.get(layer)), ("max_norm", flags.LAYER_MAX_NORM.get(layer))]
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and _last(node.func) == layer):
+            continue
+        for keyword, place in places:
+            given = [k.value for k in node.keywords if k.arg == keyword]
+            given += node.args[place : place + 1] if place is not None else []
+            starred = any(k.arg is None for k in node.keywords) or any(isinstance(a, ast.Starred) for a in node.args)
+            if any(constant(g) not in (False, None) or not isinstance(g, ast.Constant) for g in given):
+                return True
+            if place is not None and starred:
+                return True
+    return False
+
+
+def _last(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _of_forward(info: ClassInfo, given: Kind, depth: int) -> Does:
+    methods: dict[str, ast.AST] = {}
+    for cls in reversed(mro(info)):
+        methods |= {name: method.node for name, method in cls.methods.items()}
+    forward = methods.get("forward")
+    own = {"__call__", "__getattr__", "__getattribute__"} & set(methods)
+    if own or not isinstance(forward, ast.FunctionDef) or forward.decorator_list:
+        return UNKNOWN_CALL
+    module = next(cls.module for cls in mro(info) if "forward" in cls.methods)
+    return _Forward(info, module, depth).of(forward, given)
+
+
+class _Forward(Kinds):
+    """The code of one `forward`."""
+
+    def __init__(self, info: ClassInfo, module: ModuleInfo, depth: int) -> None:
+        super().__init__()
+        self._info, self._module, self._depth = info, module, depth
+        self._names: dict[str, Kind] = {}
+        self._made: set[str] = set()
+        """Names of what was computed here, which nobody else sees."""
+
+    def of(self, forward: ast.FunctionDef, given: Kind) -> Does:
+        arguments = [*forward.args.posonlyargs, *forward.args.args]
+        if len(arguments) < 2 or forward.args.vararg or forward.args.kwarg:
+            return UNKNOWN_CALL
+        self._names = {a.arg: "const" for a in (*arguments, *forward.args.kwonlyargs)}
+        self._names[arguments[1].arg] = given
+        returned: list[Kind] = []
+        for statement in forward.body:
+            match statement:
+                case ast.Expr(value=ast.Constant()) | ast.Pass():
+                    pass
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    self._names[name] = self.kind(value)
+                    self._made -= {name}
+                    self._made |= {name} if isinstance(value, ast.BinOp) else set()
+                case ast.AugAssign(target=ast.Name(id=name), value=value) if name in self._made:
+                    self._names[name] = join(self._names[name], self.kind(value))
+                case ast.Return(value=ast.expr() as value):
+                    returned.append(self.kind(value))
+                case _:
+                    return UNKNOWN_CALL
+        return Does(self.pure, join(*returned) if len(returned) == 1 else "other")
+
+    def leaf(self, node: ast.expr) -> Kind | None:
+        return self._names.get(node.id, "const") if isinstance(node, ast.Name) else None
+
+    def module(self, function: ast.expr, given: Kind) -> Does | None:
+        match function:
+            case ast.Attribute(value=ast.Name(id="self"), attr=attr):
+                value = next((v for cls in mro(self._info) if (v := cls.attribute_cache.get(attr)) is not None), None)
+                return does(value, self._module.source.tree, given, self._depth + 1) if value else UNKNOWN_CALL
+        return None
+
+    def qualified(self, function: ast.expr) -> str | None:
+        if isinstance(function, ast.Name):
+            return self._module.imports.get(function.id, f"builtins.{function.id}")
+        if isinstance(function, ast.Attribute) and isinstance(inner := function.value, (ast.Name, ast.Attribute)):
+            if isinstance(inner, ast.Name) and inner.id not in self._module.imports:
+                return None
+            above = self.qualified(inner)
+            return f"{above}.{function.attr}" if above else None
+        return None

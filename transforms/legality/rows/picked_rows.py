@@ -1,0 +1,72 @@
+"""Is a value computed from picked rows one row at a time, so that it may be computed for all rows instead?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Container as Collected
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Container, Tensor
+from graphmend.analysis.program.entities import Instance
+from graphmend.transforms.code.liveness import locals_of, parameters
+from graphmend.transforms.code.qualified_names import number_type, qualified
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds, has_rows
+from graphmend.transforms.legality.rows.modules import does
+from graphmend.transforms.questions import answers
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+ALL_ROWS = (
+    Difference("evaluation", "all rows are computed, those that are not picked in vain"),
+    Difference("rounding", "a product of matrices with more rows may round otherwise in its last digits"),
+)
+
+
+class PickedRows(Kinds):
+    """The expressions of a function in which some `picks` stand for picked rows. Names in `rows` are such, too."""
+
+    def __init__(self, facts: FunctionFacts, picks: Collected[ast.expr], *, flat: bool) -> None:
+        """`flat`: the rows are picked along one dimension, the first of what they are picked from."""
+        super().__init__(flat=flat)
+        self._facts, self._picks = facts, picks
+        self.rows: dict[str, Kind] = {}
+
+    def leaf(self, node: ast.expr) -> Kind | None:
+        facts, value = self._facts, self._facts.value(node)
+        if node in self._picks:
+            return "rows" if isinstance(value, Tensor) and (value.rank or 0) >= 2 else "line"
+        if isinstance(node, ast.Name) and node.id in self.rows:
+            return self.rows[node.id]
+        if number_type(facts, node) is not None or (isinstance(value, Tensor) and value.rank == 0):
+            return "number" if not self._has_picks(node) else None
+        if isinstance(node, ast.Name):
+            outer = node.id not in locals_of(facts.function) or node.id in parameters(facts.function)
+            return "const" if outer or not isinstance(value, Tensor) else "other"
+        return None
+
+    def _has_picks(self, node: ast.expr) -> bool:
+        return any(
+            isinstance(n, ast.expr) and (n in self._picks or (isinstance(n, ast.Name) and n.id in self.rows))
+            for n in ast.walk(node)
+        )
+
+    def module(self, function: ast.expr, given: Kind) -> Does | None:
+        value = self._facts.value(function)
+        torch_module = isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn.")
+        if not (torch_module or isinstance(value, (Instance, Container))):
+            return None
+        return does(value, self._facts.source.tree, given)
+
+    def qualified(self, function: ast.expr) -> str | None:
+        name = qualified(self._facts, function)
+        return None if name is None or name.startswith("torch.Tensor.") else name
+
+
+@answers("domain")
+def by_rows(facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr], *, flat: bool) -> bool:
+    """Is each row of a value computed from the row at its own place in each of `picks`?"""
+    kinds = PickedRows(facts, picks, flat=flat)
+    return has_rows(kinds.kind(node)) and kinds.pure

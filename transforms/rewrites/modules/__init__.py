@@ -1,0 +1,1 @@
+"""Rewrites of code that chooses between modules."""

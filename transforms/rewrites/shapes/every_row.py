@@ -1,0 +1,349 @@
+"""Compute every row under a mask instead of those at which it holds.
+
+Before:
+    at, rows = torch.where(mask[e])
+    y = self.linear(x[rows]) * weights[rows, at, None]
+    out.index_add_(0, rows, y)
+
+After:
+    hit = mask[e] != 0
+    y = self.linear(x[None]) * weights.transpose(0, 1)[:, :, None]
+    out.add_(torch.where(hit[:, :, None], y, 0).sum(0))
+
+Legal when:
+    the positions of a mask of one or two dimensions only pick rows, what is computed of these is computed row by row
+    (by linear layers, by each element, along the last dimension, by modules whose code does no more), and is added or
+    stored at the same positions. A row that two places name is added twice, or the positions come from `topk`. A
+    question whether there are any positions goes.
+
+Differs in:
+    all rows are computed, and those that the mask does not hold for thrown away; their NaN derivatives may reach
+    gradients. What is picked from is taken to have as many rows as the mask.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import fresh, reads, stored, writes
+from graphmend.transforms.code.positions import begins_line, replaceable
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type
+from graphmend.transforms.code.text_edits import HOLE, replace_statements
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.empty_effects import asks_if_any, asks_if_empty
+from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.rows.kinds import has_rows
+from graphmend.transforms.legality.rows.masked_elements import is_mask, nonzero_of
+from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows
+from graphmend.transforms.questions import answers
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "every_row"
+_ZEROS = Difference("zero-gradients", "what only rows that nothing picks use gets zeros for gradients instead of None")
+_CAST = Difference("exception", "what is stored is cast to the dtype that it is stored in, where a store may raise")
+
+
+#: they make a line of a column; `squeeze()` makes something else of a single place
+_FLAT: tuple[tuple[str, list[object]], ...] = (
+    ("squeeze", [-1]),
+    ("squeeze", [1]),
+    ("flatten", []),
+    ("view", [-1]),
+    ("reshape", [-1]),
+)
+
+
+class NotByRowsError(Exception):
+    """The rows are used otherwise; the message is the sentence to refuse with."""
+
+
+class _Positions(NamedTuple):
+    """The positions of a mask, a name for each of its dimensions."""
+
+    names: list[str]
+    mask: ast.expr
+    maybe_more: bool = False
+    """May the mask have more dimensions?"""
+
+
+@asks("effects", "domain", "gradients", "names")
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    positions = _positions(facts)
+    if positions is None:
+        return None
+    try:
+        region = _Region(facts, positions)
+    except NotByRowsError as error:
+        return refuse(NAME, str(error))
+    imports = Imports(facts)
+
+    def make() -> list[TextEdit]:
+        text, kept = region.text(imports)
+        return [*imports.edits(), replace_statements(facts.source, region.old, text, *kept)]
+
+    return offer(NAME, "compute every row under the mask", facts, make, region.differences)
+
+
+def _positions(facts: FunctionFacts) -> _Positions | None:
+    """The statement that binds positions, and nothing else."""
+    statement, node = facts.statement, facts.node
+    if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(node, ast.expr)):
+        return None
+    found = nonzero_of(facts, node)
+    if found is None or not is_tensor(facts, found.mask):
+        return None
+    target, value = statement.targets[0], statement.value
+    mask = facts.value(found.mask)
+    rank = mask.rank if isinstance(mask, Tensor) else None
+    if isinstance(target, ast.Tuple) and value is node and found.as_tuple and 1 <= len(target.elts) <= 2:
+        names = [e.id for e in target.elts if isinstance(e, ast.Name)]
+        return _Positions(names, found.mask) if len(names) == len(target.elts) else None
+    if not (isinstance(target, ast.Name) and rank in (None, 1)):
+        return None
+    match value:
+        case ast.Subscript(value=inner, slice=index) if inner is node and found.as_tuple and constant(index) == 0:
+            pass
+        case ast.Call(func=ast.Attribute(value=inner, attr=attr), args=args) if (
+            inner is node and not found.as_tuple and (attr, [constant(a) for a in args]) in _FLAT
+        ):
+            pass
+        case ast.Subscript(value=inner, slice=ast.Tuple(elts=[ast.Slice(lower=None, upper=None), column])) if (
+            inner is node and not found.as_tuple and constant(column) == 0
+        ):
+            pass
+        case _:
+            return None
+    return _Positions([target.id], found.mask, rank is None)
+
+
+class _Region:
+    """The statements from the one that binds positions to the last one that uses them."""
+
+    def __init__(self, facts: FunctionFacts, positions: _Positions) -> None:
+        self._facts, self._code, self._positions = facts, Code(facts.source), positions
+        self._picks: dict[ast.expr, str] = {}
+        self._kinds = PickedRows(facts, self._picks, flat=len(positions.names) == 1 and not positions.maybe_more)
+        self._parts: list[ast.stmt | tuple[ast.stmt, str]] = []
+        """Statements that stay as they are, and others with what is to be made of them."""
+        self._mask = fresh(facts, "hit") if not isinstance(positions.mask, ast.Name) else positions.mask.id
+        if isinstance(positions.mask, ast.Name) and not is_mask(facts, positions.mask):
+            self._mask = fresh(facts, "hit")
+        self.differences: list[Difference] = [*ALL_ROWS]
+        if positions.maybe_more:
+            self.differences.append(Difference("exception", "the mask is taken to have one dimension, and raises else"))
+        self._values: list[ast.expr] = []
+        block = facts.body_of(facts.statement)
+        behind = block[block.index(facts.statement) + 1 :]
+        used = [s for s in behind if reads(s) & {*positions.names}]
+        if not used:
+            raise NotByRowsError("the positions are not used behind the statement that binds them")
+        self.old = [facts.statement, *behind[: behind.index(used[-1]) + 1]]
+        self._stores = 0
+        self._take(self.old[1:])
+        rest = behind[len(self.old) - 1 :]
+        self._take_rest(rest)
+        if not self._stores:
+            raise NotByRowsError("what is computed of the rows is not stored at their positions")
+        self._check()
+        if blockers := effects(facts, *self._values):
+            raise NotByRowsError(blockers[0])
+        self.differences += gradient_differences(facts, facts.statement, [self._values])
+        self.differences = list(dict.fromkeys(self.differences))
+
+    def _check(self) -> None:
+        facts, names = self._facts, {*self._positions.names, *self._kinds.rows}
+        inside = [n for s in self.old for n in ast.walk(s)]
+        for node in ast.walk(facts.function):
+            if isinstance(node, ast.Name) and node.id in names and node not in inside:
+                raise NotByRowsError(f"`{node.id}` is used elsewhere as well")
+        stores = [n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        if any(stores.count(name) > 1 for name in self._positions.names):
+            raise NotByRowsError("a name of the positions is bound again")
+        for statement in self.old:
+            if not (replaceable(facts, [statement]) and begins_line(facts.source, statement)):
+                raise NotByRowsError("a statement shares its line with another one")
+        if stored(self.old[1:]) & reads(self._positions.mask) or writes(*self.old[1:]) & {self._mask}:
+            raise NotByRowsError("the mask changes")
+
+    # -- statements
+
+    def _take(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            self._one(statement)
+
+    def _take_rest(self, rest: list[ast.stmt]) -> None:
+        """Statements behind the last use of the positions may use what was computed of the rows."""
+        while rest and any(reads(s) & {*self._kinds.rows} for s in rest):
+            self._one(rest[0])
+            self.old.append(rest[0])
+            rest = rest[1:]
+
+    def _one(self, statement: ast.stmt) -> None:
+        names = {*self._positions.names}
+        if not reads(statement) & (names | {*self._kinds.rows}):
+            self._parts.append(statement)
+            return
+        match statement:
+            case ast.If(test=test, body=[ast.Continue()], orelse=[]) if asks_if_empty(test, names):
+                self.differences.append(_ZEROS)
+            case ast.If(test=test, body=body, orelse=[]) if asks_if_any(test, names):
+                self.differences.append(_ZEROS)
+                self._take(body)
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=out, attr="index_add_"), args=[dim, ast.Name(id=at), value], keywords=[]
+                )
+            ) if at in names and constant(dim) == 0:
+                self._added(statement, out, at, value)
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(
+                    func=ast.Attribute(value=out, attr="index_add"), args=[dim, ast.Name(id=at), value], keywords=[]
+                ),
+            ) if at in names and constant(dim) == 0:
+                self._added(statement, out, at, value, f"{name} = {{out}} + ")
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in names:
+                kind = self._row_by_row(value)
+                self._kinds.rows[name] = kind  # type: ignore[assignment]
+                self._parts.append((statement, f"{name} = {self._code.line(value, self._picks)}\n"))
+            case ast.AugAssign(target=ast.Subscript(value=out, slice=ast.Name(id=at)), op=ast.Add(), value=value) if (
+                at in names
+            ):
+                if len(names) > 1 and not self._is_once():
+                    raise NotByRowsError("a row that two places name is not added twice")
+                self._added(statement, out, at, value)
+            case ast.Assign(targets=[ast.Subscript(value=out, slice=ast.Name(id=at))], value=value) if (
+                at in names and len(names) == 1
+            ):
+                self._stored(statement, out, value)
+            case _:
+                raise NotByRowsError(f"`{ast.unparse(statement).splitlines()[0]}` does more with the rows")
+
+    def _row_by_row(self, value: ast.expr) -> str:
+        """Checks a value that is computed of rows, and lifts what it picks; its kind."""
+        self._lift(value)
+        kind = self._kinds.kind(value)
+        if not (has_rows(kind) and self._kinds.pure):
+            raise NotByRowsError(f"`{ast.unparse(value)}` is not known to be computed row by row")
+        self._values.append(value)
+        return kind
+
+    def _added(self, statement: ast.stmt, out: ast.expr, at: str, value: ast.expr, bound: str = "") -> None:
+        self._row_by_row(value)
+        names = self._positions.names
+        total = f".sum({1 - names.index(at)})" if len(names) == 2 else ""
+        added = f"{{where}}({{mask}}, {{value}}, 0){total}"
+        self._store(statement, out, value, f"{bound}{added}" if bound else f"{{out}}.add_({added})")
+
+    def _stored(self, statement: ast.stmt, out: ast.expr, value: ast.expr) -> None:
+        self._row_by_row(value)
+        self.differences.append(_CAST)
+        self._store(statement, out, value, "{out}.copy_({where}({mask}, {value}, {out}))")
+
+    def _store(self, statement: ast.stmt, out: ast.expr, value: ast.expr, form: str) -> None:
+        if not isinstance(out, (ast.Name, ast.Attribute)) or not is_tensor(self._facts, out):
+            raise NotByRowsError(f"`{ast.unparse(out)}` is not known to be a tensor")
+        self._stores += 1
+        known = self._facts.value(out)
+        rank = known.rank if isinstance(known, Tensor) else None
+        target = self._code.operand(out)
+        if rank is None:
+            mask = f"{self._mask}.reshape({self._mask}.shape + (1,) * ({target}.dim() - 1))"
+        else:
+            full = [":"] * len(self._positions.names) + ["None"] * (rank - 1)
+            mask = f"{self._mask}[{', '.join(full)}]" if rank > 1 else self._mask
+        text = self._code.argument(value, self._picks)
+        if isinstance(value, ast.BinOp) and "\n" in text:
+            text = f"({text})"
+        self._parts.append((statement, form.format(out=target, where="{where}", mask=mask, value=text) + "\n"))
+        says = f"`{target}`, and what rows are picked from, are taken to have as many rows as the mask"
+        self.differences.append(Difference("exception", says))
+
+    @answers("domain")
+    def _is_once(self) -> bool:
+        """Does the mask hold at most once for each row: is it about the indices that `topk` gives?"""
+        match self._positions.mask:
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq()]):
+                bound = [one.value for one in bindings(self._facts).get(name, [])]
+                return bool(bound) and all(
+                    value is not None
+                    and (called(self._facts, value, "torch.topk") or method(self._facts, value, "topk")) is not None
+                    for value in bound
+                )
+        return False
+
+    # -- picks
+
+    def _lift(self, value: ast.expr) -> None:
+        """Finds what a value picks by the positions."""
+        names = {*self._positions.names}
+        for node in ast.walk(value):
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and reads(node.slice) & names:
+                if not is_tensor(self._facts, node.value):
+                    raise NotByRowsError(f"`{ast.unparse(node.value)}` is not known to be a tensor")
+                if reads(node.value) & (names | {*self._kinds.rows}):
+                    raise NotByRowsError(f"`{ast.unparse(node)}` picks from what was picked")
+                self._picks[node] = self._picked(node)
+        inside = {n for pick in self._picks for n in ast.walk(pick)}
+        for node in ast.walk(value):
+            if isinstance(node, ast.Name) and node.id in names and node not in inside:
+                raise NotByRowsError(f"`{ast.unparse(value)}` uses the positions otherwise")
+
+    def _picked(self, node: ast.Subscript) -> str:
+        """What stands for `T[rows]`, `T[rows, at]`, `T[rows, None]`: all of `T`, in the dimensions of the mask."""
+        names = self._positions.names
+        indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        given = [i.id for i in indices if isinstance(i, ast.Name) and i.id in names]
+        first, rest = indices[: len(given)], indices[len(given) :]
+        if not all(isinstance(i, ast.Name) and i.id in names for i in first) or len(given) > len(names):
+            raise NotByRowsError(f"`{ast.unparse(node)}` picks more than rows")
+        whole = len(given) == len(names) == 1  # `T[rows, 0]` picks along with the rows
+        if any(
+            not (isinstance(i, ast.Slice) or constant(i) is ... or _is_none(i))
+            and not (whole and number_type(self._facts, i) == "int")
+            for i in rest
+        ):
+            raise NotByRowsError(f"`{ast.unparse(node)}` picks more than rows")
+        text = self._code.operand(node.value)
+        if given == names[::-1] and len(names) == 2:
+            text += ".transpose(0, 1)"
+        elif given != names:
+            if len(given) != 1:
+                raise NotByRowsError(f"`{ast.unparse(node)}` picks by one name twice")
+            lead = [":", "None"] if given[0] == names[0] else ["None", ":"]
+            return f"{text}[{', '.join([*lead, *(self._code.text(i) for i in rest)])}]"
+        if not rest:
+            return text
+        return f"{text}[{', '.join([':'] * len(names) + [self._code.text(i) for i in rest])}]"
+
+    # -- text
+
+    def text(self, imports: Imports) -> tuple[str, list[list[ast.stmt]]]:
+        facts, mask = self._facts, self._positions.mask
+        where = imports.name("torch.where")
+        lines: list[str] = []
+        kept: list[list[ast.stmt]] = []
+        if not (isinstance(mask, ast.Name) and mask.id == self._mask):
+            test = self._code.line(mask) if is_mask(facts, mask) else f"{self._code.operand(mask)} != 0"
+            lines.append(f"{self._mask} = {test}\n")
+        for part in self._parts:
+            if isinstance(part, tuple):
+                lines.append(part[1].replace("{where}", where))
+            else:
+                lines.append(HOLE.format(len(kept)) + "\n")
+                kept.append([part])
+        return "".join(lines), kept
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
