@@ -21,7 +21,11 @@ def select(test: Any, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
         one, other = then(), otherwise()
         if _agree(one, other):
             holds = test.reshape(())
-            chosen: T = _where(holds if holds.dtype is torch.bool else holds != 0, one, other)
+            holds = holds if holds.dtype is torch.bool else holds != 0
+            if _same(one, other):
+                # read all the same: a graph does not draw a random number that nothing depends on
+                torch._assert_async(holds | ~holds, "a test holds, or it does not")
+            chosen: T = _where(holds, one, other)
             return chosen
     return then() if test else otherwise()
 
@@ -43,6 +47,16 @@ def _agree(one: Any, other: Any) -> bool:
         agreeing = [_agree(a, b) for a, b in zip(one, other, strict=False)]
         return len(one) == len(other) and all(agreeing)
     return one is None or (isinstance(one, (bool, int, float, str)) and one == other)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether there is nothing to select: both values hold the same tensors, or none."""
+    if isinstance(one, torch.Tensor):
+        return one is other
+    if isinstance(one, (tuple, list)):
+        same = [_same(a, b) for a, b in zip(one, other, strict=True)]
+        return all(same)
+    return True
 
 
 def _where(test: torch.Tensor, one: Any, other: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Literal, ParamSpec, TypeVar
 
 Question = Literal[
     "effects",
+    "random",
     "totality",
     "memory",
     "order",
@@ -29,6 +30,7 @@ Question = Literal[
 
 QUESTIONS: dict[Question, str] = {
     "effects": "Does it write, draw, print, warn, or run what is not known?",
+    "random": "Which random numbers are drawn, and does a graph still draw them?",
     "totality": "Can it raise, where it is evaluated although it was not before?",
     "memory": "Who else sees this memory, and who changes it in place?",
     "order": "What is read, stored or bound again, before and behind it?",

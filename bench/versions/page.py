@@ -8,7 +8,6 @@ from typing import Any
 
 from graphmend.dynamo.worker import versions
 from graphmend.dynamo.worker.recording.hooks import HOOKS
-from graphmend.transforms.document import documented
 from graphmend.transforms.torch_versions import measured, stated
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,7 +129,7 @@ def _rewrites() -> str:
     rows = measured()
     heads = ["mend", *(versions.text(version) for version in rows), "offered"]
     text += _row(heads) + _row(["---"] * len(heads))
-    for name in documented():
+    for name in sorted({name for of in rows.values() for name in of}):
         cells = ["{} of {}".format(*of[name]) if name in of else UNMEASURED for of in rows.values()]
         text += _row([f"[`{name}`](rewrites/{name}.md)", *cells, stated(name)])
     return text + "\n"

@@ -137,6 +137,7 @@ FLAT = frozenset({
     "analysis/interpreter/calls", "analysis/interpreter/walk", "analysis/facts", "analysis/interprocedural",
     "analysis/findings", "analysis/incremental", "transforms/code", "transforms/legality",
     "transforms/legality/numbers", "transforms/legality/operations", "transforms/legality/raising",
+    "transforms/legality/randomness",
     "transforms/legality/rows",
     "transforms/if_conversion", "transforms/style",
     "dynamo/worker/recording", "dynamo/worker/project", "dynamo/worker/inputs", "dynamo/worker/inputs/reading",

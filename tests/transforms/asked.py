@@ -9,6 +9,8 @@ from functools import lru_cache
 from graphmend.analysis.check import check
 from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.syntax.source import Source
+from graphmend.transforms.fix import Fix
+from graphmend.transforms.offers import mend
 
 _HEAD = """\
 import math
@@ -57,3 +59,10 @@ def in_method(expression: str, members: str, test: str = "(x == 0).any()") -> tu
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "r":
             return facts, node.value
     raise LookupError(expression)
+
+
+def offered(text: str) -> list[Fix]:
+    """The mends that are offered for the findings of a module."""
+    result = check(Source(text, "model.py"))
+    answers = [answer for finding in result.findings for answer in mend(finding, result.facts(finding))]
+    return [answer for answer in answers if isinstance(answer, Fix)]

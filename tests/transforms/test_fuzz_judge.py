@@ -18,10 +18,14 @@ from graphmend.transforms.fix import DIFFERENCES  # noqa: E402
 pytestmark = pytest.mark.torch
 
 HEAD = """\
-import logging, random, warnings
+import collections, logging, random, warnings
+import numpy as np
 import torch
 
-SEEN = []
+SEEN: list = []
+KEPT = {1}
+LAST = collections.deque([1])
+ARRAY = np.ones(2)
 net = torch.nn.Linear(2, 2)
 net.last = 0
 
@@ -36,6 +40,13 @@ PAIRS = [
     ("return x * 2", "return x.sum() * 2", {"value.shape", "value.stride"}),
     ("return x[None] * torch.ones(2, 1)", "return (x[:, None] * torch.ones(2)).t()", {"value.stride"}),
     ("return x", "return x.clone()", {"value.alias"}),
+    ("return x[:1] * 0 + 1, x[:1]", "return x[:1] * 0 + 1, x[1:] - 1", {"value.alias"}),
+    ("return x + 1", "KEPT.add(2)\n    return x + 1", {"state.kind"}),
+    ("return x + 1", "LAST.append(2)\n    return x + 1", {"state.kind"}),
+    ("return x + 1", "ARRAY[0] = 2\n    return x + 1", {"state.kind"}),
+    ("return x + 1", "np.random.rand()\n    return x + 1", {"rng"}),
+    ("return x + 1", "torch.set_grad_enabled(False)\n    return x + 1", {"modes"}),
+    ("return net(x)", "return net(x).detach().requires_grad_()", {"grads.kind", "value.requires_grad"}),
     ("return x[:1], x[:1]", "return (x[:1],) * 2", {"value.alias"}),
     ("return x + 1, 0", "y = x + 1\n    return y, y", {"value.kind"}),
     ("return x * 1", "return x.add_(0) * 1", set()),

@@ -6,6 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from asked import offered  # noqa: E402
 from judge import mend_text, nested, unbroken  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -62,6 +63,57 @@ def test_nothing_breaks_where_the_range_is_empty(name: str) -> None:
     compiled = torch.compile(nested(mend_text(program(*TESTS[name]), unsafe=False).source.text), backend="eager")
     with unbroken():
         compiled(torch.ones(2), -1.0)
+
+
+#: those in which torch draws; where a sampled number is taken out of a tensor the graph breaks all the same
+DRAWN_BY_TORCH = [n for n in TESTS if n not in ("numpy", "item_inside")]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name", DRAWN_BY_TORCH)
+def test_a_graph_draws_what_plain_python_does(name: str, training: bool, backend: str) -> None:
+    text = mend_text(program(*TESTS[name]), unsafe=False).source.text
+    assert_drawn_as_before(program(*TESTS[name]), text, backend, training)
+
+
+@pytest.mark.build
+def test_inductor_draws_it_too() -> None:
+    text = mend_text(program(*TESTS["behind"]), unsafe=False).source.text
+    with torch._inductor.config.patch(fallback_random=True):
+        assert_drawn_as_before(program(*TESTS["behind"]), text, "inductor", True)
+    torch._dynamo.reset()
+    torch.manual_seed(3)
+    torch.compile(nested(text), backend="inductor")(torch.ones(2), 0.0)
+    drawn = torch.get_rng_state()
+    torch.manual_seed(3)
+    torch.compile(nested(text.replace("assert u >= 0", "assert True")), backend="inductor")(torch.ones(2), 0.0)
+    assert not torch.equal(torch.get_rng_state(), drawn), "the assertion is no longer needed"
+
+
+def assert_drawn_as_before(before: str, after: str, backend: str, training: bool) -> None:
+    """Compiled with an empty range, mended code leaves the generator where plain Python leaves it."""
+    torch._dynamo.reset()
+    states = []
+    for function in (nested(before), torch.compile(nested(after), backend=backend)):
+        torch.manual_seed(3)
+        result = function(torch.ones(2, requires_grad=True), 0.0, training)
+        states.append((result.tolist(), torch.get_rng_state().tolist()))
+    assert states[0] == states[1], after
+
+
+def test_without_a_line_for_the_assertion_the_difference_is_named() -> None:
+    text = program("u = torch.rand([]); v = 1", "if u < p:", "    x = x + v")
+    assert not mend_text(text, unsafe=False).changed
+    guard = next(f for f in offered(text) if f.rewrite == "range_guard")
+    assert [d.kind for d in guard.differences] == ["random"]
+
+
+def test_a_number_that_something_else_reads_is_not_asserted() -> None:
+    text = program("u = torch.rand([])", "if u < p:", "    x = x + 1", "x = x + u")
+    after = mend_text(text, unsafe=False).source.text
+    assert "p > 0 and u < p" in after
+    assert "assert" not in after
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.qualified_names import number_type
 from graphmend.transforms.if_conversion import double_where
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
-from graphmend.transforms.if_conversion.stores import Change, change_of, read_by, store_of, written_whole
+from graphmend.transforms.if_conversion.stores import Change, change_of, may_read, read_by, store_of, written_whole
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator
@@ -232,7 +232,7 @@ class Block:
                 raise NotSelectableError(f"`{root}` is changed twice")
         if root in self.rebound:
             raise NotSelectableError(f"`{root}` is bound and changed")
-        if any(root in reads(s) and (not apart or target in ast.unparse(s)) for s in rest):
+        if any(root in reads(s) and (not apart or may_read(s, target, root)) for s in rest):
             raise NotSelectableError(f"`{target}` is used again after it is changed")
         if any(root in reads(c.node) for c in self.values.values()):
             raise NotSelectableError(f"`{target}` is used before it is changed")

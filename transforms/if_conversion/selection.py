@@ -16,7 +16,7 @@ from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qu
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import recorded
-from graphmend.transforms.legality.memory import changed_in_place, escapes, seen_elsewhere, shares
+from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, seen_elsewhere, shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, exact_in
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.same_shape import TensorType, compare
@@ -126,6 +126,8 @@ def aliasing(
     if a.text == b.text or all(shares(facts, node).fresh for side in (a, b) for node in side.nodes):
         return []
     found = []
+    if name is not None and identified(facts, name):
+        raise NotSelectableError(f"which tensor `{name}` is asked for, and it would be a copy")
     if name is None or name == RETURN:
         found.append(Difference("aliasing", "the result is a copy where a side gives an existing tensor"))
     elif _only_here(facts, name, a, b):

@@ -155,6 +155,18 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     return Change(text, root, stored, "element", before=SideValue(text, target, None), differences=differences)
 
 
+def may_read(statement: ast.stmt, target: str, root: str) -> bool:
+    """May a statement read a place that is an attribute or a key: that one, or what it is a part of?"""
+    written = ast.unparse(ast.parse(target, mode="eval"))  # the file may quote a key otherwise
+    others = {
+        n.value
+        for n in ast.walk(statement)
+        if (isinstance(n, ast.Attribute) or (isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant)))
+        and not written.startswith(ast.unparse(n))
+    }
+    return any(isinstance(n, ast.Name) and n.id == root and n not in others for n in ast.walk(statement))
+
+
 def read_by(statement: ast.stmt) -> list[ast.AST]:
     """The parts of a statement whose memory it reads: a tensor that gets a new value whole is written to only."""
     match statement:

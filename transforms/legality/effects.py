@@ -15,6 +15,7 @@ from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.randomness.draws import is_draw
 from graphmend.transforms.legality.rows.modules import does
 from graphmend.transforms.questions import answers
 
@@ -133,7 +134,7 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
         return []
     if folder not in known.FUNCTIONAL:
         return [f"`{shortened(node.func)}` may have side effects"]
-    if last in known.RANDOM and not _no_dropout(node, last):
+    if is_draw(facts, node):
         return [f"`{name}` draws random numbers, and would draw them on both sides"]
     if any(k.arg == "inplace" and constant(k.value) is not False for k in node.keywords):
         return [f"`{shortened(node)}` works in place"]
@@ -314,11 +315,3 @@ def _owner(facts: FunctionFacts, tree: ast.Module) -> ast.AST:
         if isinstance(node, ast.ClassDef) and facts.function in node.body:
             owner = node
     return owner
-
-
-def _no_dropout(node: ast.Call, last: str) -> bool:
-    if "dropout" in last:
-        return any(k.arg == "training" and constant(k.value) is False for k in node.keywords)
-    if last == "scaled_dot_product_attention":
-        return len(node.args) < 5 and all(k.arg != "dropout_p" or constant(k.value) in (0, 0.0) for k in node.keywords)
-    return False

@@ -144,6 +144,22 @@ def escapes(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> 
     return any(_meet(facts, wanted, shares(facts, target)) for target in _changes(facts, behind))
 
 
+@answers("memory")
+def identified(facts: FunctionFacts, name: str) -> bool:
+    """Does the function ask which object a name is bound to (`y is x`, `id(y)`)? A copy gives another answer."""
+    for node in ast.walk(facts.function):
+        match node:
+            case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot()], comparators=[right]):
+                asked = [left, right] if not any(isinstance(n, ast.Constant) for n in (left, right)) else []
+            case ast.Call(func=ast.Name(id="id"), args=asked):
+                pass
+            case _:
+                continue
+        if any(_is(n, name) for n in asked):
+            return True
+    return False
+
+
 def _related(one: Shares, other: Shares) -> bool:
     """Do two values share memory by what the function itself says?"""
     return bool(one.paths & other.paths or (one.bases & other.bases) - {_OUTSIDE})

@@ -15,6 +15,7 @@ from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind, ten
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import number_type, qualified
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.arithmetic import number_of
@@ -25,6 +26,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     POWER,
     PRECISION,
     PROMOTES,
+    UNORDERED,
     holds,
     unlike,
 )
@@ -35,6 +37,7 @@ from graphmend.transforms.questions import answers
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
+_ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
 
@@ -163,8 +166,16 @@ class ScalarUses(Lists):
         for other in (parent.left, *parent.comparators):
             if other is not node:
                 self._compared(other, dtype)
+        if any(isinstance(o, _ORDERED) for o in parent.ops):
+            self._order(node, dtype)
         if not isinstance(self.facts.value(parent), Tensor):
             self._test(parent, "bool")
+
+    def _order(self, node: ast.expr, dtype: Hashable) -> None:
+        """Complex numbers have no order, of which Python and torch tell in exceptions of their own."""
+        taken = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node
+        if "complex" in (kinds(self.facts, taken) if dtype_kind(dtype) is None else {dtype_kind(dtype)}):
+            self.differences.append(UNORDERED)
 
     def _test(self, parent: ast.expr, dtype: Hashable) -> None:
         if self._mixed:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
 from graphmend.transforms.legality.context import observed
+from graphmend.transforms.legality.randomness.kept_draws import orphaned
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Rewrite:
             return answer
         if any(d.kind == "exception" for d in answer.differences) and observed(facts, facts.statement):
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
+        if not answer.narrows and (forgotten := orphaned(facts)):
+            answer = _differing(answer, forgotten)
         answer = replace(answer, edits=self._made(answer))
         return answer if self.any_value or finding.certainty == "certain" else _doubted(answer)
 
@@ -71,6 +74,14 @@ def asks(*questions: Question, any_value: bool = False) -> Callable[[Decide], Re
 
 def _undeclared(error: UndeclaredQuestionError) -> str:
     return f"the rewrite does not declare its question about {error.question}"
+
+
+def _differing(fix: Fix, more: Iterable[Difference]) -> Fix:
+    """A fix that differs in more than its rewrite says."""
+    differs = tuple(dict.fromkeys((*fix.differences, *more)))
+    if fix.applicability == "display":
+        return replace(fix, differences=differs)
+    return replace(fix, applicability="unsafe", reason="; ".join(d.says for d in differs), differences=differs)
 
 
 def _doubted(fix: Fix) -> Fix:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import types
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -245,8 +246,9 @@ class Comparison:
 
 
 def _lost(old: dict[str, Outcome], new: dict[str, Outcome]) -> list[str]:
-    """Lines that the original prints, eagerly and compiled, and the mended text does not print when compiled."""
+    """Lines that the original prints, eagerly and compiled, and the mended text prints less often when compiled."""
     if "compiled" not in old or "compiled" not in new:
         return []
-    printed, own = new["compiled"]["text"].splitlines(), old["compiled"]["text"].splitlines()
-    return [line for line in old["eager"]["text"].splitlines() if line.strip() and line in own and line not in printed]
+    printed, own = (Counter(one["compiled"]["text"].splitlines()) for one in (new, old))
+    written = Counter(old["eager"]["text"].splitlines())
+    return [line for line, times in written.items() if line.strip() and printed[line] < min(times, own[line])]

@@ -1,11 +1,13 @@
-"""Programs that somebody wrote, from text files, to be judged as those made at random.
+"""Programs that somebody wrote, from files, to be judged as those made at random.
 
-A program is a block below `#: name | inputs`, where inputs are tuples, or one of the names of `INPUTS`. The text of a
-block follows the imports of every program.
+In a text file a program is a block below `#: name | inputs`, where inputs are tuples, or one of the names of `INPUTS`.
+The text of a block follows the imports of every program. In a JSON file programs are whole: objects with a `name`, a
+`text` and `inputs`, which is the text of a list of tuples.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -30,8 +32,11 @@ INPUTS = {
 
 
 def programs(folder: Path) -> list[Program]:
-    """The programs of the text files in a folder, by their names."""
+    """The programs of the text files in a folder, or of a JSON file, by their names."""
     found = []
+    if folder.is_file():
+        listed = json.loads(folder.read_text("utf-8"))
+        return [Program(one["name"], one["text"], (_rows(one["inputs"]),)) for one in listed]
     for path in sorted(folder.glob("*.txt")):
         for block in re.split(r"(?m)^#: ", path.read_text("utf-8"))[1:]:
             head, text = block.split("\n", 1)
@@ -39,3 +44,8 @@ def programs(folder: Path) -> list[Program]:
             rows = INPUTS.get(given, given)
             found.append(Program(f"{path.stem}/{name}", HEAD + "\n\n" + text.strip("\n") + "\n", (rows,)))
     return found
+
+
+def _rows(inputs: str) -> str:
+    """The tuples of a list as a row of inputs."""
+    return inputs.strip().removeprefix("[").removesuffix("]")

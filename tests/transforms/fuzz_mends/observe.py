@@ -7,6 +7,7 @@ program keeps, then in results. So two runs agree only where they share memory a
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import hashlib
 import io
@@ -21,6 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 
 #: longer tensors are told by a digest of their elements
@@ -38,7 +40,7 @@ class Memory:
         self._kept: list[Any] = []
 
     def place(self, tensor: torch.Tensor) -> list[str | None]:
-        """The storage, where there is one, and the tensor itself."""
+        """The storage, where there is one, the place in it, and the tensor itself."""
         self._kept.append(tensor)
         here = "/".join(self.path)
         try:
@@ -46,7 +48,8 @@ class Memory:
         except (RuntimeError, NotImplementedError):
             pointer = 0
         storage = self._storages.setdefault(pointer, here) if pointer and tensor.numel() else None
-        return [storage, self._tensors.setdefault(id(tensor), here)]
+        shared = storage is not None and storage != here
+        return [storage, str(tensor.storage_offset()) if shared else None, self._tensors.setdefault(id(tensor), here)]
 
     @contextlib.contextmanager
     def inside(self, part: object) -> Iterator[None]:
@@ -70,7 +73,13 @@ def described(value: Any, memory: Memory, depth: int = 0) -> Any:
     if isinstance(value, (list, tuple)):
         return [type(value).__name__, *(further(v, i) for i, v in enumerate(value))]
     if isinstance(value, dict):
-        return ["dict", *([str(k), further(v, k)] for k, v in value.items())]
+        return [type(value).__name__, *([str(k), further(v, k)] for k, v in value.items())]
+    if isinstance(value, (set, frozenset)):
+        return [type(value).__name__, *sorted(repr(further(v, "in")) for v in value)]
+    if isinstance(value, collections.deque):
+        return ["deque", *(further(v, i) for i, v in enumerate(value))]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return [type(value).__name__, str(value.dtype), str(value.shape), repr(value.tolist())]
     if isinstance(value, (int, float, str, bytes, bool, complex, type(None), slice, range, torch.Size, torch.dtype)):
         return [type(value).__name__, repr(value)]
     if isinstance(value, (torch.nn.Module, types.SimpleNamespace)) or type(value).__module__ == "program":
@@ -90,7 +99,7 @@ def _tensor(value: torch.Tensor, memory: Memory) -> dict[str, Any]:
         "shape": list(value.shape),
         "stride": strides,
         "device": str(value.device),
-        "requires_grad": value.requires_grad,
+        "requires_grad": [value.requires_grad, value.is_leaf],
         "alias": memory.place(value),
         "data": _elements(value),
     }
@@ -158,10 +167,12 @@ def answer(
     """What is seen of one call; `kept` gives what the program keeps between calls."""
     torch.default_generator.manual_seed(0)
     random.seed(0)
+    np.random.seed(0)
     seen: dict[str, Any] = {}
     given = tensors(arguments)
     state = kept()
-    parameters = [p for v in state.values() if isinstance(v, torch.nn.Module) for p in v.parameters()]
+    modules = (v for v in state.values() if isinstance(v, torch.nn.Module))
+    parameters = list({id(p): p for module in modules for p in module.parameters()}.values())
     leaves = [t for t in [*given, *parameters] if t.requires_grad]
     memory = Memory()
     described([arguments, state], memory)
@@ -174,12 +185,15 @@ def answer(
             with memory.inside("value"):
                 seen["value"] = described(value, memory)
             seen["grads"] = _gradients(value, leaves)
+    seen["modes"] = [torch.is_grad_enabled(), str(torch.get_default_dtype()), torch.is_autocast_enabled("cpu")]
+    torch.set_grad_enabled(True)
     seen["inputs"] = described(arguments, memory)
     with memory.inside("kept"):
         seen["state"] = described(kept(), memory)
     seen["rng"] = [
         hashlib.md5(torch.get_rng_state().numpy().tobytes()).hexdigest(),
         hashlib.md5(repr(random.getstate()).encode()).hexdigest(),
+        hashlib.md5(repr(np.random.get_state()).encode()).hexdigest(),
     ]
     return seen
 
@@ -207,7 +221,7 @@ def loaded(text: str) -> types.ModuleType:
     torch.compile = lambda f=None, **_: f if f is not None else (lambda g: g)  # type: ignore[assignment]
     torch.default_generator.manual_seed(0)
     try:
-        exec(compile(text, "program.py", "exec"), module.__dict__)
+        exec(compile(text.removeprefix("\ufeff"), "program.py", "exec"), module.__dict__)
     finally:
         torch.compile = real
     return module
@@ -215,7 +229,7 @@ def loaded(text: str) -> types.ModuleType:
 
 def inputs(text: str) -> list[tuple[Any, ...]]:
     torch.default_generator.manual_seed(1)
-    made: list[tuple[Any, ...]] = eval(text, {"torch": torch, "nn": torch.nn, "math": math})
+    made: list[tuple[Any, ...]] = eval(text, {"torch": torch, "nn": torch.nn, "np": np, "math": math})
     return made
 
 
@@ -235,10 +249,11 @@ def observed_each(texts: list[str], given: str, names: tuple[str, ...], compiled
 def observed(text: str, given: str, names: tuple[str, ...], compiled: bool) -> list[dict[str, Any]]:
     """What is seen of a program for each of its inputs. `names` are those of the module whose values are looked at."""
     module = loaded(text)
-    function = torch.compile(module.case, backend="eager") if compiled else module.case
+    function = torch.compile(module.case, backend="aot_eager") if compiled else module.case
 
     def kept() -> dict[str, Any]:
-        return {name: getattr(module, name, None) for name in names}
+        shown = {"observe()": module.observe()} if hasattr(module, "observe") else {}
+        return {**shown, **{name: getattr(module, name, None) for name in names}}
 
     count = len(inputs(given))
     return [answer(function, kept, inputs(given)[i]) for i in range(count)]

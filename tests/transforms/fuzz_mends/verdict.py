@@ -88,9 +88,9 @@ def compared(program: Program, text: Text, mode: str) -> tuple[dict[str, int], b
         return {}, True
     if mode.endswith("compiled"):
         got, control = run(program, text.text, compiled=True), run(program, compiled=True)
-        if control is None or judge.compiled_differences(want, control):
+        if control is None:
             return {}, True
-        found = {"failed": 0} if got is None else judge.compiled_differences(want, got)
+        found = {"failed": 0} if got is None else judge.new_differences(want, got, control)
     else:
         got = run(program, text.text)
         found = {"failed": 0} if got is None else judge.differences(want, got)
@@ -118,17 +118,17 @@ def _judge(verdict: Verdict, program: Program, mode: str, text: Text) -> None:
 
 
 def _judge_compiled(verdict: Verdict, program: Program, texts: dict[str, Text], want: judge.Seen) -> None:
-    """The mended program, compiled, where the original gives compiled what it gives in plain Python."""
+    """The mended program, compiled, as far as the original gives compiled what it gives in plain Python."""
     done = {w.mode for w in (*verdict.differing, *verdict.wrong)}
     left = {mode: text for mode, text in texts.items() if mode not in done and not mode.startswith("offered")}
     if not left:
         return
     control, *got = run_all(program, [program.text, *(text.text for text in left.values())], compiled=True)
-    if control is None or judge.compiled_differences(want, control):
+    if control is None:
         return
     for (mode, text), seen in zip(left.items(), got, strict=True):
         verdict.compiled += 1
-        if seen is not None and not judge.compiled_differences(want, seen):
+        if seen is not None and not judge.new_differences(want, seen, control):
             continue
         found, fine = compared(program, text, f"{mode}+compiled")
         if not fine:
@@ -163,7 +163,9 @@ def run_all(program: Program, texts: list[str], *, compiled: bool = False) -> li
 def kept_names(text: str) -> tuple[str, ...]:
     """The names of a module's top level that may hold what lasts from call to call."""
     names: list[str] = []
-    for statement in ast.parse(text).body:
+    for statement in ast.parse(text.removeprefix("\ufeff")).body:
         if isinstance(statement, ast.Assign):
-            names += [t.id for t in statement.targets if isinstance(t, ast.Name)]
+            names += [n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            names.append(statement.target.id)
     return tuple(names)

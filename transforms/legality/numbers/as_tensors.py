@@ -18,6 +18,7 @@ _ORDER = {kind: order for order, kind in enumerate(_KINDS)}
 
 PRECISION = Difference("rounding", "numbers are computed in the tensor's precision instead of Python's")
 COMPARED = Difference("rounding", "numbers are compared in the tensor's precision instead of Python's")
+UNORDERED = Difference("exception", "comparing a complex number raises another exception")
 WRAPS = Difference("rounding", "whole numbers of more than 64 bits, which Python has, wrap around")
 PROMOTES = Difference("dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not")
 HALF = Difference("rounding", "on a GPU, a tensor of half precision may round otherwise than with a number")

@@ -22,6 +22,21 @@ RANDOM = _names("""
     scaled_dot_product_attention multi_head_attention_forward
 """)
 
+#: methods that fill a tensor with random numbers
+DRAWN_IN_PLACE = _names("""
+    uniform_ normal_ bernoulli_ random_ exponential_ geometric_ cauchy_ log_normal_
+    dropout_ alpha_dropout_ feature_dropout_ feature_alpha_dropout_ rrelu_
+""")
+
+#: layers that draw while training
+RANDOM_LAYERS = frozenset(
+    f"torch.nn.{name}"
+    for name in _names("""
+        Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout RReLU FractionalMaxPool2d
+        FractionalMaxPool3d MultiheadAttention Transformer TransformerEncoderLayer TransformerDecoderLayer
+    """)
+)
+
 #: they change something, or their result is no tensor
 EFFECTFUL = _names("""
     save load manual_seed seed set_default_dtype set_default_device set_default_tensor_type

@@ -7,35 +7,39 @@ Before:
 
 After:
     p = torch.rand([])
+    assert p >= 0  # read here, so that it is drawn while compiled, too
     if self.training and self.layerdrop > 0 and p < self.layerdrop:
         continue
 
 Legal when:
     the test compares one number that is drawn from 0 to 1 (`torch.rand`, `numpy.random.rand`, `random.uniform(0, 1)`)
     with a value that is known while tracing and has no effect. The draw stays where it is; one that stands in the test
-    itself gets a line of its own in front of it, where nothing else is evaluated before.
+    itself gets a line of its own in front of it, where nothing else is evaluated before. Where nothing else reads what
+    torch draws, an assertion that never fails does: a graph keeps it, and with it the draw.
 
 Differs in:
-    nothing in plain Python: a number that is drawn is never below 0. The break stays where the range is not empty.
-    While compiled with an empty range nobody reads the number, and a backend that drops dead code (aot_eager,
-    inductor) does not draw it: the generator is then one number behind.
+    nothing: a number that is drawn is never below 0. The break stays where the range is not empty. Where there is no
+    line for the assertion, a backend that drops dead code (aot_eager, inductor) does not draw with an empty range.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Const, Scalar, tensor_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import fresh, parameters
-from graphmend.transforms.code.positions import begins_line, is_elif
+from graphmend.transforms.code.liveness import fresh, parameters, writes
+from graphmend.transforms.code.positions import begins_line, is_elif, replaceable
 from graphmend.transforms.code.qualified_names import constant, qualified
-from graphmend.transforms.code.text_edits import insert_before, replace_expression
+from graphmend.transforms.code.text_edits import insert_after, insert_before, replace_expression
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.randomness.draws import draws, from_torch
+from graphmend.transforms.legality.randomness.kept_draws import unread
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -57,6 +61,10 @@ _GUARDS: dict[type[ast.cmpop], tuple[str, str]] = {
 _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE, ast.GtE: ast.LtE}
 
 
+#: nothing else reads the number where the range is empty, and a graph drops what nothing reads
+_READ = "assert {} >= 0  # read here, so that it is drawn while compiled, too\n"
+
+
 class _Range(NamedTuple):
     """A comparison of a number that is drawn."""
 
@@ -69,7 +77,7 @@ class _Range(NamedTuple):
     word: str
 
 
-@asks("effects", "memory", "order", "names", any_value=True)
+@asks("effects", "random", "memory", "order", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     root = _asked(facts)
     if root is None:
@@ -90,16 +98,26 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if drawing and (is_elif(facts.source, statement) or not begins_line(facts.source, statement)):
         return refuse(NAME, "there is no line in front of the test for what draws the number")
 
+    forgotten = unread(facts, *(r.compare for r in found))
+    drawn = _statements(facts, found) if forgotten else []
+    kept = all(isinstance(s, ast.Assign) and replaceable(facts, [s]) and begins_line(facts.source, s) for s in drawn)
+
     def make() -> list[TextEdit]:
         edits: list[TextEdit] = []
+        for draw in drawn if kept else ():
+            assert isinstance(draw, ast.Assign)
+            edits.append(insert_after(facts.source, draw, _READ.format(ast.unparse(draw.targets[0]))))
         for each in found:
             replace: dict[ast.expr, str] = {}
             if isinstance(each.drawn, ast.Call):
                 name = fresh(facts, "drawn")
                 replace[each.drawn] = name
+                lines = [f"{name} = {code.line(each.drawn)}\n"]
+                if from_torch(facts, each.drawn):
+                    lines.append(_READ.format(name))
                 head = " and ".join(code.operand(v) for v in asked_before or ())
-                drawn = f"{code.line(each.drawn)} if {head} else None" if head else code.line(each.drawn)
-                edits.append(insert_before(facts.source, statement, f"{name} = {drawn}\n"))
+                new = f"if {head}:\n" + "".join(f"    {line}" for line in lines) if head else "".join(lines)
+                edits.append(insert_before(facts.source, statement, new))
             text = f"{code.operand(each.bound)} {each.guard} {each.word} {code.text(each.compare, replace)}"
             above = facts.parent(each.compare)
             joined = ast.And if each.word == "and" else ast.Or
@@ -108,7 +126,16 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             edits.append(replace_expression(facts.source, each.compare, text if bare else f"({text})"))
         return edits
 
-    return offer(NAME, "ask first whether what is drawn can fall into the range", facts, make, narrows=True)
+    title = "ask first whether what is drawn can fall into the range"
+    return offer(NAME, title, facts, make, () if kept else forgotten, narrows=True)
+
+
+def _statements(facts: FunctionFacts, found: Sequence[_Range]) -> list[ast.stmt]:
+    """The statements that draw, with torch, what is compared."""
+    names = {r.drawn.id for r in found if isinstance(r.drawn, ast.Name)}
+    simple = (ast.Assign, ast.AnnAssign, ast.Expr)
+    statements = [s for s in ast.walk(facts.function) if isinstance(s, simple) and writes(s) & names]
+    return [s for s in statements if any(from_torch(facts, call) for call in draws(facts, s))]
 
 
 def _ranges(facts: FunctionFacts, root: ast.expr, code: Code) -> list[_Range]:

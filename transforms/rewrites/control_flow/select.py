@@ -55,7 +55,7 @@ from graphmend.transforms.if_conversion.side_functions import (
 )
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.gradients import gradient_differences
-from graphmend.transforms.legality.memory import changed_in_place, shares
+from graphmend.transforms.legality.memory import changed_in_place, identified, shares, written_to
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.questions import answers
@@ -222,6 +222,8 @@ def _pairs(
             else:
                 given.append((ast.Name(name, ast.Load()), facts.before(statement).get(name, UNKNOWN), name))
         for node, _, text in given:
+            if identified(facts, name) and (node is None or not shares(facts, node).fresh):
+                raise NotAFunctionError(f"which tensor `{name}` is asked for, and it would be a copy while compiled")
             if changed_in_place(facts, name) and (node is None or not shares(facts, node).fresh):
                 raise NotAFunctionError(f"`{text}` is changed in place later, and would be a copy while compiled")
         yield given[0], given[1]
@@ -314,6 +316,11 @@ def _cuts(index: ast.expr) -> bool:
     return constant(index) not in (None, ...)
 
 
+def _identified(facts: FunctionFacts) -> bool:
+    """Does the function ask which object a name is that the statement binds?"""
+    return any(identified(facts, name) for name in stored([facts.statement]))
+
+
 class _Writer:
     """Writes the call."""
 
@@ -364,6 +371,9 @@ def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) ->
     predicates = Predicates(facts, imports)
     condition, swapped = _condition(facts, chosen.test, predicates)
     sides = [Side([ast.Return(side)], {}, True) for side in (chosen.body, chosen.orelse)]
+    for side in (chosen.body, chosen.orelse):
+        if not shares(facts, side).fresh and (written_to(facts, chosen) or _identified(facts)):
+            raise NotAFunctionError(f"`{shortened(side)}` is changed in place or compared later, and would be a copy")
     differences = [*predicates.differences, *_differences(facts, facts.statement, sides, [])]
     code = predicates.code
     bodies = [f"lambda: {code.argument(side)}" for side in (chosen.body, chosen.orelse)]

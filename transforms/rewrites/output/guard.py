@@ -12,7 +12,7 @@ Legal when:
     later in the function can read what it did.
 
 Differs in:
-    nothing happens while compiled; plain Python stays as it is.
+    nothing happens while compiled, nor is anything drawn for it alone; plain Python stays as it is.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.randomness.kept_draws import left_out
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
 from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, OUTPUT, attributed, handled, is_emitted, outward
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 NAME = "is_compiling"
 
 
-@asks("order", "context", "names")
+@asks("random", "order", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     reason = _needed(finding, facts, statement)
@@ -62,7 +63,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return show(NAME, title, facts, make, "the debugger does not stop here while compiled")
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and attributed(facts, statement.value):
         return show(NAME, title, facts, make, ATTRIBUTED)
-    differences = [difference]
+    differences = [difference, *left_out(facts, statement)]
     if fails := handled(facts):
         differences.append(Difference("exception", f"while compiled, what `{fails}` raises reaches no handler"))
     return offer(NAME, title, facts, make, differences, silences=silences)

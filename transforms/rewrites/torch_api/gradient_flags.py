@@ -49,6 +49,7 @@ NAME = "gradient_flags"
 
 #: what gives, or asks for, the gradient of a tensor
 _ATTRIBUTES = frozenset("backward grad retain_grad register_hook register_post_accumulate_grad_hook".split())
+_FLAGS = ("requires_grad", "is_leaf", "grad_fn")
 _FUNCTIONS = _ATTRIBUTES | frozenset("jacobian hessian vjp jvp hvp vhp vmap gradcheck checkpoint".split())
 _MADE = (
     "zeros ones full empty rand randn tensor arange linspace logspace eye zeros_like ones_like full_like empty_like "
@@ -56,7 +57,8 @@ _MADE = (
 ).split()
 _MADE_METHODS = ("detach", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor")
 _RAISES = Difference(
-    "exception", "a tensor that is no new one of floats raises another exception while compiled, as it can't be flagged"
+    "exception",
+    "a tensor that is no new one of floats raises another exception while compiled, or none, as it can't be flagged",
 )
 
 
@@ -96,8 +98,9 @@ def _flag(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
     if not replaceable(facts, [statement]):
         return refuse(NAME, "the statement shares its line with another one")
 
+    known = _is_leaf(facts, statement, tensor.id) and (not value.value or _is_float(facts, statement, tensor.id))
     if _leaves(facts, tensor.id):
-        return _not_compiled(facts, statement)
+        return _not_compiled(facts, statement, [] if known else [_RAISES])
 
     def make() -> list[TextEdit]:
         code = Code(facts.source)
@@ -107,7 +110,6 @@ def _flag(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
             )
         ]
 
-    known = _is_leaf(facts, statement, tensor.id) and (not value.value or _is_float(facts, statement, tensor.id))
     return offer(NAME, "call requires_grad_", facts, make, [] if known else [_RAISES])
 
 
@@ -143,7 +145,7 @@ def _leaves(facts: FunctionFacts, name: str) -> bool:
     return any(reads(value) & derived for value in returned)
 
 
-def _not_compiled(facts: FunctionFacts, statement: ast.stmt) -> Fix:
+def _not_compiled(facts: FunctionFacts, statement: ast.stmt, raises: list[Difference]) -> Fix:
     """Only eager code can ask for the gradient of a tensor that the function makes and keeps."""
 
     def make() -> list[TextEdit]:
@@ -156,7 +158,7 @@ def _not_compiled(facts: FunctionFacts, statement: ast.stmt) -> Fix:
         "gradients",
         "while compiled the tensor asks for no gradient: its `grad` stays None, and so may those of its inputs",
     )
-    return offer(NAME, "ask for gradients in plain Python only", facts, make, [difference])
+    return offer(NAME, "ask for gradients in plain Python only", facts, make, [difference, *raises])
 
 
 def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: ast.expr) -> Fix | Refusal:
@@ -210,6 +212,8 @@ def _detached(facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "what is detached is not known to be a tensor")
     if taken := _handed_on(facts, call):
         return refuse(NAME, f"`{taken}` may ask for the tensor's gradient")
+    if any(isinstance(n, ast.Attribute) and n.attr in _FLAGS for n in ast.walk(facts.function)):
+        return refuse(NAME, "the function asks whether a tensor asks for gradients")
     bound = facts.parent(call)
     if isinstance(bound, ast.Assign) and any(_is_changed(facts, name) for name in writes(bound)):
         return refuse(NAME, "the tensor is changed in place, which raises for one that asks for gradients")
