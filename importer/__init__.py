@@ -64,7 +64,7 @@ def _install_switches(importer: Importer, specialise: bool) -> None:
     """Lets Dynamo capture scalars and data-dependent shapes wherever that holds."""
     try:
         switches = importlib.import_module("graphmend.runtime.switches")
-        if switches.install(specialise):
-            importer.report.taken_back = switches.taken_back
+        switches.install_when_needed(specialise)
+        importer.report.taken_back = lambda: switches.taken_back() if switches.is_installed() else None
     except ImportError as error:
         importer.report.problems["graphmend.runtime.switches"] = str(error)

@@ -156,7 +156,7 @@ class Report:
     left: dict[str, Sequence[Note]] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     """Files that ran as they are, and why."""
-    taken_back: Callable[[], list[tuple[str, int, str, str]]] | None = None
+    taken_back: Callable[[], list[tuple[str, int, str, str]] | None] = lambda: None
     """The numbers that are not kept in the graph after that was tried: path, line, function and reason of each. None
     where none are kept."""
 

@@ -54,6 +54,29 @@ def install(specialise: bool = False) -> bool:
     return _installed
 
 
+def install_when_needed(specialise: bool = False) -> None:
+    """Installs when the first frame is compiled: what imports Dynamo may itself be half imported before, and a program
+    that compiles nothing does not wait for the self-test.
+    """
+    from torch._dynamo.convert_frame import ConvertFrame
+
+    original = ConvertFrame.__call__
+
+    @functools.wraps(original)
+    def convert(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if ConvertFrame.__call__ is convert:
+            ConvertFrame.__call__ = original  # type: ignore[method-assign]
+            install(specialise)
+        return ConvertFrame.__call__(self, *args, **kwargs)
+
+    ConvertFrame.__call__ = convert  # type: ignore[method-assign]
+
+
+def is_installed() -> bool:
+    """Are frames compiled with the switches?"""
+    return _installed
+
+
 def _install() -> bool:
     """Hooks into Dynamo, and out of it again where that does not do what it is there for."""
     global _specialises

@@ -256,10 +256,10 @@ def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
         "left": [{"path": path, **note} for path, notes in report.left.items() for note in notes],
         "problems": [{"path": path, "reason": reason} for path, reason in report.problems.items()],
         "unused": unused,
-        "captures": report.taken_back is not None,
+        "captures": report.taken_back() is not None,
         "taken_back": [
             {"path": path, "row": row, "function": function, "reason": reason}
-            for path, row, function, reason in (report.taken_back() if report.taken_back is not None else [])
+            for path, row, function, reason in report.taken_back() or ()
         ],
     }
 
@@ -282,7 +282,7 @@ def _lines(report: Report, unused: list[str]) -> list[str]:
         lines.append(
             f"graphmend: {left} {'break is' if left == 1 else 'breaks are'} left as they were (--report FILE says why)"
         )
-    taken_back = report.taken_back() if report.taken_back is not None else []
+    taken_back = report.taken_back() or []
     if taken_back:
         count = len({(path, row) for path, row, _, _ in taken_back})
         numbers = (
