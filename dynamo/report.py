@@ -206,6 +206,16 @@ class Times(NamedTuple):
     """How often a call waits for the device; None off CUDA."""
 
 
+class Batch(NamedTuple):
+    """One call in a stream of batches: what differs from the inputs as given, the graphs compiled up to it, those that
+    it executed, and what it raised."""
+
+    changes: tuple[str, ...]
+    compiled: int
+    executed: int
+    raised: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class TargetReport:
     """What became of one target. `problem` says in one line why it was not checked."""
@@ -238,6 +248,7 @@ class TargetReport:
     runs: tuple[RunInfo, ...] = ()
     comparison: Comparison | None = None
     times: Times | None = None
+    batches: tuple[Batch, ...] = ()
 
     @property
     def compilations(self) -> int:
@@ -344,6 +355,9 @@ def _target(data: Mapping[str, Any]) -> TargetReport:
             (comparison["seconds"][0], comparison["seconds"][1]),
         ),
         times=None if times is None else Times(**times),
+        batches=tuple(
+            Batch(tuple(b["changes"]), b["compiled"], b["executed"], b["raised"]) for b in data.get("batches", ())
+        ),
     )
 
 

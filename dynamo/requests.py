@@ -30,7 +30,8 @@ class Request:
     `Class.method`; empty means every target that is found. `roots` are the folders whose files are the user's
     (workspace folders); the file's own package is always one. `mended` are texts for a second run beside the first;
     `named` are the differences that their mends name. `confined` says that the mended texts are not the user's own:
-    they run where they can neither write nor reach anything.
+    they run where they can neither write nor reach anything. `batches` is the length of the stream of differing
+    batches that each target is called on, `lengths` whether these differ in length too.
     """
 
     path: str
@@ -48,6 +49,8 @@ class Request:
     named: tuple[str, ...] = ()
     confined: bool = False
     bench: bool = False
+    batches: int = 0
+    lengths: bool = False
     memory: int | None = None
 
     def job(self, number: int, **more: Any) -> dict[str, Any]:
@@ -68,6 +71,8 @@ class Request:
             "module": self.module,
             "import_root": self.import_root,
             "bench": self.bench,
+            "batches": self.batches,
+            "lengths": self.lengths,
             "memory": self.memory or _most_memory(),
         }
 

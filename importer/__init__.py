@@ -15,9 +15,18 @@ __all__ = ["Importer", "Report", "install"]
 
 
 def install(
-    packages: Sequence[str], unsafe: bool = False, *, folders: Iterable[Path] = (), accept: Iterable[str] = ()
+    packages: Sequence[str],
+    unsafe: bool = False,
+    *,
+    folders: Iterable[Path] = (),
+    accept: Iterable[str] = (),
+    specialise: bool = False,
 ) -> Importer:
     """From now on, mends the modules of `packages` (and those below `folders`) while they are imported.
+
+    Numbers and sizes that tensors decide stay in the graph where that holds. Those that must be known while tracing
+    and that small integer inputs decide are taken as known, held by guards, until a call has other values; with
+    `specialise` for several sets of values.
 
     A mend that differs only in the kinds of ways that `accept` names (such as "rounding") counts as safe; a kind that
     does not exist is a ValueError.
@@ -34,8 +43,7 @@ def install(
         importer.report.problems["torch"] = old
         return importer
     importer.install()
-    if unsafe:
-        importer.after("torch._dynamo", lambda: _install_switches(importer))
+    importer.after("torch._dynamo", lambda: _install_switches(importer, specialise))
     return importer
 
 
@@ -52,12 +60,11 @@ def _too_old() -> str | None:
     return f"nothing is mended for torch {version}: mends were measured with torch {OLDEST[0]}.{OLDEST[1]} and newer"
 
 
-def _install_switches(importer: Importer) -> None:
-    """Lets Dynamo capture scalars and data-dependent shapes wherever that holds.
-
-    Unsafe, as a graph may assert what it took for granted of such a number; that it was chosen is on the report.
-    """
+def _install_switches(importer: Importer, specialise: bool) -> None:
+    """Lets Dynamo capture scalars and data-dependent shapes wherever that holds."""
     try:
-        importer.report.switched = importlib.import_module("graphmend.runtime.switches").install()
+        switches = importlib.import_module("graphmend.runtime.switches")
+        switches.install_when_needed(specialise)
+        importer.report.taken_back = lambda: switches.taken_back() if switches.is_installed() else None
     except ImportError as error:
         importer.report.problems["graphmend.runtime.switches"] = str(error)

@@ -156,8 +156,9 @@ class Report:
     left: dict[str, Sequence[Note]] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     """Files that ran as they are, and why."""
-    switched: bool = False
-    """Are scalars and data-dependent shapes captured, where that holds?"""
+    taken_back: Callable[[], list[tuple[str, int, str, str]] | None] = lambda: None
+    """The numbers that are not kept in the graph after that was tried: path, line, function and reason of each. None
+    where none are kept."""
 
     def add(self, path: str, outcome: Outcome) -> None:
         if outcome.problem is not None:

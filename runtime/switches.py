@@ -2,9 +2,16 @@
 
 `torch._dynamo.config.capture_scalar_outputs` and `capture_dynamic_output_shape_ops` keep `x.item()`, `x.nonzero()` and
 the like in the graph. Switched on for everything they turn some breaks into errors (`GuardOnDataDependentSymNode`, a
-backend that cannot go on). Here each frame is compiled with them; one that does not compile so is compiled with one of
-them, and in the end without, as if nothing had been switched. What small inputs decide is taken as known (`known`).
-Nothing of a frame has run when it is compiled, so nothing runs twice.
+backend that cannot go on), others into more breaks, and graphs assert what they took for granted. Here
+
+* a number whose value must be known later breaks the graph where it is read (`captures.attempt`);
+* a graph that cannot go on with the values of a call gives way to the code that it was made from (`captures.fallback`),
+  so only graphs capture numbers of which nothing is left behind (`captures.recovery`);
+* a frame that still cannot be compiled is compiled as if nothing had been switched. Nothing of it has run then, so
+  nothing runs twice.
+
+What small inputs decide is taken as known where a number must be known (`specialised`): until a call has other values,
+and with `specialise` for some sets of values.
 
 Measured on torch 2.13.0. What is changed is private to Dynamo: with an older torch, and wherever the self-test does not
 pass (`specialised/self_test.py`), `install` leaves Dynamo as it is and says so.
@@ -14,8 +21,8 @@ from __future__ import annotations
 
 import functools
 import logging
+import sys
 from collections.abc import Callable
-from types import CodeType
 from typing import Any
 
 from .torch_version import version
@@ -23,72 +30,108 @@ from .torch_version import version
 OLDEST = (2, 13)
 """The oldest minor version with which frames compiled so were measured to be right. What passes the self-test with an
 older one fails elsewhere."""
-_SCALARS, _SHAPES = "capture_scalar_outputs", "capture_dynamic_output_shape_ops"
-#: what is tried, in order
-_RUNGS = ((_SCALARS, _SHAPES), (_SHAPES,), (_SCALARS,), ())
+OLDEST_PYTHON = (3, 11)
+"""Python before it has no table of exceptions, with which compiled code gives way to the original."""
+_SWITCHES = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
 
 #: how a frame ends that was traced and could not be compiled, though nothing was raised
 _GIVEN_UP = ("an error was suppressed", "compilation failed", "Dynamo decided to skip the frame while tracing")
 
+
 _log = logging.getLogger(__name__)
 
-failed: dict[CodeType, tuple[int, str]] = {}
-"""The code that is not compiled with both switches: with which rung of those above, and the error that it gave."""
-
-
 _installed = False
+_specialises = False
+"""Are values taken as known again after they have changed?"""
 
 
-def install() -> bool:
+def install(specialise: bool = False) -> bool:
     """From now on frames are compiled with the switches where that holds. False where this torch is not known."""
-    global _installed
-    _installed = _installed or (version() >= OLDEST and _install())
+    global _installed, _specialises
+    known = version() >= OLDEST and sys.version_info >= OLDEST_PYTHON
+    _installed = _installed or (known and _install())
+    _specialises = specialise
+    return _installed
+
+
+def install_when_needed(specialise: bool = False) -> None:
+    """Installs when the first frame is compiled: what imports Dynamo may itself be half imported before, and a program
+    that compiles nothing does not wait for the self-test.
+    """
+    from torch._dynamo.convert_frame import ConvertFrame
+
+    original = ConvertFrame.__call__
+
+    @functools.wraps(original)
+    def convert(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if ConvertFrame.__call__ is convert:
+            ConvertFrame.__call__ = original  # type: ignore[method-assign]
+            install(specialise)
+        return ConvertFrame.__call__(self, *args, **kwargs)
+
+    ConvertFrame.__call__ = convert  # type: ignore[method-assign]
+
+
+def is_installed() -> bool:
+    """Are frames compiled with the switches?"""
     return _installed
 
 
 def _install() -> bool:
     """Hooks into Dynamo, and out of it again where that does not do what it is there for."""
+    global _specialises
     undo: list[Callable[[], None]] = []
     try:
         from torch._dynamo import config
         from torch._dynamo.convert_frame import ConvertFrame
 
+        from .captures import attempt, numbers
         from .specialised import known_values, self_test
 
         original = ConvertFrame.__call__
         undo.append(functools.partial(setattr, ConvertFrame, "__call__", original))
-        ConvertFrame.__call__ = _with_switches(original, config, known_values.known)  # type: ignore[method-assign]
+        ConvertFrame.__call__ = _with_switches(original, config, attempt)  # type: ignore[method-assign]
         undo.append(known_values.install())
-        if self_test.passes():
+        undo.append(numbers.install())
+        _specialises = True
+        passes = self_test.passes()
+        attempt.taken_back.clear()
+        if passes:
             return True
     except Exception as error:  # whatever this torch has no more, or has otherwise
         _log.debug("the capture switches are not used: %s: %s", type(error).__name__, error)
     for each in reversed(undo):
         each()
-    failed.clear()
     return False
 
 
-def _with_switches(original: Any, config: Any, known: Any) -> Any:
+def taken_back() -> list[tuple[str, int, str, str]]:
+    """The numbers that are not captured after that was tried: path, line, function and reason of each."""
+    attempt = sys.modules.get(f"{__package__}.captures.attempt")
+    return list(attempt.taken_back) if attempt is not None else []
+
+
+def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
     @functools.wraps(original)
     def convert(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
-        rung, _ = failed.get(frame.f_code, (0, ""))
-        while _RUNGS[rung]:
-            try:
-                with config.patch(dict.fromkeys(_RUNGS[rung], True)), known(frame.f_code, self) as attempt:
+        plan = attempts.plan_of(frame.f_code)
+        while not plan.is_plain:
+            attempt = attempts.Attempt(plan, self, plan.may_know(self, _specialises))
+            with config.patch(_SWITCHES), attempts.attempting(attempt):
+                try:
                     result = original(self, frame, *args, **kwargs)
-            except Exception as error:  # where the switches are not its cause it comes again, from below
-                rung += 1
-                failed[frame.f_code] = rung, f"{type(error).__name__}: {error}".splitlines()[0]
-                continue
-            reason = result.skip_reason or ""
-            if result.guarded_code is not None:
-                attempt.done()
-                return result
-            if not reason.startswith(_GIVEN_UP):
-                return result
-            rung = len(_RUNGS) - 1
-            failed[frame.f_code] = rung, reason.splitlines()[0]
-        return original(self, frame, *args, **kwargs)
+                except Exception as error:  # where the switches are not its cause it comes again, from below
+                    reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                else:
+                    if result.guarded_code is not None:
+                        attempt.done(result.guarded_code.guard_manager)
+                        return result
+                    reason = (result.skip_reason or "").splitlines()[0] if result.skip_reason else ""
+                    if not reason.startswith(_GIVEN_UP):
+                        return result
+            if not plan.release(attempt.candidates(), reason):
+                plan.give_up()
+        with attempts.suspended():
+            return original(self, frame, *args, **kwargs)
 
     return convert

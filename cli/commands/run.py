@@ -27,7 +27,8 @@ _OURS = ("<frozen importlib", __file__, str(Path(__file__).parents[2] / "importe
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
-        "graphmend run [--mend PACKAGE]... [--unsafe] [--accept KINDS] [--report FILE] (SCRIPT | -m MODULE) [ARG ...]"
+        "graphmend run [--mend PACKAGE]... [--unsafe] [--accept KINDS] [--specialize] [--report FILE] "
+        "(SCRIPT | -m MODULE) [ARG ...]"
     )
     parser.add_argument(
         "--mend",
@@ -39,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unsafe", action="store_true", help="make unsafe mends too; each says what differs")
     parser.add_argument(
         "--accept", metavar="KINDS", type=words, default=[], help="differences that a safe mend may have: rounding,..."
+    )
+    parser.add_argument(
+        "--specialize",
+        action="store_true",
+        help="compile again for other values of small integers that were taken as known, up to four times",
     )
     parser.add_argument(
         "--report", metavar="FILE", type=Path, help="write what was mended to this file, as JSON, not to standard error"
@@ -68,7 +74,7 @@ def _install(args: argparse.Namespace, program: Program) -> Importer:
     program.enter()
     names, folders = (args.mend, []) if args.mend else program.own()
     try:
-        return install(names, args.unsafe, folders=folders, accept=args.accept)
+        return install(names, args.unsafe, folders=folders, accept=args.accept, specialise=args.specialize)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -250,7 +256,11 @@ def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
         "left": [{"path": path, **note} for path, notes in report.left.items() for note in notes],
         "problems": [{"path": path, "reason": reason} for path, reason in report.problems.items()],
         "unused": unused,
-        "switched": report.switched,
+        "captures": report.taken_back() is not None,
+        "taken_back": [
+            {"path": path, "row": row, "function": function, "reason": reason}
+            for path, row, function, reason in report.taken_back() or ()
+        ],
     }
 
 
@@ -272,8 +282,15 @@ def _lines(report: Report, unused: list[str]) -> list[str]:
         lines.append(
             f"graphmend: {left} {'break is' if left == 1 else 'breaks are'} left as they were (--report FILE says why)"
         )
-    if report.switched:
-        lines.append("graphmend: torch.compile captures scalars and data-dependent shapes where that holds (unsafe)")
+    taken_back = report.taken_back() or []
+    if taken_back:
+        count = len({(path, row) for path, row, _, _ in taken_back})
+        numbers = (
+            "a number or size that a tensor decides breaks"
+            if count == 1
+            else f"numbers or sizes in {count} lines break"
+        )
+        lines.append(f"graphmend: {numbers} the graph as before (--report FILE says why)")
     lines += [f"graphmend: no module of {name} was imported" for name in unused]
     lines += [f"graphmend: {path}: {reason}" for path, reason in report.problems.items()]
     return lines

@@ -50,6 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--accept", metavar="KINDS", type=words, help="differences that a safe mend may have, such as rounding,dtype"
     )
     parser.add_argument("--bench", action="store_true", help="measure the times of eager and compiled calls")
+    parser.add_argument(
+        "--batches",
+        metavar="N",
+        type=_count,
+        default=0,
+        help="count graphs over N differing batches",
+    )
+    parser.add_argument("--lengths", action="store_true", help="with --batches: of other lengths as well")
     parser.add_argument("--device", default="auto", help="auto (CUDA where it works), cpu or cuda[:N]")
     parser.add_argument("--python", metavar="PATH", help="the interpreter whose torch is used")
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for one file (120), or for COMMAND")
@@ -70,6 +78,12 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"not a number of batches: {text}")
+    return int(text)
+
+
 def _split_command(parser: argparse.ArgumentParser) -> None:
     """Keeps what follows `--` apart: argparse drops the `--` and would count a command's words among the targets."""
     inner = parser.parse_args
@@ -87,6 +101,8 @@ def _split_command(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.lengths and not args.batches:
+        raise UsageError("--lengths needs --batches")
     if args.baseline is not None:
         break_baseline.load(args.baseline)  # before anything runs for hours
     if args.command is not None:
@@ -175,6 +191,8 @@ def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], confi
         roots=(str(configuration.root),) if configuration.file is not None else (),
         cwd=os.getcwd(),
         bench=args.bench,
+        batches=args.batches,
+        lengths=args.lengths,
         texts=_notebook(path),
     )
 
@@ -263,8 +281,8 @@ def _read_log(args: argparse.Namespace) -> int:
     from graphmend.dynamo import torch_logs
     from graphmend.dynamo.watched_command import Watched
 
-    if args.targets or args.mend or args.bench:
-        raise UsageError("--from-log takes no TARGET, --mend or --bench")
+    if args.targets or args.mend or args.bench or args.batches:
+        raise UsageError("--from-log takes no TARGET, --mend, --bench or --batches")
     try:
         text = torch_logs.read(Path(args.from_log))
     except OSError as error:
@@ -278,8 +296,8 @@ def _watch(args: argparse.Namespace) -> int:
 
     if not args.command:
         raise UsageError("no command after --")
-    if args.targets or args.mend or args.bench:
-        raise UsageError("a command after -- takes no TARGET, --mend or --bench")
+    if args.targets or args.mend or args.bench or args.batches:
+        raise UsageError("a command after -- takes no TARGET, --mend, --bench or --batches")
     sys.stdout.flush()
     watched = watched_command.run(args.command, timeout=args.timeout, quiet=args.output_format != "full")
     return _conclude_watched(args, watched)

@@ -65,6 +65,8 @@ def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str,
 
 def count_only(graph: Any, inputs: Any, **_: Any) -> Any:
     """The backend of the user's own `torch.compile` calls; a running session counts their graphs."""
+    if TargetCheck.counting is not None:
+        return TargetCheck.counting(graph, inputs)
     return TargetCheck.current.backend(graph, inputs) if TargetCheck.current is not None else graph.forward
 
 

@@ -2,9 +2,11 @@
 
 A size that a tensor holds, a branch on a mask: Dynamo gives such a number a symbol, and where it must be known it gives
 up. Here the number is computed from the inputs of this call, and a guard holds their values: another batch with others
-compiles the frame anew, as another shape does. That is done where Dynamo would give up, and nowhere else.
+compiles the frame anew, as another shape does. That is done where Dynamo would give up, and nowhere else,
+in attempts (`captures.attempt`) that may specialise.
 
-After `COMPILATIONS` of one code with values that changed, no more are taken as known, until `torch._dynamo.reset()`.
+Once a call has had other values, no more are taken as known for that code, until `torch._dynamo.reset()`; where an
+attempt may specialise all the same, after `COMPILATIONS`.
 
 Knows Dynamo as it is in torch 2.13.
 """
@@ -14,18 +16,12 @@ from __future__ import annotations
 import dis
 import functools
 import logging
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from types import CodeType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 import torch.utils._pytree as pytree
 from torch._dynamo import symbolic_convert, utils
-from torch._dynamo.code_context import code_context
 from torch._dynamo.exc import TorchRuntimeError, Unsupported, UserError
 from torch._dynamo.guards import get_verbose_code_parts, install_guard
 from torch._dynamo.variables import ConstantVariable
@@ -35,13 +31,13 @@ from torch._dynamo.variables.tensor import TensorVariable
 from torch._guards import Guard
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import Node
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv, expect_true, free_symbols
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv, expect_true
 from torch.utils._python_dispatch import _disable_current_modes
 
+from ..captures.attempt import Plan, current
+from ..captures.numbers import pending, symbols
 from .replay import Replay, Unknown, given, replay
 
-#: how often one code is compiled with values taken as known
-COMPILATIONS = 4
 #: opcodes that branch on a value and drop it, by Python version
 _POPS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_FALSE")
 
@@ -49,52 +45,6 @@ _POPS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "P
 _KEEPS = {"JUMP_IF_TRUE_OR_POP": True, "JUMP_IF_FALSE_OR_POP": False}
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass
-class Frame:
-    """A frame that is being compiled."""
-
-    code: CodeType
-    converter: Any
-    """Dynamo's, of which each call of `torch.compile` makes one."""
-    used: bool = False
-    """Is a value taken as known?"""
-
-    def done(self) -> None:
-        """It is compiled."""
-        if self.used:
-            compilations(self.code)[self.converter] = self.count + 1
-
-    @property
-    def count(self) -> int:
-        """How often it was compiled with values taken as known."""
-        return compilations(self.code).get(self.converter, 0)
-
-
-def compilations(code: CodeType) -> WeakKeyDictionary[Any, int]:
-    """How often each converter compiled a code with values taken as known, where `torch._dynamo.reset()` forgets it."""
-    counts: WeakKeyDictionary[Any, int] = code_context.get_context(code).setdefault(__name__, WeakKeyDictionary())
-    return counts
-
-
-class _State(threading.local):
-    frame: Frame | None = None
-    """The frame whose inputs may be taken as known."""
-
-
-_state = _State()
-
-
-@contextmanager
-def known(code: CodeType, converter: Any) -> Iterator[Frame]:
-    """While a frame of `code` is compiled in here, values of its inputs may be taken as known."""
-    before, frame = _state.frame, Frame(code, converter)
-    _state.frame = frame if frame.count < COMPILATIONS else None
-    try:
-        yield frame
-    finally:
-        _state.frame = before
 
 
 def install() -> Callable[[], None]:
@@ -118,6 +68,11 @@ def install() -> Callable[[], None]:
             if (code := dis.opmap.get(name)) is not None:
                 table[code] = _jumping(table[code], keeps=_KEEPS.get(name))
     return remove
+
+
+def _specialises() -> bool:
+    attempt = current()
+    return attempt is not None and attempt.specialises
 
 
 def _subclasses(kind: Any) -> Iterator[Any]:
@@ -149,15 +104,14 @@ def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def get_fake_value(node: Node, tx: Any, *args: Any, **kwargs: Any) -> Any:
-        pending = _pending(tx)
-        count = len(pending)
+        count = len(pending(tx))
         try:
             return original(node, tx, *args, **kwargs)
         except (Unsupported, UserError, TorchRuntimeError):
-            if _state.frame is None:
+            if not _specialises():
                 raise
-            del pending[count:]
-            if not _learn(tx.fake_mode.shape_env, *_symbols(node)) and not _learn_numbers(tx, node):
+            del pending(tx)[count:]
+            if not _learn(tx.fake_mode.shape_env, *symbols(node)) and not _learn_numbers(tx, node):
                 if (value := _value(node, _tensors)) is None:
                     raise
                 return pytree.tree_map(functools.partial(tx.fake_mode.from_tensor, static_shapes=True), value)
@@ -192,18 +146,6 @@ def _listing(original: Callable[..., Any]) -> Callable[..., Any]:
     return method_tolist
 
 
-def _pending(tx: Any) -> list[Any]:
-    environment = tx.fake_mode.shape_env if tx.fake_mode is not None else None
-    return environment.pending_fresh_unbacked_symbols if environment is not None else []
-
-
-def _symbols(node: Node) -> list[Any]:
-    """The symbols in what an operation works on."""
-    values = [argument.meta.get("example_value") for argument in node.all_input_nodes]
-    symbols = {symbol for value in pytree.tree_leaves(values) for symbol in free_symbols(value)}
-    return sorted(symbols, key=str)
-
-
 def _tensors(value: Any) -> bool:
     leaves = pytree.tree_leaves(value)
     return bool(leaves) and all(isinstance(leaf, torch.Tensor) and not leaf.is_meta for leaf in leaves)
@@ -227,7 +169,7 @@ def _whole(value: Any) -> bool:
 
 def _value(node: Node, wanted: Callable[[Any], bool]) -> Any:
     """The value of a node of the graph, from here on held by guards; None where it is not known, or not as wanted."""
-    if _state.frame is None:
+    if not _specialises():
         return None
     try:
         found = replay(node)
@@ -236,13 +178,13 @@ def _value(node: Node, wanted: Callable[[Any], bool]) -> Any:
         return None
     if not wanted(found.value):
         return None
-    _hold(found, _state.frame)
+    _hold(found)
     return found.value
 
 
 def _learn(environment: ShapeEnv, *expressions: Any) -> bool:
     """Gives symbols of expressions their values. False where none is known."""
-    tx = getattr(symbolic_convert.tls, "current_tx", None) if _state.frame is not None else None
+    tx = getattr(symbolic_convert.tls, "current_tx", None) if _specialises() else None
     if tx is None or tx.fake_mode is None or tx.fake_mode.shape_env is not environment:
         return False
     symbols = {symbol for each in expressions for symbol in environment.replace(each).free_symbols}
@@ -277,26 +219,31 @@ def _set(environment: ShapeEnv, symbol: Any, value: Any) -> bool:
     return expect_true(environment.create_symintnode(symbol, hint=None) == int(value))
 
 
-def _hold(found: Replay, frame: Frame) -> None:
+def _hold(found: Replay) -> None:
     """Guards the values of the inputs, and their sizes."""
-    frame.used |= bool(found.inputs or found.sizes)
+    attempt = current()
+    assert attempt is not None
+    attempt.used |= bool(found.inputs or found.sizes)
     for size in found.sizes:
         int(size)
     for node in found.inputs:
         value = given(node)
         assert value is not None
         with _disable_current_modes():
-            match = functools.partial(_values_match, expected=value.clone())
+            match = functools.partial(_values_match, expected=value.clone(), plan=attempt.plan)
         install_guard(Guard(node.meta["grapharg"].source, match))
 
 
-def _values_match(builder: Any, guard: Guard, *, expected: torch.Tensor) -> None:
+def _values_match(builder: Any, guard: Guard, *, expected: torch.Tensor, plan: Plan) -> None:
     def same(value: Any) -> bool:
         if type(value) is not torch.Tensor or value.dtype != expected.dtype or value.device != expected.device:
             return False
         if torch._C._functorch.is_functorch_wrapped_tensor(value):  # under vmap nobody may ask for its values
             return False
-        return torch.equal(value, expected)
+        if torch.equal(value, expected):
+            return True
+        plan.has_changed = True
+        return False
 
     text = get_verbose_code_parts(f"torch.equal({guard.name}, {expected.flatten()[:8].tolist()}...)", guard)
     builder.get_guard_manager(guard).add_lambda_guard(same, text, guard.user_stack)

@@ -12,20 +12,23 @@ import torch
 
 
 def _branches(x: Any, n: Any) -> Any:
+    x = x * 2  # so that a break makes two graphs
     return x + 1 if (n > 1).any() else x - 1
 
 
 def _lists(x: Any, n: Any) -> Any:
+    x = x * 2
     return torch.stack([part.sum() for part in x.split(n.tolist())])
 
 
 def _decides(x: Any, n: Any) -> Any:
+    x = x * 2
     kept = x[n > 1]
     return kept * 2 if kept.shape[0] > 1 else kept - 1
 
 
 def _sizes(x: Any, n: Any) -> Any:
-    image = x.reshape(1, 1, 2, 2)
+    image = (x * 2).reshape(1, 1, 2, 2)
     return torch.nn.functional.interpolate(image, size=(n[0], n[0]), mode="bilinear", align_corners=True)
 
 
@@ -64,5 +67,8 @@ def _uncounted() -> Iterator[None]:
         with torch.no_grad():
             yield
     finally:
-        counters.clear()
-        counters.update(before)
+        for name in list(counters):  # in place: who holds a count sees it restored
+            counters[name].clear()
+            counters[name].update(before.get(name, ()))
+            if name not in before:
+                del counters[name]

@@ -130,7 +130,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 #: folders whose files may import each other, as long as no circle comes of it: one thing divided by subject
 FLAT = frozenset({
-    "workspace", "workspace/notebooks", "runtime", "runtime/specialised",
+    "workspace", "workspace/notebooks", "runtime", "runtime/captures", "runtime/specialised",
     "analysis/syntax", "analysis/torch_facts", "analysis/torch_facts/generator", "analysis/lattice", "analysis/program",
     "analysis/tensors", "analysis/resolution", "analysis/driver/execution", "analysis/region",
     "analysis/interpreter/operations",

@@ -241,3 +241,68 @@ def test_an_unknown_difference_is_refused(run: Run) -> None:
     done = run("--accept", "roundin", "program.py", program="print(1)\n")
     assert (done.status, done.stdout) == (2, "")
     assert 'not "roundin"; did you mean `rounding`?' in done.said[0]
+
+
+CAPTURES = """import torch
+from torch._dynamo.utils import counters
+
+
+def shifted(x, mask):
+    kept = x[mask] + x
+    count = (x * mask).sum().int().item()
+    for _ in range(count):
+        kept = kept * 2
+    return kept + x.mean().item()
+
+
+compiled = torch.compile(shifted, backend="eager")
+x = torch.arange(4.0)
+for mask in (x >= 0, x == 1, x > 0):
+    try:
+        print(compiled(x, mask).tolist())
+    except RuntimeError:
+        print("RuntimeError")
+"""
+
+
+@pytest.mark.torch
+def test_numbers_are_captured_and_what_was_taken_back_is_reported(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch", minversion="2.13")
+    plain = run("program.py", plain=True, program=CAPTURES)
+    got = run("--report", "report.json", "program.py", program=CAPTURES)
+    assert (got.status, got.stdout) == (0, plain.stdout)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["captures"] is True
+    rows = CAPTURES.splitlines()
+    reasons = {rows[note["row"] - 1].strip(): note["reason"] for note in report["taken_back"]}
+    assert reasons["count = (x * mask).sum().int().item()"] == "its value must be known while tracing"
+    assert "could not go on with the values of a call" in reasons["kept = x[mask] + x"]
+    assert not any("mean" in row for row in reasons)
+
+
+SIZES = """import torch
+
+
+def cut(x, sizes):
+    x = x * 1
+    return torch.cat([part * n for n, part in enumerate(x.split(sizes.tolist()))])
+
+
+graphs = []
+compiled = torch.compile(cut, backend=lambda graph, _: graphs.append(graph) or graph.forward)
+for sizes in ([1, 3], [1, 3], [2, 2]):
+    print(compiled(torch.arange(4.0), torch.tensor(sizes)).tolist(), len(graphs))
+"""
+
+
+@pytest.mark.torch
+def test_values_are_taken_as_known_until_they_change(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch", minversion="2.13")
+    counts = {}
+    for words in ([], ["--specialize"]):
+        got = run(*words, "--report", "report.json", "program.py", program=SIZES)
+        values, counts[tuple(words)] = zip(*(line.rsplit(" ", 1) for line in got.stdout.splitlines()), strict=True)
+        assert values == ("[0.0, 1.0, 2.0, 3.0]", "[0.0, 1.0, 2.0, 3.0]", "[0.0, 0.0, 2.0, 3.0]")
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert any("a call had others" in note["reason"] for note in report["taken_back"]) == (not words)
+    assert counts == {(): ("1", "1", "3"), ("--specialize",): ("1", "1", "2")}

@@ -13,7 +13,7 @@ switches = pytest.importorskip("graphmend.runtime.switches")
 if switches.version() < switches.OLDEST:
     pytest.skip("the switches are measured with newer versions of torch", allow_module_level=True)
 checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
-known = pytest.importorskip("graphmend.runtime.specialised.known_values")
+attempts = pytest.importorskip("graphmend.runtime.captures.attempt")
 
 pytestmark = pytest.mark.torch
 
@@ -22,12 +22,12 @@ Inputs = tuple[Any, ...]
 
 @pytest.fixture(autouse=True)
 def installed() -> Iterator[None]:
-    if not switches.install():
+    if not switches.install(specialise=True):
         pytest.skip("this torch is not known")
     torch._dynamo.reset()
-    switches.failed.clear()
     yield
     torch._dynamo.reset()
+    switches.install()
 
 
 def graphs(function: Callable[..., Any], *calls: Inputs, backend: Any = None, dynamic: bool | None = None) -> list[int]:
@@ -156,7 +156,7 @@ def test_values_that_keep_changing_are_no_longer_held() -> None:
 
     one = torch.compile(function, backend=count)
     other = torch.compile(function, backend=lambda *args: count(*args))  # one with the same backend shares the graphs
-    assert [added(one, i) for i in range(known.COMPILATIONS)] == [1] * known.COMPILATIONS
+    assert [added(one, i) for i in range(attempts.COMPILATIONS)] == [1] * attempts.COMPILATIONS
     assert sum(added(one, 10 + i) for i in range(8)) == 2, "a graph before the branch, and one after it"
     assert added(other, 20) == 1, "another one that is compiled has a number of its own"
     torch._dynamo.reset()
@@ -170,7 +170,7 @@ def test_branches_on_what_is_not_known_hold_nothing() -> None:
 
     lengths = (5, 7, 9, 11, 13, 14)
     assert graphs(function, *((torch.ones(n),) for n in lengths), dynamic=True) == [2, 0, 0, 0, 0, 0]
-    assert not known.compilations(function.__code__)
+    assert not attempts.plan_of(function.__code__).compilations
 
 
 @torch.library.custom_op("graphmend_tests::shift", mutates_args=("n",))  # type: ignore[untyped-decorator]

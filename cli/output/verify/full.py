@@ -17,7 +17,7 @@ from graphmend.dynamo.verdict import judge
 
 if TYPE_CHECKING:
     from graphmend.cli.verifying.static_findings import Judged, Mending
-    from graphmend.dynamo.report import Break, Comparison, Recompile, Report, TargetReport
+    from graphmend.dynamo.report import Batch, Break, Comparison, Recompile, Report, TargetReport
     from graphmend.dynamo.watched_command import Watched
 
 EFFECTS = {
@@ -86,11 +86,26 @@ def _target(target: TargetReport, report: Report, mending: Mending | None, out: 
             _break(item, out)
     if after is not None and after.comparison is not None:
         _comparison(after.comparison, report.after.named if report.after is not None else (), out)
+    for title, batches in (("batches", target.batches), ("mended", after.batches if after is not None else ())):
+        if batches:
+            _batches(title, batches, out)
     for title, times in (("times", target.times), ("mended", after.times if after is not None else None)):
         if times is not None:
             steady = f"eager {times.eager:.3g} ms, compiled {times.compiled:.3g} ms"
             syncs = "" if times.syncs is None else f", {times.syncs} synchronizations"
             out.write(f"  {title:<9} {steady} ({times.backend}), first call {times.cold:.4g} ms{syncs}\n")
+
+
+def _batches(title: str, batches: Sequence[Batch], out: Page) -> None:
+    """Graphs over a stream of batches; what the batches differ in is said once."""
+    changes = ", ".join(dict.fromkeys(change for batch in batches for change in batch.changes))
+    compiled = " ".join(str(batch.compiled) for batch in batches)
+    executed = " ".join(str(batch.executed) for batch in batches)
+    steady = batches[-1].compiled == batches[-min(2, len(batches))].compiled
+    out.write(f"  {title:<9} compiled {compiled}; executed {executed}  [other {changes}]\n", _colour(steady))
+    for number, batch in enumerate(batches):
+        if batch.raised is not None:
+            out.write(f"            batch {number} raises {batch.raised}\n", _colour(False))
 
 
 def _recompile(item: Recompile, out: Page) -> None:

@@ -15,7 +15,7 @@ from graphmend.cli.paths import relative
 from graphmend.dynamo.verdict import judge
 
 if TYPE_CHECKING:
-    from graphmend.dynamo.report import Break, Comparison, Recompile, Report, TargetReport, Times
+    from graphmend.dynamo.report import Batch, Break, Comparison, Recompile, Report, TargetReport, Times
     from graphmend.dynamo.watched_command import Watched
 
 _STYLE = """
@@ -94,8 +94,18 @@ def _report(report: Report) -> Iterator[str]:
             yield from _outcome(after)
             if after.comparison is not None:
                 yield from _comparison(after.comparison, report.after.named if report.after is not None else ())
+        yield from _batches("plain", target.batches)
+        yield from _batches("mended", after.batches if after is not None else ())
         yield from _times(target.times, after.times if after is not None else None)
         yield "</section>"
+
+
+def _batches(title: str, batches: Sequence[Batch]) -> Iterator[str]:
+    if batches:
+        yield f"<p>graphs over {len(batches)} batches, {title}</p><table>"
+        for name, numbers in (("compiled", [b.compiled for b in batches]), ("executed", [b.executed for b in batches])):
+            yield f"<tr><th>{name}</th>{''.join(f'<td>{number}</td>' for number in numbers)}</tr>"
+        yield "</table>"
 
 
 def _target(target: TargetReport, report: Report) -> Iterator[str]:

@@ -115,6 +115,7 @@ def target_item(target: TargetReport, named: Sequence[str] = ()) -> dict[str, An
         "runs": [run._asdict() for run in target.runs],
         "comparison": comparison_item(comparison, named) if comparison is not None else None,
         "times": times._asdict() if times is not None else None,
+        "batches": [batch._asdict() for batch in target.batches],
     }
 
 

@@ -19,7 +19,7 @@ from ..inputs.examples import Arguments, Example
 from ..inputs.variants import GIVEN
 from ..recording import lines
 from ..recording.recorder import Recorder, once_each
-from . import devices, timing, varied
+from . import devices, stream, timing, varied
 from .fitting import Finder, Fit, MemoryBudget, Run
 
 VARIANTS_KEPT = 6
@@ -33,10 +33,12 @@ EAGER_SECONDS = 2.0
 class TargetCheck:
     """Checks one target.
 
-    `current` is the recorder that counts graphs of the user's own `torch.compile` calls meanwhile.
+    `current` is the recorder that counts graphs of the user's own `torch.compile` calls meanwhile; `counting` what
+    counts them in a stream of batches.
     """
 
     current: Recorder | None = None
+    counting: stream.Counting | None = None
 
     def __init__(
         self,
@@ -108,6 +110,9 @@ class TargetCheck:
         if self.job.get("keep") or self.job.get("compare"):
             self.progress(f"running {self.target.name} for comparison")
             self._side_by_side(finder, fit, runs, call)
+        if self.job.get("batches"):
+            self.progress(f"running {self.target.name} on a stream of batches")
+            self.answer["batches"] = self._stream(fit)
         if self.job.get("bench"):
             self.progress(f"timing {self.target.name}")
             self._timed(fit, runs[0])
@@ -219,6 +224,17 @@ class TargetCheck:
             if run.raised is None or finder.raised_on_purpose(run.raised):
                 made.append(self._made(maker, fit, run, None))
         return made
+
+    def _stream(self, fit: Fit) -> list[dict[str, Any]]:
+        counting = stream.Counting()
+        call = fit.callable
+        TargetCheck.counting = counting
+        try:
+            if not is_compiled(call):
+                call = torch.compile(call, backend=counting)
+            return stream.measure(fit, call, counting, self.job["batches"], self.job.get("lengths", False))
+        finally:
+            TargetCheck.counting = None
 
     def _timed(self, fit: Fit, run: Run) -> None:
         plain = fit.callable

@@ -1,0 +1,174 @@
+"""The frame that is being compiled: which of its numbers are captured, and which break the graph where they did before.
+
+A number that a tensor decides (`x.item()`, the size of `x.nonzero()`) is a symbol while Dynamo traces. One whose value
+must be known later, to branch on or to size something, would break the graph there, which may cost more than a break
+where it is read: a whole loop, the function that was inlined. So it is *released*: the frame is traced again, and the
+number breaks the graph where it is read, as it does without us. All others stay captured.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from torch._dynamo.code_context import code_context
+from torch._dynamo.exc import RestartAnalysis
+
+#: how often one code is compiled with values taken as known
+COMPILATIONS = 4
+
+
+_CHANGED = "values were taken as known, and a call had others (--specialize compiles again for each)"
+
+
+class Site(NamedTuple):
+    """An instruction of the program, which reads a number out of a tensor."""
+
+    code: CodeType
+    offset: int
+    line: int
+
+
+class Note(NamedTuple):
+    """Why a number that might be captured is not."""
+
+    path: str
+    line: int
+    function: str
+    reason: str
+
+
+taken_back: list[Note] = []
+"""What was tried and taken back, in order."""
+
+
+@dataclass(eq=False)
+class Plan:
+    """What is known of one code from attempts to compile it, until `torch._dynamo.reset()`."""
+
+    code: CodeType
+    released: set[Site] = field(default_factory=set)
+    is_plain: bool = False
+    """Is nothing captured at all?"""
+    compilations: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary)
+    """How often each converter compiled it with values taken as known."""
+    has_changed: bool = False
+    """Did a call come with other values than those that were taken as known?"""
+
+    def release(self, sites: Iterable[Site], reason: str) -> bool:
+        """From now on the numbers read at `sites` break the graph there. False where all of them did so already."""
+        new = sorted(set(sites) - self.released, key=lambda site: site.line)
+        self.released.update(new)
+        for site in new:
+            _note(Note(site.code.co_filename, site.line, site.code.co_name, reason))
+        return bool(new)
+
+    def may_know(self, converter: Any, specialise: bool) -> bool:
+        """May values be taken as known? With `specialise` for some sets of values, else until there are others."""
+        if self.has_changed and not specialise:
+            _note(Note(self.code.co_filename, self.code.co_firstlineno, self.code.co_name, _CHANGED))
+            return False
+        return self.compilations.get(converter, 0) < COMPILATIONS
+
+    def give_up(self) -> None:
+        """From now on the frame is compiled as without us."""
+        self.is_plain = True
+
+
+def _note(note: Note) -> None:
+    if note not in taken_back:
+        taken_back.append(note)
+
+
+def plan_of(code: CodeType) -> Plan:
+    """What is known of a code."""
+    plan: Plan = code_context.get_context(code).setdefault(__name__, Plan(code))
+    return plan
+
+
+@dataclass(eq=False)
+class Attempt:
+    """One attempt to compile a frame."""
+
+    plan: Plan
+    converter: Any
+    """Dynamo's, of which each call of `torch.compile` makes one."""
+    specialises: bool = False
+    """May values of small inputs be taken as known?"""
+    used: bool = False
+    """Is a value taken as known?"""
+    sites: dict[Any, Site] = field(default_factory=dict)
+    """Where each symbol comes from."""
+    needed: set[Any] = field(default_factory=set)
+    """Symbols that the operation at hand asked for their values, in vain. One that it could do without is none."""
+    recovery: Any = None
+    """What to do where the graph fails when it runs; None where the graph captures nothing."""
+
+    def bind(self, tx: Any, symbols: Iterable[Any]) -> bool:
+        """New symbols are made by the instruction that `tx` is at. False where that one is released."""
+        if not (symbols := list(symbols)):
+            return True
+        site = _site(tx)
+        if site in self.plan.released:
+            return False
+        self.sites.update(dict.fromkeys(symbols, site))
+        return True
+
+    def needs(self, symbols: Iterable[Any], reason: str) -> None:
+        """The values of symbols must be known. Traces again with those released that can be; does nothing else."""
+        if self.plan.release({self.sites[symbol] for symbol in symbols if symbol in self.sites}, reason):
+            raise RestartAnalysis(restart_reason=f"graphmend: {reason}")
+
+    def candidates(self) -> set[Site]:
+        """What to release where the frame cannot be compiled: what was needed in vain, or else all."""
+        needed = {self.sites[symbol] for symbol in self.needed if symbol in self.sites}
+        return needed - self.plan.released or set(self.sites.values())
+
+    def done(self, guards: Any) -> None:
+        """The frame is compiled, and used where `guards` say so."""
+        if self.recovery is not None:
+            self.recovery.guards = guards
+        if self.used:
+            self.plan.compilations[self.converter] = self.plan.compilations.get(self.converter, 0) + 1
+
+
+def _site(tx: Any) -> Site:
+    instruction = tx.current_instruction
+    return Site(tx.f_code, instruction.offset if instruction.offset is not None else -1, tx.lineno or 0)
+
+
+class _State(threading.local):
+    attempt: Attempt | None = None
+
+
+_state = _State()
+
+
+def current() -> Attempt | None:
+    """The attempt that this thread is at; None where no frame is compiled, or where nothing is captured."""
+    return _state.attempt
+
+
+@contextmanager
+def attempting(attempt: Attempt) -> Iterator[Attempt]:
+    """While a frame is compiled in here, numbers may be captured."""
+    before, _state.attempt = _state.attempt, attempt
+    try:
+        yield attempt
+    finally:
+        _state.attempt = before
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """While a frame is compiled in here, it is compiled as without us."""
+    before, _state.attempt = _state.attempt, None
+    try:
+        yield
+    finally:
+        _state.attempt = before

@@ -1,0 +1,163 @@
+"""Where Dynamo makes symbols for numbers that tensors decide, where it needs their values, and where a graph is whole.
+
+Knows Dynamo as it is in torch 2.13.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+import torch.utils._pytree as pytree
+from torch._dynamo import convert_frame
+from torch._dynamo.exc import TorchRuntimeError, Unsupported, UserError, unimplemented
+from torch._dynamo.output_graph import OutputGraph
+from torch._dynamo.variables import builder as variable_builder
+from torch._dynamo.variables.tensor import SymNodeVariable
+from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv, free_symbols
+
+from .attempt import Attempt, current
+from .fallback import with_fallback
+from .recovery import Recovery, Unrecoverable, captured, raising
+
+_KNOWN = "its value must be known while tracing"
+
+
+def install() -> Callable[[], None]:
+    """Hooks into these places, above what takes values as known; the result undoes it."""
+    evaluate, need = ShapeEnv.evaluate_expr, SymNodeVariable.evaluate_expr
+    fake, compiler = variable_builder.get_fake_value, OutputGraph.call_user_compiler  # type: ignore[attr-defined]
+    handle = convert_frame.register_bytecode_hook(_falling_back)
+
+    def remove() -> None:
+        ShapeEnv.evaluate_expr = evaluate  # type: ignore[method-assign]
+        SymNodeVariable.evaluate_expr = need  # type: ignore[method-assign]
+        variable_builder.get_fake_value = fake  # type: ignore[attr-defined]
+        OutputGraph.call_user_compiler = compiler  # type: ignore[method-assign]
+        handle.remove()
+
+    ShapeEnv.evaluate_expr = _asking(evaluate)  # type: ignore[method-assign]
+    SymNodeVariable.evaluate_expr = _needing(need)  # type: ignore[method-assign]
+    variable_builder.get_fake_value = _binding(fake)  # type: ignore[attr-defined]
+    OutputGraph.call_user_compiler = _compiling(compiler)  # type: ignore[method-assign]
+    return remove
+
+
+def _asking(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A decision about sizes and numbers."""
+
+    @functools.wraps(original)
+    def evaluate_expr(self: ShapeEnv, expression: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(self, expression, *args, **kwargs)
+        except GuardOnDataDependentSymNode:
+            if (attempt := current()) is not None:
+                attempt.needed |= self.replace(expression).free_symbols | expression.free_symbols
+            raise
+
+    return evaluate_expr
+
+
+def _needing(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A number that has to be a Python number."""
+
+    @functools.wraps(original)
+    def evaluate_expr(self: Any, *args: Any, **kwargs: Any) -> Any:
+        attempt = current()
+        if attempt is not None:
+            attempt.needed.clear()
+        try:
+            return original(self, *args, **kwargs)
+        except (UserError, GuardOnDataDependentSymNode):
+            if attempt is not None:
+                attempt.needs(attempt.needed or free_symbols(self.sym_num), _KNOWN)
+            raise
+
+    return evaluate_expr
+
+
+def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation, which may make a number or be decided by one."""
+
+    @functools.wraps(original)
+    def get_fake_value(node: Node, tx: Any, *args: Any, **kwargs: Any) -> Any:
+        attempt = current()
+        if attempt is None:
+            return original(node, tx, *args, **kwargs)
+        count = len(pending(tx))
+        attempt.needed.clear()
+        try:
+            value = original(node, tx, *args, **kwargs)
+        except (Unsupported, UserError, TorchRuntimeError):
+            del pending(tx)[count:]
+            attempt.needs(attempt.needed or symbols(node), _KNOWN)
+            raise
+        if not attempt.bind(tx, pending(tx)[count:]):
+            del pending(tx)[count:]
+            _break(node)
+        return value
+
+    return get_fake_value
+
+
+def pending(tx: Any) -> list[Any]:
+    """The symbols that were made and are not yet given to a node."""
+    environment = tx.fake_mode.shape_env if tx.fake_mode is not None else None
+    return environment.pending_fresh_unbacked_symbols if environment is not None else []
+
+
+def symbols(node: Node) -> list[Any]:
+    """The symbols in what an operation works on."""
+    values = [argument.meta.get("example_value") for argument in node.all_input_nodes]
+    found = {symbol for value in pytree.tree_leaves(values) for symbol in free_symbols(value)}
+    return sorted(found, key=str)
+
+
+def _break(node: Node) -> None:
+    """The graph breaks here, as it does without us."""
+    unimplemented(
+        gb_type="Unsupported Tensor.item() call with capture_scalar_outputs=False"
+        if node.target == "item"
+        else "Dynamic shape operator",
+        context=str(node.target),
+        explanation=f"`{node.target}` gives a number or a size that tensors decide, and that is needed while tracing.",
+        hints=[],
+    )
+
+
+def _compiling(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A graph that is whole and is compiled now."""
+
+    @functools.wraps(original)
+    def call_user_compiler(self: OutputGraph, graph: Any, inputs: Any) -> Any:
+        attempt = current()
+        if attempt is None:
+            return original(self, graph, inputs)
+        attempt.recovery = None
+        if not (bound := captured(graph)):
+            return original(self, graph, inputs)
+        attempt.needs(raising(graph), "arithmetic with it may raise")
+        try:
+            recovery = Recovery(graph, functools.partial(_failed, attempt, frozenset(bound)))
+        except Unrecoverable as reason:
+            attempt.needs(bound, str(reason))
+            raise
+        attempt.recovery = recovery
+        return recovery.around(original(self, graph, inputs))
+
+    return call_user_compiler
+
+
+def _failed(attempt: Attempt, bound: frozenset[Any], reason: str) -> None:
+    attempt.plan.release({attempt.sites[symbol] for symbol in bound if symbol in attempt.sites}, reason)
+
+
+def _falling_back(code: CodeType, new_code: CodeType) -> CodeType | None:
+    """The code of a frame whose graph captures numbers."""
+    attempt = current()
+    if attempt is None or attempt.recovery is None or attempt.plan.code is not code:
+        return None
+    return with_fallback(new_code, code)

@@ -1,0 +1,188 @@
+"""What a graph that captures numbers may leave behind when it fails, and how that is undone.
+
+Knows Dynamo's graphs as they are in torch 2.13.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch._dynamo.guards import DeletedGuardManagerWrapper
+from torch._higher_order_ops.effects import _get_effect
+from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation
+from torch.fx import GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+from .assumptions import Assumptions
+from .fallback import Failed
+
+#: elements that are copied before a graph runs which writes to them
+LARGEST = 1 << 16
+#: operations that write to their inputs, though no version counts it: the arguments that hold running statistics
+_STATISTICS = frozenset({"batch_norm", "instance_norm"})
+_DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.ipow})
+#: where functions live that change how what follows is computed, and change it back only where nothing fails between
+_MODES = ("torch._functorch", "torch._C._functorch", "torch._dynamo.variables.higher_order_ops")
+
+
+class Unrecoverable(Exception):
+    """A graph leaves something behind that cannot be undone."""
+
+
+def captured(graph: GraphModule) -> set[Any]:
+    """The symbols that a graph binds to numbers which its tensors decide."""
+    return {symbol for node in _nodes(graph) for symbol in node.meta.get("unbacked_bindings") or {}}
+
+
+def raising(graph: GraphModule) -> set[Any]:
+    """The symbols of numbers on which Python's arithmetic may raise: a compiled kernel's would not."""
+    found: set[Any] = set()
+    for node in _nodes(graph):
+        if node.op != "call_function" or isinstance(_value(node), torch.Tensor):
+            continue
+        if node.target in _DIVISIONS:
+            found |= _symbols(node.args[1])
+        elif getattr(node.target, "__module__", None) == math.__name__ or _is_conversion(node.target):
+            found |= {symbol for each in node.all_input_nodes for symbol in _symbols(each)}
+    return found
+
+
+def _is_conversion(target: Any) -> bool:
+    """Is it a function of torch's that takes a symbolic float to another number?"""
+    name = getattr(target, "__name__", "")
+    return name.startswith("_sym_") or name == "sym_sqrt"
+
+
+def _symbols(argument: Any) -> set[Any]:
+    value = _value(argument) if isinstance(argument, Node) else argument
+    return (
+        set(free_unbacked_symbols(value)) if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) else set()
+    )
+
+
+class Recovery:
+    """Undoes what a graph did, and lets the original code run."""
+
+    def __init__(self, graph: GraphModule, failed: Callable[[str], None]) -> None:
+        self._written = _written(graph)
+        self._failed = failed
+        self._autocast = sorted({str(n.args[0]) for n in _nodes(graph) if _name(n) == "_enter_autocast"})
+        self._assumptions = Assumptions(graph)
+        self.guards: Any = None
+        """The guard manager of the compiled code."""
+
+    def around(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        """The compiled graph, which raises `Failed` with everything put back where it cannot go on."""
+
+        def run(*inputs: Any) -> Any:
+            state = self._state(inputs)
+            try:
+                return self._assumptions.checked(inputs, compiled(*inputs))
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            self._restore(inputs, state)
+            self._invalidate(reason)
+            self._failed(f"the graph could not go on with the values of a call ({reason})")
+            raise Failed(reason)
+
+        return run
+
+    def _state(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        copies = [inputs[index].detach().clone() for index in self._written]
+        generators = [torch.default_generator, *_generators(inputs)]
+        autocast = [(kind, torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in self._autocast]
+        return (
+            copies,
+            [(each, each.get_state()) for each in generators],
+            torch.is_grad_enabled(),
+            autocast,
+            (torch.is_autocast_cache_enabled(), _nesting()),
+        )
+
+    def _restore(self, inputs: tuple[Any, ...], state: tuple[Any, ...]) -> None:
+        copies, generators, grad, autocast, (cache, nesting) = state
+        while _nesting() > nesting:
+            torch.autocast_decrement_nesting()
+        torch.set_autocast_cache_enabled(cache)
+        for kind, enabled, dtype in autocast:
+            torch.set_autocast_enabled(kind, enabled)
+            torch.set_autocast_dtype(kind, dtype)
+        for generator, saved in generators:
+            generator.set_state(saved)
+        with torch.no_grad():
+            for index, saved in zip(self._written, copies, strict=True):
+                inputs[index].copy_(saved)
+        torch._C._set_grad_enabled(grad)
+
+    def _invalidate(self, reason: str) -> None:
+        """The compiled code is not used again."""
+        guards, self.guards = self.guards, None
+        entry, extra = getattr(guards, "cache_entry", None), getattr(guards, "extra_state", None)
+        if entry is not None and extra is not None:
+            extra.invalidate(entry, DeletedGuardManagerWrapper(f"graphmend: {reason}"))
+
+
+def _generators(inputs: tuple[Any, ...]) -> Iterator[torch.Generator]:
+    devices = {each.device for each in inputs if isinstance(each, torch.Tensor) and each.device.type == "cuda"}
+    for device in devices:
+        yield torch.cuda.default_generators[device.index]
+
+
+def _nesting() -> int:
+    torch.autocast_increment_nesting()
+    return int(torch.autocast_decrement_nesting())
+
+
+# What is written
+
+
+def _written(graph: GraphModule) -> list[int]:
+    """The inputs that a graph writes to, by number. Raises `Unrecoverable` where it leaves more behind."""
+    inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    found = [n for n, each in enumerate(inputs) if getattr(_value(each), "_version", 0)]
+    for node in _nodes(graph):
+        _check(node)
+        if _name(node) in _STATISTICS:
+            found += [inputs.index(each) for each in node.args[1:3] if each in inputs]
+    found = sorted(set(found))
+    sizes = [_value(inputs[index]).shape for index in found]
+    if any(free_unbacked_symbols(size) for size in sizes) or sum(math.prod(map(int, size)) for size in sizes) > LARGEST:
+        raise Unrecoverable("the graph writes to tensors that are too large to be put back if it cannot go on")
+    return found
+
+
+def _check(node: Node) -> None:
+    target: Any = node.target
+    if node.op == "call_module":
+        raise Unrecoverable("the graph calls a module")
+    if node.op != "call_function":
+        return
+    if isinstance(target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)) and _get_effect(target) is not None:
+        raise Unrecoverable("the graph writes output, which cannot be taken back if it cannot go on")
+    if target is triton_kernel_wrapper_mutation:
+        raise Unrecoverable("the graph runs a Triton kernel, whose writes are not known")
+    if isinstance(target, torch._ops.OpOverload) and "c10d" in target.namespace:
+        raise Unrecoverable("the graph talks to other processes")
+    if str(getattr(target, "__module__", "")).startswith(_MODES):
+        raise Unrecoverable(f"the graph changes a mode ({_name(node)})")
+
+
+def _nodes(graph: GraphModule) -> Iterator[Node]:
+    """The nodes of a graph and of the bodies of its operators."""
+    for module in graph.modules():
+        if isinstance(module, GraphModule):
+            yield from module.graph.nodes
+
+
+def _name(node: Node) -> str:
+    return str(getattr(node.target, "__name__", "")) if node.op == "call_function" else ""
+
+
+def _value(node: Any) -> Any:
+    return node.meta.get("example_value")

@@ -1,0 +1,272 @@
+"""Numbers that tensors decide stay in the graph where that holds; where not, nothing differs from plain Python."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+switches = pytest.importorskip("graphmend.runtime.switches")
+if switches.version() < switches.OLDEST or sys.version_info < switches.OLDEST_PYTHON:
+    pytest.skip("the switches are measured with other versions", allow_module_level=True)
+F = torch.nn.functional
+
+pytestmark = pytest.mark.torch
+
+ALL, ONE, TWO = torch.ones(5, dtype=torch.bool), torch.arange(5) == 2, torch.arange(5) < 2
+
+
+@pytest.fixture(autouse=True)
+def installed() -> Iterator[None]:
+    if not switches.install():
+        pytest.skip("this torch is not known")
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """What a call gives, what it leaves its arguments as, and the state of the generator behind it."""
+    torch.manual_seed(3)
+    copies = [a.clone() if isinstance(a, torch.Tensor) else a for a in arguments]
+    result = function(*copies)
+    assert torch.is_grad_enabled()
+    assert not torch.is_autocast_enabled("cpu")
+    return result, copies, torch.rand(2)
+
+
+def graphs(function: Callable[..., Any], *calls: tuple[Any, ...], backend: Any = None) -> list[int]:
+    """How many graphs each call adds. Every call does what it does in plain Python."""
+    seen: list[Any] = []
+
+    def count(graph: Any, inputs: Any) -> Any:
+        seen.append(graph)
+        return torch._dynamo.lookup_backend(backend)(graph, inputs) if backend else graph.forward
+
+    compiled = torch.compile(function, backend=count)
+    numbers = []
+    for arguments in calls:
+        before = len(seen)
+        torch.testing.assert_close(outcome(compiled, arguments), outcome(function, arguments), rtol=0, atol=0)
+        numbers.append(len(seen) - before)
+    return numbers
+
+
+def x() -> Any:
+    return torch.arange(1.0, 6)
+
+
+def reasons(part: str) -> list[str]:
+    return [reason for _, _, function, reason in switches.taken_back() if part in function]
+
+
+# Captured
+
+
+def test_one_graph_for_all_values() -> None:
+    def function(x: Any, n: Any) -> Any:
+        return x[: n.sum().item()].sum() + x.mean().item() * x
+
+    assert graphs(function, *((x(), torch.tensor([n, 0])) for n in (3, 4, -2, 9, 1, 0))) == [1, 0, 0, 0, 0, 0]
+
+
+# A graph that cannot go on
+
+
+def test_the_programs_code_runs_where_a_graph_cannot_go_on() -> None:
+    def wrong_size(x: Any, m: Any) -> Any:
+        return x[m] + x
+
+    calls = [(x(), m) for m in (ALL, ONE, ALL, ONE)]
+    assert graphs(wrong_size, *calls) == [1, 2, 1, 0], (
+        "one; the two of the code as it was; again for a size that changes"
+    )
+    assert "could not go on" in reasons("wrong_size")[0]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_on_other_backends(backend: str) -> None:
+    def function(x: Any, m: Any) -> Any:
+        return (x[m] + x) * 2
+
+    graphs(function, (x(), ALL), (x(), ONE), backend=backend)
+
+
+def test_all_kinds_of_parameters_and_a_closure() -> None:
+    scale, offsets = 3, [1.0]
+
+    def function(x: Any, /, m: Any, *rest: Any, factor: float, **more: Any) -> Any:
+        def inner() -> Any:
+            return x * factor
+
+        offsets.append(offsets[-1])
+        return x[m] + x * scale + offsets[0] + inner() + sum(rest) + more["bias"]
+
+    compiled = torch.compile(function, backend="eager")
+    for m in (ALL, ONE, ALL):
+        values = (x(), m, x(), x() + 1)
+        count = len(offsets)
+        got = compiled(*values, factor=2.0, bias=x())
+        assert len(offsets) == count + 1, "its effects on Python objects happen once"
+        torch.testing.assert_close(got, function(*values, factor=2.0, bias=x()))
+
+
+def test_a_method_and_its_buffers() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(5))
+
+        def forward(self, x: Any, m: Any) -> Any:
+            self.seen += x
+            return super().__repr__().count("Model") + x[m] + x + self.seen
+
+    one, other = Model(), Model()
+    compiled = torch.compile(one, backend="eager")
+    for m in (ALL, ONE, ALL):
+        torch.testing.assert_close(compiled(x(), m), other(x(), m))
+        torch.testing.assert_close(one.seen, other.seen)
+
+
+def test_what_the_graph_wrote_is_put_back() -> None:
+    def function(x: Any, m: Any) -> Any:
+        x.mul_(2)
+        x[1:].add_(1)
+        return x[m] + x
+
+    assert graphs(function, (x(), ALL), (x(), ONE))[0] == 1
+
+
+def test_running_statistics_are_put_back() -> None:
+    def function(x: Any, m: Any, mean: Any, var: Any) -> Any:
+        y = F.batch_norm(x[None, :, None].expand(2, 5, 3), mean, var, training=True)
+        return y.sum() + x[m] + x
+
+    assert graphs(function, *((x(), m, torch.zeros(5), torch.ones(5)) for m in (ALL, ONE)))[0] == 1
+
+
+def test_draws_and_modes_are_put_back() -> None:
+    def function(x: Any, m: Any) -> Any:
+        y = F.dropout(x, 0.5)
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            return y + torch.rand(5) + (x[m] + x)
+
+    assert graphs(function, (x(), ALL), (x(), ONE))[0] == 1
+
+
+def test_gradients() -> None:
+    def function(x: Any, m: Any) -> Any:
+        return (x[m] * 2 + x).sum()
+
+    compiled = torch.compile(function, backend="aot_eager")
+    for m in (ALL, ONE):
+        one, other = x().requires_grad_(), x().requires_grad_()
+        compiled(one, m).backward()
+        function(other, m).backward()
+        torch.testing.assert_close(one.grad, other.grad)
+
+
+@pytest.mark.parametrize("of", [lambda n: n, lambda n: n * 1], ids=["input", "result"])
+def test_a_number_is_checked_as_it_was_read(of: Callable[[Any], Any]) -> None:
+    def function(x: Any, n: Any) -> Any:
+        n = of(n)
+        count = n.item()
+        n.mul_(0).sub_(7)
+        return x + torch.ones(count)
+
+    graphs(
+        function,
+        *(
+            (
+                x(),
+                torch.tensor([n]),
+            )
+            for n in (5, 1, 5)
+        ),
+    )
+
+
+def test_the_programs_own_error_is_the_one_that_is_raised() -> None:
+    def own_error(x: Any, n: Any) -> Any:
+        torch._check(n.sum().item() < 5, lambda: "too many")
+        return x * 2
+
+    compiled = torch.compile(own_error, backend="eager")
+    torch.testing.assert_close(compiled(x(), torch.tensor([1, 2])), x() * 2)
+    with pytest.raises(RuntimeError, match="too many") as caught:
+        compiled(x(), torch.tensor([4, 2]))
+    assert caught.value.__context__ is None
+    torch.testing.assert_close(compiled(x(), torch.tensor([1, 1])), x() * 2)
+
+
+# Not captured
+
+
+def test_a_graph_that_leaves_too_much_behind_captures_nothing() -> None:
+    def leaving(x: Any, m: Any, cache: Any) -> Any:
+        cache.add_(1)
+        return x[m] + x
+
+    assert graphs(leaving, *((x(), m, torch.zeros(1 << 17)) for m in (ALL, ONE)))[0] == 2
+    assert any("too large" in reason for reason in reasons("leaving"))
+
+
+def test_arithmetic_that_may_raise_is_pythons() -> None:
+    def divided(x: Any, n: Any) -> Any:
+        return x * (1 / n.sum().item())
+
+    compiled = torch.compile(divided, backend="aot_eager")
+    torch.testing.assert_close(compiled(x(), torch.tensor([1, 1])), x() * 0.5)
+    with pytest.raises(Exception, match="division by zero"):
+        compiled(x(), torch.tensor([0, 0]))
+    assert reasons("divided")
+
+
+def test_a_number_that_must_be_known_breaks_where_it_is_read_and_others_stay() -> None:
+    def function(x: Any, n: Any) -> Any:
+        mean = x.mean().item()
+        count = n.sum().int().item()
+        y = x + mean
+        for _ in range(count):
+            y = y * 2
+        return y + x.sum().item()
+
+    assert graphs(function, *((x(), torch.tensor([n, 0.0])) for n in (2, 3))) == [2, 1]
+
+
+def test_no_more_graphs_than_without_us() -> None:
+    def inner(x: Any, count: Any) -> Any:
+        y = x + 1
+        if count > 2:
+            y = y * 2
+        return y - 1
+
+    def function(x: Any, n: Any) -> Any:
+        count = n.sum().int().item()
+        for _ in range(2):
+            x = inner(x, count)
+        return x
+
+    assert graphs(function, (x(), torch.tensor([3.0, 0]))) == [2], "one up to the number, one behind it"
+
+
+def test_values_are_taken_as_known_until_a_call_has_others() -> None:
+    def sized(x: Any, sizes: Any) -> Any:
+        return torch.cat([part * n for n, part in enumerate((x * 2).split(sizes.tolist()))])
+
+    calls = [(x(), torch.tensor(sizes)) for sizes in ([2, 3], [2, 3], [1, 4], [3, 2], [4, 1], [2, 3])]
+    added = graphs(sized, *calls)
+    assert added[:2] == [1, 0]
+    assert sum(added) <= 1 + sum(plain_graphs(sized, *calls)), "at most one more than without us"
+    assert any("a call had others" in reason for reason in reasons("sized"))
+
+
+def plain_graphs(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[int]:
+    from graphmend.runtime.captures import attempt
+
+    torch._dynamo.reset()
+    attempt.plan_of(function.__code__).give_up()
+    return graphs(function, *calls)
