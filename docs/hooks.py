@@ -61,4 +61,5 @@ def _sources(root: Path) -> list[tuple[str, Path]]:
     facts = list((root / "analysis" / "torch_facts").glob("*.json"))
     newest = max((path.stem.rpartition("-")[2] for path in facts), key=lambda v: [int(n) for n in v.split(".")])
     kept = (path for path in facts if path.stem.endswith(f"-{newest}") or path.stem.startswith("calls"))
-    return [*found, *((f"graphmend/{path.relative_to(root).as_posix()}", path) for path in kept)]
+    data = [*kept, root / "transforms" / "held.json"]
+    return [*found, *((f"graphmend/{path.relative_to(root).as_posix()}", path) for path in data)]

@@ -64,7 +64,7 @@ def _without_torch(config: pytest.Config) -> bool:
 def _all_needs_torch(path: Path) -> bool:
     """Whether a file is marked `torch` as a whole."""
     text = path.read_text("utf-8") if path.suffix == ".py" else ""
-    return re.search(r"^pytestmark = .*\bmark\.torch\b", text, re.MULTILINE) is not None
+    return re.search(r"^pytestmark = (?:.*|\[\s*pytest\.)\bmark\.torch\b", text, re.MULTILINE) is not None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
-from graphmend.dynamo.report import compilations
 from graphmend.server.documents import outline
 from graphmend.server.documents.open_documents import Document
 from graphmend.server.documents.outline import Definition
@@ -86,6 +85,8 @@ def _title(target: TargetReport | None, definition: Definition, count: _Count) -
 
 
 def _measured(target: TargetReport) -> str:
+    from graphmend.dynamo.report import compilations  # what is asked after a check is not loaded at the start
+
     count = f"{target.graphs} graph{'' if target.graphs == 1 else 's'}"
     breaks = f", {len(target.breaks)} graph break{'' if len(target.breaks) == 1 else 's'}" if target.breaks else ""
     faster = f", {target.times.eager / target.times.compiled:.1f}x" if target.times and target.times.compiled else ""
