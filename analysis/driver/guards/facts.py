@@ -1,5 +1,5 @@
-"""What TorchDynamo guards on and when it compiles for any value: measured with torch 2.13.0 (the same in 2.10 and 2.12,
-but for what is noted), each by a program that calls a function with changing values and counts compilations.
+"""What TorchDynamo guards on and when it compiles for any value: measured with torch 2.13.0, each by a program that
+calls a function with changing values and counts compilations.
 
 A number is compiled for its exact value at first. Where a later call brings another one, TorchDynamo compiles once
 more, for any value (*automatic dynamic*), unless the table says that it never does.

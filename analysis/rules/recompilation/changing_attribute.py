@@ -38,7 +38,7 @@ class ChangingAttribute(Rule):
             return self.layer(x)
 
     Mends:
-        the number is made a buffer in `__init__`
+        none: make the number a 0-d buffer in `__init__`
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html

@@ -29,7 +29,7 @@ class VaryingArgument(Rule):
             update(x, torch.tensor(step))
 
     Mends:
-        a 0-d tensor in place of the number, where the function computes with it only
+        none: pass a 0-d tensor, where the function only computes with the number
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html

@@ -30,7 +30,7 @@ class VaryingShape(Rule):
             model(batch)
 
     Mends:
-        the dimension is marked dynamic at the call
+        none: mark the dimension dynamic at the call (`torch._dynamo.mark_dynamic`)
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html
