@@ -18,7 +18,7 @@ KINDS: dict[str, frozenset[str]] = {
     "strides": frozenset({"strides", "aliasing"}),
     "device": frozenset({"dtype"}),
     "aliasing": frozenset({"aliasing"}),
-    "requires-grad": frozenset({"gradients"}),
+    "requires-grad": frozenset({"gradients", "zero-gradients"}),
     "gradients": frozenset({"gradients"}),
     "zero-gradients": frozenset({"zero-gradients", "gradients"}),
     "state": frozenset({"state"}),

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: where mended programs are run, for every rewrite; the other tests of mends are about the edits
 _MENDED = (
     "judged.py chosen.py cond.py counter.py device_context.py empty_guard.py every_index.py picked.py selection.py "
-    "switches.py range_guard.py::test_nothing_breaks_where_the_range_is_empty"
+    "switches.py programs.py output_places.py range_guard.py::test_nothing_breaks_where_the_range_is_empty"
 )
 SUITES = {
     "mends": (*(f"tests/transforms/test_{name}" for name in _MENDED.split()), "-m", "torch and not many"),

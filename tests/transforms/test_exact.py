@@ -232,6 +232,6 @@ def test_a_reduction_of_picked_elements_is_mended_before_what_it_is_part_of() ->
 
 
 def test_positions_are_no_mask() -> None:
-    body = "    y = x * 1\n    at = (y > 0.1).nonzero(as_tuple=True)[0]\n    y[at] = y[at]\n    return y"
+    body = "    y = x.reshape(2, 2)\n    at = (y > 0.1).nonzero(as_tuple=True)[0]\n    y[at] = y[at]\n    return y"
     text = function(body, "x: torch.Tensor")
     assert mend_text(text).source.text == text

@@ -120,3 +120,17 @@ def _unpacked(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Bound]]:
 
 def _names_in(target: ast.expr) -> list[str]:
     return [n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+
+
+def name_given(facts: FunctionFacts, node: ast.expr) -> str | None:
+    """The name that an assignment gives what `node` evaluates to, as it stands or out of a tuple: `a, b = node, x`."""
+    above = facts.parent(node)
+    if isinstance(above, ast.Assign) and len(above.targets) == 1 and above.value is node:
+        return above.targets[0].id if isinstance(above.targets[0], ast.Name) else None
+    if not isinstance(above, (ast.Tuple, ast.List)) or any(isinstance(e, ast.Starred) for e in above.elts):
+        return None
+    match facts.parent(above):
+        case ast.Assign(targets=[ast.Tuple(elts=targets) | ast.List(elts=targets)], value=value) if value is above:
+            target = targets[above.elts.index(node)] if len(targets) == len(above.elts) else None
+            return target.id if isinstance(target, ast.Name) else None
+    return None

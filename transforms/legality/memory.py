@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, tensor_in
-from graphmend.transforms.code.bindings import Bound, bindings, reaching
+from graphmend.transforms.code.bindings import Bound, bindings, name_given, reaching
 from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.effects import in_place_operands, is_layer
@@ -111,10 +111,10 @@ def written_to(facts: FunctionFacts, node: ast.expr) -> bool:
                 return True
             case ast.AugAssign(target=target) if target is inner:
                 return True
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is inner:
-                return changed_in_place(facts, name)
-            case ast.stmt():
-                return False
+            case ast.stmt() | ast.Tuple() | ast.List():
+                name = name_given(facts, inner) if isinstance(inner, ast.expr) else None
+                if name is not None or isinstance(above, ast.stmt):
+                    return name is not None and changed_in_place(facts, name)
         inner = above
     return False
 

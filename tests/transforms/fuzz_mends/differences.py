@@ -24,6 +24,7 @@ _SEEN = {
     "stride": "strides",
     "alias": "aliasing",
     "requires_grad": "requires-grad",
+    "leaf": "aliasing",  # what is no leaf any more is a copy of one
 }
 #: what any difference in a section is
 _SECTIONS = {"grads": "gradients", "inputs": "argument-state", "state": "state"}

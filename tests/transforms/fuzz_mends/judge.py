@@ -16,7 +16,7 @@ Seen = list[dict[str, Any]]
 #: what a compiled program is held to: where a warning comes from is TorchDynamo's
 COMPILED = ("value", "grads", "inputs", "state", "stdout", "logs", "rng", "modes")
 _TEXTS = ("stdout", "stderr", "logs", "warnings")
-_FIELDS = ("type", "dtype", "shape", "stride", "device", "requires_grad", "alias")
+_FIELDS = ("type", "dtype", "shape", "stride", "device", "requires_grad", "leaf", "alias")
 
 
 def differences(want: Seen, got: Seen) -> dict[str, int]:

@@ -99,7 +99,8 @@ def _tensor(value: torch.Tensor, memory: Memory) -> dict[str, Any]:
         "shape": list(value.shape),
         "stride": strides,
         "device": str(value.device),
-        "requires_grad": [value.requires_grad, value.is_leaf],
+        "requires_grad": value.requires_grad,
+        "leaf": value.is_leaf or not value.requires_grad,
         "alias": memory.place(value),
         "data": _elements(value),
     }

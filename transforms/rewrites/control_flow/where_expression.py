@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.transforms.code.bindings import name_given
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.code.text_edits import replace_expression
@@ -76,12 +77,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 def _receiver(facts: FunctionFacts, chosen: ast.IfExp) -> str | None:
     """The name that an expression is bound to, `RETURN` where it is returned, None where it goes elsewhere."""
-    match facts.parent(chosen):
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            return name
-        case ast.Return():
-            return RETURN
-    return None
+    return RETURN if isinstance(facts.parent(chosen), ast.Return) else name_given(facts, chosen)
 
 
 def _consumed(facts: FunctionFacts, chosen: ast.IfExp) -> bool:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
 
-NAME = "is_compiling"
+NAME = "guard"
 
 
 @asks("random", "order", "context", "names")

@@ -33,7 +33,7 @@ from graphmend.transforms.code.text_edits import insert_before, replace_expressi
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind, kinds
 from graphmend.transforms.legality.in_place import dense
-from graphmend.transforms.legality.memory import written_to
+from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, shares, written_to
 from graphmend.transforms.legality.rows.masked_elements import same_dtype, same_shape
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -81,7 +81,21 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return _offer(facts, found, width, [*differences, _END, _SHORT, _COPY, _LAYOUT])
     if found.dim != 0:
         return refuse(NAME, "how much the slice takes is not known, and it is not the first dimension")
-    return _offer(facts, found, None, differences)
+    return _offer(facts, found, None, [*differences, _COPY, _LAYOUT] if _seen_as_view(facts, node) else differences)
+
+
+def _seen_as_view(facts: FunctionFacts, node: ast.Subscript) -> bool:
+    """May the program see whether a part is a view or a copy? Not where the part is only computed with."""
+    above = facts.parent(node)
+    if isinstance(above, ast.Attribute):
+        above = facts.parent(above)
+    if isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call)):
+        return not shares(facts, above).fresh
+    match above:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            changed = changed_in_place(facts, node.value, behind=facts.statement)
+            return changed or escapes(facts, name) or identified(facts, name)
+    return True
 
 
 def _stored(facts: FunctionFacts, found: _Sliced, differences: list[Difference]) -> Fix | Refusal:
