@@ -99,7 +99,7 @@ def replace(path: Path | str, data: bytes, expected: bytes | None = None, mode: 
     """Replace a file's content at once, keeping its mode; a new one gets `mode`, or what `open` would give. With
     `expected`, only if the file still holds that.
 
-    A link stays a link: the file that it points to is replaced.
+    A link stays a link: the file that it points to is replaced. A device or a pipe, such as /dev/null, is written into.
     """
     target = os.path.realpath(path)
     try:
@@ -109,7 +109,11 @@ def replace(path: Path | str, data: bytes, expected: bytes | None = None, mode: 
                     raise FileProblem("changed while it was being worked on, and was left alone")
             if not os.access(target, os.W_OK):
                 raise FileProblem("is read-only")
-        _replace(target, data, mode)
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "wb") as file:
+                file.write(data)
+        else:
+            _replace(target, data, mode)
     except OSError as error:
         raise FileProblem(f"cannot be written: {reason(error)}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,15 @@ def test_nothing_is_left_beside_a_file_that_cannot_be_replaced(tmp_path: Path) -
     with pytest.raises(FileProblem):
         replace(tmp_path / "missing" / "model.py", b"mended\n")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_stays_a_pipe(tmp_path: Path) -> None:
+    pipe, read = tmp_path / "pipe", list[bytes]()
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    replace(pipe, b"report")
+    reader.join(10)
+    assert read == [b"report"]
+    assert pipe.is_fifo()
