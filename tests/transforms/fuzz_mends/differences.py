@@ -48,6 +48,8 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
         covering |= KINDS["dtype"]
     if what.endswith("before an exception"):  # which comes at another time
         covering |= KINDS["exception"]
+    if field == "leaf" and f"{section}.requires_grad" in seen:  # a leaf is what has no history of gradients
+        covering |= KINDS["requires-grad"]
     if field == "nan":  # other values, where a NaN is among them
         covering |= {"nan"}
     return covering | (KINDS["random"] if "rng" in seen else frozenset())
