@@ -9,6 +9,7 @@ from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import (
+    NONE,
     UNKNOWN,
     Container,
     Scalar,
@@ -41,6 +42,20 @@ _MAKES = {
 }
 
 
+#: what gives a `PackedSequence`
+_PACKS = frozenset(f"torch.nn.utils.rnn.{name}" for name in ("pack_padded_sequence", "pack_sequence", "PackedSequence"))
+
+
+def _packed(packed: Tensor | None, node: ast.AST) -> Container:
+    """A named tuple: the rows of all sequences, how many sequences are as long as each place, and their order, which is
+    None where they are packed in the order in which they are."""
+    rows = operations.result(packed, node, "packs Tensors")
+    sizes = operations.result(packed, node, "packs Tensors", rank=1, dtype="int64")
+    order = join_all((sizes, NONE))
+    fields = {"data": rows, "batch_sizes": sizes, "sorted_indices": order, "unsorted_indices": order}
+    return Container("tuple", tuple(fields.values()), fields=fields)
+
+
 def _is_module(w: Walk, value: Value) -> bool:
     if isinstance(value, ExternalInstance):
         return value.cls.startswith("torch.nn.")
@@ -62,6 +77,8 @@ def torch_call(w: Walk, name: str, receiver: Value | None, args: Arguments, keyw
         return ExternalInstance("torch.jit.ScriptModule", made_inside=w.session.stack.traced)
     if name in _MAKES:
         return ExternalInstance(_MAKES[name], made_inside=w.session.stack.traced)
+    if name in _PACKS:
+        return _packed(operations.any_of((*args, *keywords.values())), node)
     if not w.session.stack.traced and (refused := _refused(name, keywords)) is not None:
         return ExternalInstance(refused)
     if name == "torch.Tensor.as_subclass" and args and isinstance(args[0], Class) and self_ is not None:

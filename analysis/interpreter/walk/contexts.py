@@ -27,8 +27,13 @@ RESUMABLE = GRADIENT_MODES | {
 
 
 def _made_by(w: Walk, node: ast.expr) -> str | None:
-    """The name of the decorator by which a function of the program makes a context, with what it lacks."""
+    """The name of the function that makes a context or, of a function of the program, of the decorator by which it does,
+    with what it lacks."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return w.module.qualified(node.func)
     callee = w.eval(node.func) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+    if isinstance(callee, ExternalName):
+        return callee.name
     if not isinstance(callee, Function) or not callee.info.decorated_with("contextlib.contextmanager"):
         return None
     yields = any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in walk(callee.info.node))
