@@ -59,10 +59,10 @@ class Result:
         node, info = place
         definition = _definition(info) if info is not None else None
         target = variation.target if variation is not None else None
-        if target is not None and target.module.source.path == finding.path and _definition(target) is not None:
-            info = target
-            node = definition = _definition(target)
-        if definition is None or info is None or node is None:
+        compiled = _definition(target) if target is not None else None
+        if target is not None and compiled is not None and target.module.source.path == finding.path:
+            node, info, definition = compiled, target, compiled
+        if definition is None or info is None:
             return None
         version = load(settings.torch_version).minor
         names = dict(info.module.imports)

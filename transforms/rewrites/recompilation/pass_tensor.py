@@ -159,8 +159,7 @@ def _around(facts: FunctionFacts, variation: Variation) -> _Given | None:
     outer = next((n for n in _above(parents, target) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
     if outer is None:
         return None
-    statement = target if isinstance(target, ast.stmt) else None
-    statement = statement or next(n for n in _above(parents, target) if isinstance(n, ast.stmt))
+    statement = next(n for n in (target, *_above(parents, target)) if isinstance(n, ast.stmt))
     if not begins_line(facts.source, statement) or not isinstance(
         statement, (ast.Expr, ast.Assign, ast.Return, ast.FunctionDef)
     ):
