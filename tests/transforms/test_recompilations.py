@@ -89,7 +89,7 @@ WRITTEN = {
     ),
     "a float is a double": (
         counter("self.rate = self.rate * 0.5\nreturn x * self.rate", "self.rate = 1.0"),
-        'self.register_buffer("rate", torch.tensor(1.0, dtype=torch.float64), persistent=False)',
+        "self.rate = torch.tensor(1.0, dtype=torch.float64)",
     ),
     "a float argument is a double": (
         argument("return x * k"),
@@ -217,7 +217,7 @@ def test_differences_are_named() -> None:
 
 @pytest.mark.torch
 @pytest.mark.many
-@pytest.mark.parametrize("which", ["seen.txt", "apart.txt"])
+@pytest.mark.parametrize("which", ["seen.txt", "apart.txt", "attacks.txt"])
 def test_mended_programs_do_the_same_and_compile_less(which: str) -> None:
     made = recompiled_score.score(recompiled_score.cases(which))
     assert made.wrong == 0, made.said

@@ -23,7 +23,8 @@ Legal when:
 
 Differs in:
     what holds the number holds a 0-d tensor; who reads it as a number has to ask for it. What compiled code counts in
-    on a module is a buffer, which moves with the module and is in no state dict. Numbers are computed as tensors:
+    on a module is a buffer, which moves with the module and is in no state dict; a float is none, as it would be cast
+    with the module. Numbers are computed as tensors:
     whole ones wrap around at 64 bits and divide in 32 bits.
 """
 
@@ -61,7 +62,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         found = held(facts, variation)
         if found is None:
             return None
-        found.is_buffer = variation.in_module and variation.write.traced
+        # a buffer of floats would be cast along with the module
+        found.is_buffer = variation.in_module and variation.write.traced and kind == "int"
         differences = _followed(facts, found, kind)
     except (NotHeldError, NeedsPythonNumberError) as error:
         return refuse(NAME, str(error))
@@ -71,8 +73,6 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if first is not None:
         buffer = f"`{found.shown}` is a buffer, which `buffers()` lists and which moves with the module"
         differences.append(Difference("state", buffer))
-        if kind == "float":
-            differences.append(Difference("rounding", "the module's `half()` and its like convert the number too"))
     if kind == "int":
         differences.append(Difference("rounding", "whole numbers wrap around at 64 bits"))
 
