@@ -182,6 +182,8 @@ def _structure(
         return Source("torch.float32")
     if isinstance(annotation, type) and annotation in (int, float, str, bool):
         return None
+    if use.rank or use.least_rank:  # `vectors.size(1)`: a tensor, such as a table of embeddings
+        return Source(f"torch.randn({', '.join(['16'] * max(use.rank or 0, use.least_rank))})")
     if use.calls is not None:
         return _callable(name, use.calls, target, module)
     if use.choices:

@@ -20,6 +20,8 @@ from .reading.usage import Use
 
 LARGE = 64
 """Sizes up to this one stay as they are."""
+HUGE = 1 << 10
+"""Odd sizes up to this one stay as they are."""
 ENOUGH = 1 << 14
 """Elements of an input that is not cut."""
 MOST = 3
@@ -39,9 +41,11 @@ class Suggestion:
 
 
 def halved(number: int) -> int:
-    """A smaller size in place of a large one: without factors of two, so that most quotients stay whole."""
-    while number > LARGE and number % 2 == 0:
-        number //= 2
+    """A smaller size in place of a large one: without factors of two, so that most quotients stay whole. Where none are
+    left, what is far too large is about halved all the same, such as a vocabulary of 50257.
+    """
+    while number > LARGE and (number % 2 == 0 or number > HUGE):
+        number = (number + 1) // 2
     return number
 
 
