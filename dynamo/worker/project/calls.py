@@ -125,7 +125,7 @@ class Calls(Expressions):
         if name == "vars" and len(args) == 1 and isinstance(args[0], Module):
             return args[0]
         if name == "globals" and not args:
-            while scope.outer is not None:
+            while scope.outer is not None and scope.outer.outer is not None:  # the outermost are the builtins
                 scope = scope.outer
             return Module(scope)
         return self.invoke(UNKNOWN, args, kwargs)
