@@ -72,9 +72,11 @@ class Page:
             self.write(f"            {second}\n")
 
     def write_around(self, before: str, text: str, after: str) -> None:
-        """One line, of which a brief page cuts the middle."""
+        """One line, of which a brief page cuts the middle, down to its first word."""
         room = self._width - cell_len(before) - cell_len(after)
-        self.write(f"{before}{text if self.verbose else _cut(text, max(room, NARROWEST // 2))}{after}\n")
+        if not self.verbose and room < cell_len(text):
+            text = _cut(text, room) if room > NARROWEST // 2 else text.split(" ", 1)[0]
+        self.write(f"{before}{text}{after}\n")
 
 
 def _cut(text: str, width: int) -> str:

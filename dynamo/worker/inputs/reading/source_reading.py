@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import layers, usage
+from . import definitions, layers, usage
 from .definitions import definition_of, globals_of, parameters_of
 from .shapes import LENGTH
 from .usage import Known, Ref, ShapeOf, Use, Value
@@ -93,7 +93,8 @@ class _Reader:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return
         if isinstance(node, ast.Assign):
-            if self._is_another_form(node):
+            name = definitions.name_of_another_form(node, self.around)
+            if name is not None and isinstance(self.names.get(name), Ref):
                 return
             value = self.value(node.value)
             for target in node.targets:
@@ -112,18 +113,6 @@ class _Reader:
                         self.value(child)
                     elif isinstance(child, (ast.stmt, ast.withitem, ast.ExceptHandler)):
                         self._statement(child)
-
-    def _is_another_form(self, node: ast.Assign) -> bool:
-        """`cfg = Config(**cfg)`: the same settings in another form."""
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=maker), args=a, keywords=k)):
-                given = [*a, *(keyword.value for keyword in k if keyword.arg is None)]
-                itself = len(a) + len(k) == 1 and len(given) == 1 and isinstance(given[0], ast.Name)
-                same = itself and given[0].id == name  # type: ignore[attr-defined]
-                value = self.around.get(maker)
-                made = isinstance(value, type) and not issubclass(value, torch.nn.Module)
-                return same and made and isinstance(self.names.get(name), Ref)
-        return False
 
     def _bind(self, target: Any, value: Value) -> None:
         if isinstance(target, ast.Name):
