@@ -195,8 +195,9 @@ class Importer(MetaPathFinder):
 
     def uninstall(self) -> None:
         """Undoes `install`; modules that were mended stay so."""
-        if self in sys.meta_path:  # nothing is installed for a torch that is too old
-            sys.meta_path.remove(self)
+        if self not in sys.meta_path:
+            return  # nothing is installed for a torch that is too old
+        sys.meta_path.remove(self)
         importlib.util.spec_from_file_location = self._spec_from_file_location
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
