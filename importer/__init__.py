@@ -54,7 +54,7 @@ def _too_old() -> str | None:
     from graphmend.transforms.torch_versions import OLDEST, minor
 
     loaded = getattr(sys.modules.get("torch"), "__version__", None)
-    version = str(loaded or running().torch_version or "")
+    version = str(loaded or next((stated for stated, _ in running().torches), ""))
     found = minor(version)
     if found is None or found >= OLDEST:
         return None
