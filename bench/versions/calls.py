@@ -110,6 +110,8 @@ def facts(python: str) -> dict[str, Any]:
     """
     names = expressions()
     swept = probe(python, names, 1, TOGETHER)
+    # what Python's functions keep from call to call, such as compiled patterns, hides what a program's first call does
+    swept.update(probe(python, {name: names[name] for name in swept if not name.startswith("torch.")}, 1))
     suspects = {name: names[name] for name, verdicts in swept.items() if _breaks(verdicts)}
     again = probe(python, suspects, WANTED)
     broken = {name: verdicts for name, verdicts in again.items() if _breaks(verdicts)}
