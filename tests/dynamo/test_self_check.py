@@ -44,7 +44,8 @@ def ignore(self, name, value):
 if isinstance(owner, types.ModuleType):
     owner.__class__ = type("Deaf", (kind,), {"__setattr__": ignore})
 else:
-    kind.__setattr__ = lambda cls, name, value: None if name == "log_graph_break" else type.__setattr__(cls, name, value)
+    inherited = type.__setattr__
+    kind.__setattr__ = lambda cls, name, value: None if name == "log_graph_break" else inherited(cls, name, value)
 """,
     "lines are not seen": "del symbolic_convert.InstructionTranslatorBase.starts_line",
 }
