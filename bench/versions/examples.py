@@ -24,7 +24,7 @@ from graphmend.dynamo.service import Service
 LOG = Path(__file__).parent / "probes" / "graph_breaks.py"
 PATTERNS = ROOT.parent / "shared" / "truth" / "patterns" / "cases"
 """Programs that lie beside a checkout, or do not."""
-TOGETHER = 40
+TOGETHER = 120
 """How many programs one step is of."""
 
 Lines = dict[str, list[int]]
