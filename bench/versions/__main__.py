@@ -107,9 +107,9 @@ def measure(version: str, parts: list[str]) -> None:
         print(f"torch {version}, {part}: {minutes:.1f} minutes", flush=True)
         results = page.load()  # another version may have been measured meanwhile
         row = results.setdefault(version, {})
-        row["torch"] = built.version
         row.setdefault("cuda", page.UNMEASURED)
-        row.setdefault("parts", {})[part] = {"date": datetime.date.today().isoformat(), **found}
+        made = {"torch": built.version, "date": datetime.date.today().isoformat()}
+        row.setdefault("parts", {})[part] = {**made, **found}
         page.save(results)
 
 
