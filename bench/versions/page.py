@@ -36,10 +36,11 @@ _INTRODUCTION = """\
 Supported are torch {oldest} to {newest}. A newer one is checked as {newest}, and every answer says so. With an older
 one `check` works and says what it assumes; `verify` and `run` say that they do not.
 
-CI runs torch {newest}. The others are run by hand before a release, with `make versions VERSIONS="2.10 2.12"`; each row
-has the date of its run, and names the builds that it was made with. One version takes about half an hour of one core. A run
-that was ended goes on where it was: programs, tests and calls are kept step by step beside the environments, and measured
-anew where a file changed that has a part in them.
+CI runs torch {newest}. The others are run by hand before a release, with `make versions VERSIONS="2.10 2.12"`; each
+row has the date of its run, and names the builds that it was made with. Of one core, a version's mends take about five
+minutes, the patterns six, the recompilations one, the calls ten. A run that was ended goes on where it was: programs,
+tests and calls are kept step by step beside the environments, and are measured anew where a file changed that has a
+part in them.
 
 """
 _COLUMNS = """\
