@@ -83,7 +83,7 @@ class Kinds(ABC):
             case ast.Subscript(value=value, slice=index):
                 by, kind = self.kind(index), self.kind(value)
                 if not has_rows(kind):  # rows that are not picked may be no index
-                    return kind if not has_rows(by) else "rows" if self.indexed and kind == "const" else "other"
+                    return kind if not has_rows(by) else "rows" if self.indexed and kind != "other" else "other"
                 return "rows" if rowwise.keeps_rows(index, flat=self._flat) else "other"
             case ast.Call():
                 return self._call(node)

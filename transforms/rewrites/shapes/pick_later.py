@@ -17,9 +17,9 @@ Legal when:
     in the index gets a name.
 
 Differs in:
-    a mask of another shape raises later or no more, unless shapes are known. A product of matrices with more rows may
-    round otherwise. Elements that are not picked count as 1 where their derivatives might not be finite, and as 0 where
-    they say where something is.
+    elements that are not picked are computed in vain; they count as 1 where their derivatives might not be finite, and
+    as 0 where they say where something is. A mask of another shape raises later or no more, unless shapes are known. A
+    product of matrices with more rows may round otherwise.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "pick_later"
+_ALL = Difference("evaluation", "all elements are computed, those that are not picked in vain")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -244,7 +245,7 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
         return refuse(NAME, f"`{singular}` has no derivative at 1")
     if flow.named and not begins_line(facts.source, facts.statement):
         return refuse(NAME, "the statement shares its line with another one")
-    differences: list[Difference] = list(ALL_ROWS) if any(v.rows for v in found) else []
+    differences = list(ALL_ROWS) if any(v.rows for v in found) else [_ALL]
     for pick in tensors:
         differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, tensors[0].tensor)]
 
