@@ -178,6 +178,8 @@ class MaskedLoop(MaskedNames):
                 if masks == {mask} or masks == {self._mask()}:
                     return masks.pop()
                 raise NotSelectableError("the `continue` is nested")
+        if isinstance(statement, ast.If) and (left := [n for n in ast.walk(statement) if isinstance(n, _LEAVES)]):
+            raise NotSelectableError(f"the `{ast.unparse(left[0]).split()[0]}` is nested")
         raise NotSelectableError(f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name")
 
     def _mask(self) -> str:
