@@ -166,7 +166,7 @@ class ScalarUses(Dictionaries):
         other = parent.right if left else parent.left
         value = self.facts.value(other)
         if isinstance(value, Tensor) and not value.ndarray:
-            self._meets(value, dtype, type(parent.op), left=left)
+            self._meets(value, dtype, type(parent.op), left=left, number=node, other=other)
             return
         if tensor_in(value) is not None:
             self.differences.append(PROMOTES)
