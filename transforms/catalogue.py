@@ -52,6 +52,7 @@ from graphmend.transforms.rewrites.shapes import (
     masked,
     masked_reduce,
     masked_store,
+    pick_later,
     tensor_slice,
 )
 from graphmend.transforms.rewrites.torch_api import (
@@ -82,7 +83,7 @@ _BRANCHES: tuple[Rewrite, ...] = (
     cond.rewrite,
     range_guard.rewrite,
 )
-_MASKED: tuple[Rewrite, ...] = (masked.rewrite, masked_reduce.rewrite, masked_store.rewrite)
+_MASKED: tuple[Rewrite, ...] = (masked.rewrite, masked_reduce.rewrite, masked_store.rewrite, pick_later.rewrite)
 _SWITCHES: tuple[Rewrite, ...] = (capture_switch.rewrite, fullgraph.rewrite)
 _TESTS: tuple[Rewrite, ...] = (assert_async.rewrite, *_BRANCHES)
 

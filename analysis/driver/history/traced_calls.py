@@ -21,7 +21,7 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
 )
 from graphmend.analysis.driver.guards.atoms import Path, Tensor, only
-from graphmend.analysis.driver.guards.facts import LIMIT, START
+from graphmend.analysis.driver.guards.facts import LEFT_OUT, LIMIT, START
 from graphmend.analysis.driver.guards.moment import Moment
 from graphmend.analysis.driver.guards.trace import Frame, Guard, Trace
 from graphmend.analysis.driver.guards.variation import Place, Variation
@@ -244,6 +244,8 @@ def opened(trace: Trace, function: Callable, scope: Scope, given: int, keywords:
     if path is None:
         return
     trace.reaches(function.scope, path)
+    if trace.machine.program.torch.minor in LEFT_OUT["default"]:
+        return
     names = [p.arg for p in function.info.parameters]
     for index, name in enumerate(names):
         if name in function.info.defaults and index >= given and name not in keywords:
