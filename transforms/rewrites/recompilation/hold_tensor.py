@@ -50,7 +50,7 @@ NAME = "hold_tensor"
 _Assigns = ast.Assign | ast.AnnAssign
 
 
-@asks("numbers", "memory", "names")
+@asks("memory", "numbers", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     variation = facts.variation
     kind = kind_of(variation) if variation is not None else None
