@@ -27,7 +27,7 @@ RESUMABLE = GRADIENT_MODES | {
 
 
 def _made_by(w: Walk, node: ast.expr) -> str | None:
-    """The name of the function that makes a context or, of a function of the program, of the decorator by which it does,
+    """The name of the function that makes a context; where that is the program's own, of the decorator by which it does,
     with what it lacks."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return w.module.qualified(node.func)
