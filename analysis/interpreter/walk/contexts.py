@@ -27,8 +27,8 @@ RESUMABLE = GRADIENT_MODES | {
 
 
 def _made_by(w: Walk, node: ast.expr) -> str | None:
-    """The name of the function that makes a context; where that is the program's own, of the decorator by which it does,
-    with what it lacks."""
+    """The name of the function that makes a context; where that is the program's own, of the decorator by which it
+    does, with what it lacks."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return w.module.qualified(node.func)
     callee = w.eval(node.func) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
