@@ -28,7 +28,10 @@ def test_a_seed_makes_one_program() -> None:
 @pytest.mark.many
 @pytest.mark.parametrize(
     "options",
-    [("--programs", str(PROGRAMS), "--small", "1", "--at-most", "10"), ("--given", str(HERE / "attacks"))],
+    [
+        ("--programs", str(PROGRAMS), "--small", "1", "--at-most", "10"),
+        ("--given", str(HERE / "attacks"), "--offers", "99"),
+    ],
     ids=["random", "given"],
 )
 def test_no_mend_is_wrong(options: tuple[str, ...]) -> None:

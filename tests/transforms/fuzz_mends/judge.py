@@ -96,6 +96,7 @@ def _within(a: Any, b: Any) -> list[str]:
         return ["raised"]
     if isinstance(a, dict) and isinstance(b, dict):
         plain = [field for field in _FIELDS if a[field] != b[field]]
+        a, b = _in_one_field(a, b), _in_one_field(b, a)
         if a["data"] != b["data"] and "shape" not in plain:
             bound = max(_BOUNDS.get(dtype, 1e-5) for dtype in (a["dtype"], b["dtype"]))
             plain.append("rounding" if _close(a["data"], b["data"], bound) else "data")
@@ -105,6 +106,13 @@ def _within(a: Any, b: Any) -> list[str]:
             return ["rounding" if _close(a[1:], b[1:], 1e-5) else "data"]
         return [what for x, y in zip(a, b, strict=True) for what in _within(x, y)]
     return ["kind"]
+
+
+def _in_one_field(seen: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Real numbers as complex ones, where the other tensor has these."""
+    if "complex" in seen["dtype"] or "complex" not in other["dtype"]:
+        return seen
+    return {**seen, "data": [part for number in seen["data"] for part in (number, "0.0")]}
 
 
 def _coarse(text: Any) -> str:
