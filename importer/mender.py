@@ -146,7 +146,8 @@ class Mender:
         from graphmend.workspace.module_loader import ModuleLoader
 
         first, *others = [*self._own, *(Path(folder or ".") for folder in sys.path)]
-        return Project(ModuleLoader(first, others, self._interpreter, self._overlay), lean=True)
+        loader = ModuleLoader(first, others, self._interpreter, self._overlay)
+        return Project(loader, lean=True, is_library=not self._own)
 
     @cached_property
     def _settings(self) -> Settings:

@@ -33,7 +33,7 @@ class Near:
     def __init__(self, project: Project, main: ModuleInfo | None) -> None:
         self.project = project
         self._main = main
-        self._alone = main is not None and is_installed(main.source.path)
+        self._alone = main is not None and (project.is_library or is_installed(main.source.path))
         self._packages: dict[str, bool] = {}
 
     def get(self, name: str) -> ModuleInfo | None:
@@ -81,7 +81,7 @@ def may_drive(project: Project, source: Source) -> bool:
     not be among these."""
     if "torch" in source.text or may_compile(source.text):
         return True
-    if is_installed(source.path) or "import" not in source.text:
+    if project.is_library or is_installed(source.path) or "import" not in source.text:
         return False
     near = Near(project, None)
     todo = list(_imports(project.loader.module_name(source.path) or "", source.path, source.text))

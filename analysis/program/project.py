@@ -55,10 +55,13 @@ NEVER_READ = frozenset(
 class Project:
     """The modules read so far, by dotted name, and results that files share. One project serves many checks."""
 
-    def __init__(self, loader: Loader | None = None, *, lean: bool = False) -> None:
+    def __init__(self, loader: Loader | None = None, *, lean: bool = False, is_library: bool = False) -> None:
         self.loader = loader or NoLoader()
         self._lean = lean
         """Whether imported modules release syntax trees until they are needed: less memory for a little time."""
+        self.is_library = is_library
+        """Whether what drives its modules is elsewhere, as for an installed package, wherever they lie: none is
+        followed from another in search of what compiles."""
         self._modules: dict[str, ModuleInfo | None] = {}
         self.texts: dict[str, ModuleText | None] = {}
         """Cache: modules that were found and, most of them, not read."""

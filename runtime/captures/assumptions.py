@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
 
 
 class Assumptions:
@@ -54,7 +55,7 @@ def _keep_what_is_read(graph: GraphModule, condition: Node) -> None:
             tensor: Any = node.args[0]
             with graph.graph.inserting_before(node):
                 copy = graph.graph.call_method("clone", (tensor,))
-            copy.meta["example_value"] = tensor.meta["example_value"]
+            copy.meta["example_value"] = _example(tensor)
             node.args = (copy, *node.args[1:])
 
 
@@ -77,9 +78,21 @@ def _add_outputs(graph: GraphModule, tensors: list[Node]) -> None:
     with graph.graph.inserting_before(output):
         ours = [graph.graph.call_method("detach", (each,)) for each in tensors]
     for each, tensor in zip(ours, tensors, strict=True):
-        each.meta["example_value"] = tensor.meta["example_value"]
+        each.meta["example_value"] = _example(tensor)
     output.args = ((*before, *ours),)
     graph.recompile()
+
+
+def _example(node: Node) -> Any:
+    """Dynamo's stand-in for the value of a node; it makes none for the elements that `tolist` reads."""
+    if "example_value" not in node.meta:
+        args, kwargs = map_arg((node.args, node.kwargs), _example)
+        node.meta["example_value"] = (
+            getattr(args[0], str(node.target))(*args[1:], **kwargs)
+            if node.op == "call_method"
+            else node.target(*args, **kwargs)  # type: ignore[operator]
+        )
+    return node.meta["example_value"]
 
 
 def _evaluate(node: Node, known: dict[Node, Any]) -> Any:

@@ -27,6 +27,16 @@ _STATISTICS = frozenset({"batch_norm", "instance_norm"})
 _DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.ipow})
 #: where functions live that change how what follows is computed, and change it back only where nothing fails between
 _MODES = ("torch._functorch", "torch._C._functorch", "torch._dynamo.variables.higher_order_ops")
+#: those of them that leave nothing but levels of functorch's stack, which are taken off again: `torch.vmap`
+_LEVELS = frozenset(
+    {
+        "lazy_load_decompositions",
+        "_vmap_increment_nesting",
+        "_vmap_decrement_nesting",
+        "_add_batch_dim",
+        "_remove_batch_dim",
+    }
+)
 
 
 class Unrecoverable(Exception):
@@ -103,10 +113,13 @@ class Recovery:
             torch.is_grad_enabled(),
             autocast,
             (torch.is_autocast_cache_enabled(), _nesting()),
+            torch._C._functorch.get_dynamic_layer_stack_depth(),
         )
 
     def _restore(self, inputs: tuple[Any, ...], state: tuple[Any, ...]) -> None:
-        copies, generators, grad, autocast, (cache, nesting) = state
+        copies, generators, grad, autocast, (cache, nesting), levels = state
+        if torch._C._functorch.get_dynamic_layer_stack_depth() > levels:
+            torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(levels)
         while _nesting() > nesting:
             torch.autocast_decrement_nesting()
         torch.set_autocast_cache_enabled(cache)
@@ -169,7 +182,7 @@ def _check(node: Node) -> None:
         raise Unrecoverable("the graph runs a Triton kernel, whose writes are not known")
     if isinstance(target, torch._ops.OpOverload) and "c10d" in target.namespace:
         raise Unrecoverable("the graph talks to other processes")
-    if str(getattr(target, "__module__", "")).startswith(_MODES):
+    if str(getattr(target, "__module__", "")).startswith(_MODES) and _name(node) not in _LEVELS:
         raise Unrecoverable(f"the graph changes a mode ({_name(node)})")
 
 

@@ -6,6 +6,8 @@ from graphmend.analysis.check import Result, check
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
 
+from .folder import Folder
+
 LIBRARY = """
 import torch
 from torch import nn
@@ -67,3 +69,27 @@ def test_the_order_of_checks_changes_nothing() -> None:
             result = check(Source(text, f"model{number}.py"), project)
             assert places(result) == alone(text)
             result.close()
+
+
+DRIVER = """
+import torch
+
+def fast(function):
+    return torch.compile(function)
+"""
+DRIVEN = """
+import torch
+from driver import fast
+
+def step(x: torch.Tensor):
+    print(x)
+    return x
+
+step = fast(step)
+"""
+
+
+def test_of_a_library_no_module_is_followed_in_search_of_what_compiles() -> None:
+    source, folder = Source(DRIVEN, "driven.py"), Folder({"driver.py": DRIVER})
+    assert [finding.code for finding in check(source, Project(folder)).findings] == ["GM201"]
+    assert check(source, Project(folder, is_library=True)).findings == ()

@@ -157,6 +157,28 @@ def test_draws_and_modes_are_put_back() -> None:
     assert graphs(function, (x(), ALL), (x(), ONE))[0] == 1
 
 
+def test_levels_of_vmap_are_taken_off() -> None:
+    def function(x: Any, m: Any) -> Any:
+        part = x[m]
+        rows = torch.vmap(torch.vmap(lambda each: each + 1))(torch.stack([x, x + 2]))
+        return torch.vmap(lambda row: row * 2 + part)(rows)
+
+    assert graphs(function, (x(), ALL), (x(), ONE))[0] == 1
+    assert torch._C._functorch.get_dynamic_layer_stack_depth() == 0
+
+
+def test_what_is_asked_of_the_elements_of_a_list_is_checked() -> None:
+    def function(x: Any, rows: Any) -> Any:
+        first, second = (rows > 0).sum(1).tolist()
+        torch._check(first == second)
+        return x * 2 + first
+
+    one, two = (torch.tensor(rows) for rows in ([[1.0, -1], [-1, 1]], [[1.0, 1], [1, 1]]))
+    assert graphs(function, (x(), one), (x(), two)) == [1, 0]
+    with pytest.raises(RuntimeError):
+        torch.compile(function, backend="eager")(x(), torch.tensor([[1.0, -1], [1, 1]]))
+
+
 def test_gradients() -> None:
     def function(x: Any, m: Any) -> Any:
         return (x[m] * 2 + x).sum()
