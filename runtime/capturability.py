@@ -67,7 +67,9 @@ def check(tx: Any) -> None:
 
 def _inputs(output: Any) -> list[torch.Tensor]:
     """The tensors that a frame was called with, and what its graph takes in besides."""
-    given = tree_leaves([*output.root_tx.f_locals.values(), *(argument.example for argument in output.graphargs)])
+    placeholders = (n.meta.get("grapharg") for n in output.root_tracer.graph.nodes if n.op == "placeholder")
+    taken = (argument.example for argument in placeholders if argument is not None)
+    given = tree_leaves([*output.root_tx.f_locals.values(), *taken])
     return list({id(v): v for v in given if isinstance(v, torch.Tensor) and v.layout == torch.strided}.values())
 
 
@@ -76,8 +78,8 @@ def _overlap(tensors: list[torch.Tensor]) -> bool:
     reaches: dict[int, list[tuple[int, int]]] = {}
     for tensor in tensors:
         if tensor.numel() and tensor.device.type != "meta":
-            first = tensor.storage_offset()
-            last = first + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+            first = int(tensor.storage_offset())
+            last = first + sum(int((n - 1) * step) for n, step in zip(tensor.shape, tensor.stride(), strict=True))
             bounds = first * tensor.itemsize, (last + 1) * tensor.itemsize
             reaches.setdefault(tensor.untyped_storage()._cdata, []).append(bounds)
     pairs = (pair for shared in reaches.values() for pair in itertools.combinations(shared, 2))
