@@ -39,7 +39,9 @@ def mended() -> Iterator[Callable[[], object]]:
     for text in test_programs.PROGRAMS.values():
         yield lambda text=text: mend_text(test_programs.HEAD + text)  # type: ignore[misc]
     for program in programs(HERE / "attacks"):
-        yield lambda text=program.text: mending.every(text)  # type: ignore[misc]
+        yield lambda text=program.text: mending.mended(text, unsafe=True)  # type: ignore[misc]
+    for program in programs(HERE / "attacks" / "written.txt"):
+        yield lambda text=program.text: mending.offered(text)  # type: ignore[misc]
 
 
 def writing(path: Path) -> dict[tuple[int, int], str]:
