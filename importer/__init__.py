@@ -9,6 +9,7 @@ from pathlib import Path
 
 from graphmend.importer.hook import Importer, Report, Targets
 from graphmend.importer.mender import Mender
+from graphmend.workspace.interpreter import running, torch_remarks
 from graphmend.workspace.options import ConfigurationError, read
 
 __all__ = ["Importer", "Report", "install"]
@@ -42,6 +43,7 @@ def install(
     if (old := _too_old()) is not None:
         importer.report.problems["torch"] = old
         return importer
+    importer.report.remarks.extend(torch_remarks(running(), None, named=False))
     importer.install()
     importer.after("torch._dynamo", lambda: _install_switches(importer, specialise))
     return importer
@@ -50,10 +52,9 @@ def install(
 def _too_old() -> str | None:
     """Why nothing is mended for the torch that this interpreter has; None where mends are made."""
     from graphmend.transforms.torch_versions import OLDEST, minor
-    from graphmend.workspace.interpreter import Interpreter
 
     loaded = getattr(sys.modules.get("torch"), "__version__", None)
-    version = str(loaded or Interpreter(Path(sys.prefix)).torch_version or "")
+    version = str(loaded or next((stated for stated, _ in running().torches), ""))
     found = minor(version)
     if found is None or found >= OLDEST:
         return None

@@ -156,6 +156,8 @@ class Report:
     left: dict[str, Sequence[Note]] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     """Files that ran as they are, and why."""
+    remarks: list[str] = field(default_factory=list)
+    """What is not as one would think with the torch that the program has, a sentence each."""
     taken_back: Callable[[], list[tuple[str, int, str, str]] | None] = lambda: None
     """The numbers that are not kept in the graph after that was tried: path, line, function and reason of each. None
     where none are kept."""
@@ -193,6 +195,8 @@ class Importer(MetaPathFinder):
 
     def uninstall(self) -> None:
         """Undoes `install`; modules that were mended stay so."""
+        if self not in sys.meta_path:
+            return  # nothing is installed for a torch that is too old
         sys.meta_path.remove(self)
         importlib.util.spec_from_file_location = self._spec_from_file_location
 

@@ -136,9 +136,9 @@ class Mender:
 
     @cached_property
     def _interpreter(self) -> Interpreter:
-        from graphmend.workspace.interpreter import Interpreter
+        from graphmend.workspace.interpreter import running
 
-        return Interpreter(Path(sys.prefix))
+        return running()
 
     @cached_property
     def _project(self) -> Project:

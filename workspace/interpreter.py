@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,15 +40,7 @@ class Interpreter:
     @cached_property
     def torches(self) -> tuple[tuple[str, Path], ...]:
         """Every torch that is installed, with its whole version and its folder; the first is imported."""
-        found = []
-        for folder in self.packages:
-            try:
-                text = (folder / "torch" / "version.py").read_text("utf-8")
-            except (OSError, UnicodeDecodeError):
-                continue
-            if stated := _TORCH_VERSION.search(text):
-                found.append((stated[1], folder / "torch"))
-        return tuple(found)
+        return tuple(_torches(self.packages))
 
     @cached_property
     def _settings(self) -> Mapping[str, str]:
@@ -71,6 +63,33 @@ class Interpreter:
         home = self._settings.get("home")
         if home and self._settings.get("include-system-site-packages", "").lower() == "true":
             yield Path(home).parent
+
+
+@dataclass(frozen=True)
+class Running(Interpreter):
+    """The interpreter that runs this, with what its program imports: `sys.path` may have more than is installed."""
+
+    @cached_property
+    def torches(self) -> tuple[tuple[str, Path], ...]:
+        return tuple(_torches(Path(os.path.abspath(folder)) for folder in sys.path))
+
+
+def running() -> Running:
+    return Running(Path(sys.prefix))
+
+
+def _torches(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    """The torch of each folder that has one, once."""
+    seen = set()
+    for folder in folders:
+        try:
+            text = (folder / "torch" / "version.py").read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+        place = (folder / "torch").resolve()
+        if place not in seen and (stated := _TORCH_VERSION.search(text)):
+            seen.add(place)
+            yield stated[1], folder / "torch"
 
 
 def torch_remarks(interpreter: Interpreter, wanted: str | None, *, named: bool) -> Iterator[str]:

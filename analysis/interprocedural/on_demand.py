@@ -135,8 +135,8 @@ class Reading:
         w = readers[key] = Walker(session, info, parameters(session, info, receiver), None, session.stack.depth)
         w.silent = 1
         w.statement = info.node
-        if isinstance(receiver, Instance) and receiver.init_tensors and info.name == "__init__":
-            w.env.update(receiver.init_tensors)
+        if isinstance(receiver, Instance) and receiver.given and info.name == "__init__":
+            w.env.update(receiver.given)
         for statement in statements_of(info.node.body):
             for name, value in _bound(statement):
                 alternatives = w.lazy.setdefault(name, [])

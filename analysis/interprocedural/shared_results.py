@@ -42,11 +42,7 @@ def _is_from_outside(value: Value, here: ModuleInfo | None) -> bool:
     """Whether a value carries no evidence and nothing that the module `here` defines."""
     if value is UNKNOWN or isinstance(value, (Static, ExternalName, ExternalInstance)):
         return True
-    if (
-        isinstance(value, Instance)
-        and value.init_tensors
-        and not all(_is_from_outside(v, here) for v in value.init_tensors.values())
-    ):
+    if isinstance(value, Instance) and value.given and not all(_is_from_outside(v, here) for v in value.given.values()):
         return False
     if isinstance(value, (Class, Instance)):
         return value.info.module is not here

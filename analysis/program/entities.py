@@ -46,22 +46,20 @@ class Class(Value):
 
 
 class Instance(Value):
-    """An instance of a class whose source is available. `given`: the tensors that its `__init__` was called with, by
-    parameter, where traced code made it."""
+    """An instance of a class whose source is available. `given`: what its `__init__` was called with, by parameter, as
+    far as instances are told apart by it: tensors, where traced code made it, and functions that it may call."""
 
-    __slots__ = ("info", "init_tensors", "made_inside")
+    __slots__ = ("given", "info", "made_inside")
     dispatches = True
 
-    def __init__(
-        self, info: ClassInfo, made_inside: bool = False, init_tensors: Mapping[str, Value] | None = None
-    ) -> None:
+    def __init__(self, info: ClassInfo, made_inside: bool = False, given: Mapping[str, Value] | None = None) -> None:
         self.info = info
         self.made_inside = made_inside
-        self.init_tensors = init_tensors
+        self.given = given
 
     @property
     def key(self) -> Hashable:
-        given = tuple((k, v.key) for k, v in self.init_tensors.items()) if self.init_tensors else None
+        given = tuple((k, v.key) for k, v in self.given.items()) if self.given else None
         return ("instance", id(self.info), self.made_inside, given)
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.environment import Environment
 from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import (
     ABSENT,
     NONE,
@@ -83,6 +83,8 @@ def _read(session: ProgramView, info: FunctionInfo, parameter: ast.arg) -> Value
         if isinstance(known, Const) and known.value is not None:
             return Static(known.type)
         if isinstance(known, (Function, Class)) or (isinstance(known, Static) and not isinstance(known, Const)):
+            return known
+        if isinstance(known, ExternalName) and known.name.startswith("torch.nn."):  # a layer's class, or a function
             return known
     guess = inferred(session, info, parameter.arg)
     if guess is not None and isinstance(default, ast.Constant) and default.value is None:

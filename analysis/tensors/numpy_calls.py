@@ -1,5 +1,5 @@
 """Transfer functions of NumPy as Dynamo traces it (torch 2.13): its functions run as those of torch._numpy, so arrays
-are tensors, and so are the results of `np.random` and of functions of plain numbers.
+are tensors, and so are the arrays of `np.random` and the results of functions of plain numbers.
 
 Of the latter, Dynamo still knows the value if an elementwise function computed it: it can be a size, and a float also
 the argument of int() and float(), though a branch on it breaks. The result of a reduction of a sequence is opaque.
@@ -15,11 +15,11 @@ from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import STATIC, Const, Container, Scalar, Static, Tensor, Value
 from graphmend.analysis.tensors import operations
+from graphmend.analysis.torch_facts.measured_numpy import hands_out_number
 
 _ARRAYS = frozenset(
     "zeros ones empty full array asarray arange linspace eye zeros_like ones_like full_like empty_like meshgrid".split()
 )
-_DRAWS = frozenset({"uniform", "randint", "rand", "random", "randn", "normal", "random_sample"})
 #: elementwise, with a floating result whatever they are given
 _FLOATING = frozenset(
     "sqrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh arcsin arccos arctan arctan2 hypot cbrt "
@@ -51,10 +51,9 @@ def numpy_call(name: str, receiver: Value | None, args: Arguments, keywords: Key
         return STATIC if first is None else operations.result(first, node)
     if last in ("tolist", "item"):
         return Scalar(Evidence("takes a Python value out of an array", node, first.origin if first else None))
-    sized = "size" in keywords or (last in ("rand", "randn") and bool(args))
-    if name.startswith("numpy.random.") and last in _DRAWS and not sized:
-        origin = Evidence("is drawn while the program runs: a 0-d Tensor of the graph", node)
-        return Tensor(origin, 0, "int64" if last == "randint" else "float", (), ndarray=True)
+    if hands_out_number(name, len(args), keywords.keys()):
+        origin = Evidence("is drawn while the program runs", node)
+        return Scalar(origin, "int" if last == "randint" else "float")
     if first is None and not (last in _ARRAYS or name.startswith("numpy.random.")):
         return _of_numbers(last, args, keywords, node)
     value = operations.operation(last, receiver if isinstance(receiver, Tensor) else None, args, keywords, node)

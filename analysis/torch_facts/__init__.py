@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 
 from graphmend.analysis.torch_facts import members
 from graphmend.analysis.torch_facts.measured import DEFAULT_ONLY, UNKNOWN_NUMBERS
-from graphmend.analysis.torch_facts.measured_numpy import SCALAR_UNLESS_SIZED
 from graphmend.analysis.torch_facts.overloads import Overload, Returns, join, parse
 from graphmend.analysis.torch_facts.refusals import Refusals
 from graphmend.analysis.torch_facts.signatures import SIGNATURES
@@ -250,10 +249,6 @@ class TorchFacts:
         The call traces; a branch on the number does not.
         """
         return UNKNOWN_NUMBERS.get(name)
-
-    def scalar_unless_sized(self, name: str) -> bool:
-        """Whether a NumPy function called without a size breaks (GB0033): it hands out one Python number."""
-        return name in _words(SCALAR_UNLESS_SIZED)
 
     def numpy_traces(self, name: str) -> bool:
         """Whether Dynamo traces a NumPy function as an operation on tensors; its arrays are tensors while tracing."""

@@ -13,6 +13,13 @@ _SKIPPED = ("GB0007", "a function that Dynamo's trace rules skip")
 _UNFOLDED = ("GB0208", "an operation whose Python result can neither be computed while tracing nor stand in a graph")
 _ENDS_IN_C = ("GB0007", "a function that ends in C, as nearly all of SciPy's do")
 _NO_COUNTERPART = ("GB0294", "a NumPy function that torch._numpy has no counterpart of")
+#: modules of NumPy below which nothing is traced; those of the second group are objects that call C
+_NOT_TRACED = ("GB0007", "a part of NumPy that torch._numpy has no counterpart of")
+_NOT_MODELLED = ("GB0156", "a part of NumPy that torch._numpy has no counterpart of")
+_NUMPY_MODULES = {
+    **dict.fromkeys(("polynomial", "ma", "ctypeslib", "rec"), _NOT_TRACED),
+    **dict.fromkeys(("char", "strings", "emath", "scimath"), _NOT_MODELLED),
+}
 _OF_FUNCTION = ("GB0290", "a method of a NumPy function")
 _OF_UFUNCS = frozenset({"reduce", "accumulate", "outer", "at", "reduceat"})
 #: in the tables of the trace rules, but what a call of them does was not measured
@@ -97,6 +104,9 @@ class Refusals:
         owner, _, last = name.rpartition(".")
         if last in _OF_UFUNCS and self.has_numpy(owner):
             return _OF_FUNCTION
+        of_module = _NUMPY_MODULES.get(name.removeprefix("numpy.").removeprefix("lib.").partition(".")[0])
+        if of_module is not None and owner != "numpy":
+            return of_module
         return _NO_COUNTERPART if name in _numpy_only() and not self.has_numpy(name) else _NOTHING
 
     def _is_skipped(self, name: str, owner: str, last: str) -> bool:

@@ -1,9 +1,11 @@
 """Measures GraphMend with versions of torch: `make versions VERSIONS="2.10 2.12"`.
 
-    python -m bench.versions VERSION [VERSION ...] [--only PART [PART ...]]
+    python -m bench.versions VERSION [VERSION ...] [--only PART [PART ...]] [--again]
 
 Writes the facts of each version, with which mends hold, `bench/results/torch-versions.json` and
-`docs/torch-versions.md`. The pages of the rewrites name those versions: `make docs` writes them anew.
+`docs/torch-versions.md`, part by part. A run that was ended goes on where it was: what was measured is measured anew
+only where a file changed that has a part in it, or with `--again`. The pages of the rewrites name the versions, too:
+`make docs` writes them anew.
 """
 
 from __future__ import annotations
@@ -13,47 +15,70 @@ import datetime
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.versions import calls, environments, examples, page, suites
+from bench.versions import calls, environments, examples, page, progress, recompilations, suites
 from graphmend.analysis.torch_facts.generator import generate
 from graphmend.transforms import torch_versions
 
-PARTS = ("facts", "calls", "examples", "abilities", *suites.SUITES)
-ABILITIES = Path(__file__).with_name("probe_runtime.py")
-_STATE = "import torch, sys; print(torch.__version__, torch.__file__, torch.cuda.is_available())"
+ABILITIES = Path(__file__).parent / "probes" / "abilities.py"
+Measured = dict[str, Any]
 
 
-def measure(version: str, parts: list[str], row: dict[str, Any]) -> dict[str, Any]:
-    """A version's row with the parts measured anew."""
-    python = environments.python_with(version)
-    stated, place, cuda = subprocess.run(
-        [python, "-c", _STATE], capture_output=True, text=True, check=True
-    ).stdout.split()
-    row = {**row, "torch": stated, "date": datetime.date.today().isoformat()}
-    if "facts" in parts:
-        for path in generate.write(generate.Tree(Path(place).parents[1]), calls.FOLDER):
-            print(f"{path.name} written")
-    if "calls" in parts:
-        data = calls.write(python) if version != page.minors()[0] else dict.fromkeys(("refused", "traced", "forms"), ())
-        row["calls"] = [len(data["refused"]), data.get("measured", 0), len(data["traced"]) + len(data["forms"])]
-    if "examples" in parts:
-        row["self-test"], checked, verified = examples.measure(python, version)
-        row["check"], row["verify"] = checked._asdict(), verified._asdict()
-    if "abilities" in parts:
-        done = subprocess.run(
-            [python, str(ABILITIES)], capture_output=True, text=True, check=True, env=suites.environment()
-        )
-        row["runtime"] = json.loads(done.stdout.splitlines()[-1])
-    for suite in (name for name in suites.SUITES if name in parts):
-        outcome = suites.run(python, suite)._asdict()
+def _facts(python: str, _: str) -> Measured:
+    """The two data files that torch's own files say."""
+    for path in generate.write(generate.Tree(Path(progress.build(python).place)), calls.FOLDER):
+        print(f"{path.name} written")
+    return {}
+
+
+def _calls(python: str, version: str) -> Measured:
+    """The data file of what this torch does otherwise; the newest one is what others are held against."""
+    return calls.write(python) if version != page.minors()[0] else {}
+
+
+def _examples(python: str, version: str) -> Measured:
+    return examples.measure(python, version, examples.of_rules())
+
+
+def _patterns(python: str, version: str) -> Measured:
+    texts = examples.patterns()
+    if not texts:
+        raise environments.MissingError(f"patterns: {examples.PATTERNS} is not there")
+    return examples.measure(python, version, texts)
+
+
+def _abilities(python: str, _: str) -> Measured:
+    """What the runtime can do."""
+    done = subprocess.run(
+        [python, str(ABILITIES)], capture_output=True, text=True, check=True, env=suites.environment()
+    )
+    found: Measured = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _suite(name: str) -> Callable[[str, str], Measured]:
+    def measure(python: str, version: str) -> Measured:
+        outcome = suites.run(python, name)._asdict()
         if rewrites := outcome.pop("rewrites"):
             _hold(version, rewrites)
-        row.setdefault("suites", {})[suite] = outcome
-    if cuda != "True":
-        row["cuda"] = page.UNMEASURED
-    return row
+        return outcome
+
+    return measure
+
+
+PARTS: dict[str, Callable[[str, str], Measured]] = {
+    "facts": _facts,
+    "calls": _calls,
+    "examples": _examples,
+    "patterns": _patterns,
+    "recompilations": recompilations.measure,
+    "abilities": _abilities,
+    **{name: _suite(name) for name in suites.SUITES},
+}
 
 
 def _hold(version: str, rewrites: dict[str, tuple[int, int]]) -> None:
@@ -71,23 +96,37 @@ def _lines(of: dict[str, tuple[int, int]]) -> str:
     return "{\n" + ",\n".join(f'  "{name}": {json.dumps(list(count))}' for name, count in of.items()) + "\n }"
 
 
+def measure(version: str, parts: list[str]) -> None:
+    """Measures parts of a version anew, and writes the results after each."""
+    python = environments.python_with(version)
+    built = progress.build(python)
+    for part in parts:
+        begun = time.monotonic()
+        found = PARTS[part](python, version)
+        minutes = (time.monotonic() - begun) / 60
+        print(f"torch {version}, {part}: {minutes:.1f} minutes", flush=True)
+        results = page.load()  # another version may have been measured meanwhile
+        row = results.setdefault(version, {})
+        row.setdefault("cuda", page.UNMEASURED)
+        made = {"torch": built.version, "date": datetime.date.today().isoformat()}
+        row.setdefault("parts", {})[part] = {**made, **found}
+        page.save(results)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("versions", nargs="+", metavar="VERSION", help="a minor version, such as 2.10")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure anew")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure")
+    parser.add_argument("--again", action="store_true", help="also where nothing changed since it was measured")
     arguments = parser.parse_args()
+    progress.again = arguments.again
     missing = False
     for version in arguments.versions:
         try:
-            row = measure(version, arguments.only, page.load().get(version, {}))
+            measure(version, arguments.only)
         except environments.MissingError as error:
             print(error, file=sys.stderr)
             missing = True
-            continue
-        results = {**page.load(), version: row}  # another version may have been measured meanwhile
-        page.save(results)
-        shown = {key: value for key, value in results[version].items() if key != "suites"}
-        print(json.dumps(shown, indent=1))
     raise SystemExit(2 if missing else 0)
 
 

@@ -9,6 +9,7 @@ difference.
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -16,16 +17,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.versions import progress
 from bench.versions.forms import FORMS
 from graphmend.analysis import torch_facts
 from graphmend.analysis.torch_facts import measured, measured_torch
 
-PROBE = Path(__file__).with_name("probe_calls.py")
+Verdicts = dict[str, str | None]
+"""What a call does, by its text: the type of its break, that it raises, or None where it is traced."""
+
+PROBE = Path(__file__).parent / "probes" / "calls.py"
 FOLDER = Path(torch_facts.__file__).resolve().parent
 WANTED = 2
 """How many calls of a name are tried; it counts as refused where all of them break."""
 TOGETHER = 30
 """How many names are tried in one process at first."""
+STEP = 150
+"""How many names are one step of a run."""
 MODULES = ("torch", "torch.Tensor", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special")
 _OF_TENSORS = (
     "", "0", "y", "i", "1", "0.5", "(4, 4)", "0, 1", "y, y", "0, i", "0, i, y", "b, 0.5", "b", "0, 0, 2",
@@ -79,11 +86,19 @@ def _calls(name: str) -> Iterator[str]:
         yield from (f"{name.removeprefix('builtins.')}({arguments})" for arguments in _OF_PYTHON)
 
 
-def probe(python: str, names: Mapping[str, list[str]], wanted: int, together: int = 1) -> dict[str, Any]:
-    """What the probe answers in an interpreter."""
-    request = json.dumps({"names": names, "wanted": wanted, "together": together})
-    done = subprocess.run([python, str(PROBE)], input=request, capture_output=True, text=True, check=True)
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+def probe(python: str, names: Mapping[str, list[str]], wanted: int, together: int = 1) -> dict[str, Verdicts]:
+    """What the probe answers in an interpreter, by name; names are left out where plain Python evaluates no call."""
+    found: dict[str, Verdicts] = {}
+    items = list(names.items())
+    for start in range(0, len(items), STEP):
+        request = {"names": dict(items[start : start + STEP]), "wanted": wanted, "together": together}
+        found.update(progress.kept(python, request, [PROBE], functools.partial(_run, python, request)))
+    return found
+
+
+def _run(python: str, request: Mapping[str, Any]) -> dict[str, Verdicts]:
+    done = subprocess.run([python, str(PROBE)], input=json.dumps(request), capture_output=True, text=True, check=True)
+    answer: dict[str, Verdicts] = json.loads(done.stdout.splitlines()[-1])["verdicts"]
     return answer
 
 
@@ -95,19 +110,22 @@ def facts(python: str) -> dict[str, Any]:
     """
     names = expressions()
     swept = probe(python, names, 1, TOGETHER)
-    suspects = {name: names[name] for name, verdicts in swept["verdicts"].items() if _breaks(verdicts)}
-    again = probe(python, suspects, WANTED)["verdicts"]
+    # what Python's functions keep from call to call, such as compiled patterns, hides what a program's first call does
+    swept.update(probe(python, {name: names[name] for name in swept if not name.startswith("torch.")}, 1))
+    suspects = {name: names[name] for name, verdicts in swept.items() if _breaks(verdicts)}
+    again = probe(python, suspects, WANTED)
     broken = {name: verdicts for name, verdicts in again.items() if _breaks(verdicts)}
-    newest = probe(sys.executable, {name: list(verdicts) for name, verdicts in broken.items()}, WANTED)["verdicts"]
-    ids = _ids(_minor(swept["torch"]))
+    newest = probe(sys.executable, {name: list(verdicts) for name, verdicts in broken.items()}, WANTED)
+    version = progress.build(python).version
+    ids = _ids(_minor(version))
     refused = {}
     for name, verdicts in broken.items():
         kind = next(iter(verdicts.values()))
         if name in newest and _traces(newest[name]) and kind in ids and "unsupported args" not in kind:
             refused[name] = [ids[kind], kind]  # what is told of arguments may be true of these alone
     return {
-        "version": swept["torch"].partition("+")[0],
-        "measured": len(swept["verdicts"]),
+        "version": version.partition("+")[0],
+        "measured": len(swept),
         "refused": refused,
         "traced": _traced_here(python),
         "forms": _forms(python, ids),
@@ -119,16 +137,16 @@ def _traced_here(python: str) -> list[str]:
 
     One that ends the compiled program with an error, as some did that break now, makes no graph break either.
     """
-    verdicts = probe(python, refused_expressions(), WANTED, TOGETHER)["verdicts"]
+    verdicts = probe(python, refused_expressions(), WANTED, TOGETHER)
     traced = {name: list(found) for name, found in verdicts.items() if _breaks_nowhere(found)}
-    newest = probe(sys.executable, traced, WANTED, TOGETHER)["verdicts"]
+    newest = probe(sys.executable, traced, WANTED, TOGETHER)
     return sorted(name for name, found in newest.items() if _breaks(found))
 
 
 def _forms(python: str, ids: Mapping[str, str]) -> dict[str, list[str] | None]:
     """Forms that this torch breaks at and the newest does not, with how, or the other way round."""
-    here = probe(python, FORMS, len(max(FORMS.values(), key=len)))["verdicts"]
-    newest = probe(sys.executable, FORMS, len(max(FORMS.values(), key=len)))["verdicts"]
+    here = probe(python, FORMS, len(max(FORMS.values(), key=len)))
+    newest = probe(sys.executable, FORMS, len(max(FORMS.values(), key=len)))
     found: dict[str, list[str] | None] = {}
     for name, verdicts in here.items():
         kind = next(iter(verdicts.values()))
@@ -139,12 +157,12 @@ def _forms(python: str, ids: Mapping[str, str]) -> dict[str, list[str] | None]:
     return found
 
 
-def _breaks_nowhere(verdicts: Mapping[str, str | None]) -> bool:
+def _breaks_nowhere(verdicts: Verdicts) -> bool:
     """Whether each is traced, or ends the compiled program with an error."""
     return not any(_breaks({"": verdict}) for verdict in verdicts.values())
 
 
-def _traces(verdicts: Mapping[str, str | None]) -> bool:
+def _traces(verdicts: Verdicts) -> bool:
     return set(verdicts.values()) == {None}
 
 
@@ -152,7 +170,7 @@ def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _breaks(verdicts: Mapping[str, str | None]) -> bool:
+def _breaks(verdicts: Verdicts) -> bool:
     return all(kind and not kind.startswith("raises") for kind in verdicts.values())
 
 
@@ -162,14 +180,15 @@ def _ids(minor: str) -> dict[str, str]:
     return {entry[0]: number for entries in (newest, own) for number, entry in entries.items()}
 
 
-def write(python: str) -> dict[str, Any]:
-    """Measures an interpreter's torch and writes its file."""
+def write(python: str) -> dict[str, int]:
+    """Measures an interpreter's torch and writes its file; how many names were tried, and how many entries it has."""
     data = facts(python)
     path = FOLDER / f"calls-{_minor(data['version'])}.json"
     path.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    told = ", ".join(f"{len(data[part])} {part}" for part in ("refused", "traced", "forms"))
+    counts = {part: len(data[part]) for part in ("refused", "traced", "forms")}
+    told = ", ".join(f"{count} {part}" for part, count in counts.items())
     print(f"{path.name}: of {data['measured']} names {told}", flush=True)
-    return data
+    return {"measured": data["measured"], **counts}
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """What is no call, or a call with one kind of argument: small programs, by the name under which facts hold them.
 
 Each stands in the body of a compiled function of `x`, a 4x4 tensor, and `k`, an integer tensor, where `y` is computed
-from `x`, `i` from `k`, `b` is a mask, and `value` is what the form is about; `probe_calls.py` has what else stands
+from `x`, `i` from `k`, `b` is a mask, and `value` is what the form is about; `probes/calls.py` has what else stands
 around it. What a version of torch does otherwise than the newest one is in its `calls-X.Y.json`.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,13 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "results" / "torch-versions.json"
 PAGE = ROOT / "docs" / "torch-versions.md"
 UNMEASURED = "not measured"
-_SUITES = (("mends", "mends that hold"), ("runtime", "runtime"), ("worker", "worker"))
+_SUITES = {"mends": "mends that hold", "runtime": "runtime", "worker": "worker"}
 _LACKS = {
     "output": "Output in the graph (`emit`) is not offered: it does not hold with it.",
     "in functions": "In the body of an `autograd.Function` output breaks the graph: AOTAutograd loses effects there.",
     "switches": "The capture switches of `run --unsafe` are not used.",
 }
-"""What is said where the runtime lacks an ability: those that `probe_runtime.py` tries."""
+"""What is said where the runtime lacks an ability: those that `probes/abilities.py` tries."""
 _MENDS = """\
 ## Mends
 
@@ -35,8 +36,11 @@ _INTRODUCTION = """\
 Supported are torch {oldest} to {newest}. A newer one is checked as {newest}, and every answer says so. With an older
 one `check` works and says what it assumes; `verify` and `run` say that they do not.
 
-CI runs torch {newest}. The others are run by hand before a release, with `make versions VERSIONS="2.10 2.12"`; each row
-has the date of its run.
+CI runs torch {newest}. The others are run by hand before a release, with `make versions VERSIONS="2.10 2.12"`; each
+row has the date of its run, and names the builds that it was made with. Of one core, a version's mends take about five
+minutes, the patterns six, the recompilations one, the calls ten. A run that was ended goes on where it was: programs,
+tests and calls are kept step by step beside the environments, and are measured anew where a file changed that has a
+part in them.
 
 """
 _COLUMNS = """\
@@ -44,9 +48,12 @@ _COLUMNS = """\
 * *check*: of the rules' examples, those where `check --torch-version` names exactly the lines of that torch's own
   `graph_breaks` log.
 * *verify*: of the same examples, those where it reports exactly the lines of that log for the same inputs.
+* *patterns*: the same of `verify` and some hundreds of other programs, which are no part of the repository.
+* *recompilations*: of the programs in `tests/analysis/recompilations` that this torch compiles anew, those where
+  `check` says what varies; and of all that it says of recompilations there, what is so with this torch.
 * *mends that hold*, *runtime*, *worker*: tests that pass in an interpreter with that torch, of those that run there.
 * *calls*: how many functions break with this torch and not with the newest one, of those that were tried; and how many
-  other things the two do differently.
+  other things the two do otherwise.
 * *CUDA*: the tests that need a GPU.
 
 """
@@ -71,7 +78,7 @@ def minors() -> list[str]:
 
 def render(results: dict[str, Any]) -> str:
     text = _INTRODUCTION.format(oldest=versions.text(versions.OLDEST), newest=versions.text(versions.NEWEST))
-    heads = ["torch", "measured", "self-test", "check", "verify", *(title for _, title in _SUITES), "calls", "CUDA"]
+    heads = ["torch", "measured", "self-test", *_HEADS, "CUDA"]
     text += _row(heads) + _row(["---"] * len(heads))
     for minor in minors():
         text += _row(_cells(minor, results.get(minor, {})))
@@ -80,45 +87,56 @@ def render(results: dict[str, Any]) -> str:
 
 
 def _cells(minor: str, row: dict[str, Any]) -> list[str]:
-    if not row:
-        return [minor, *[UNMEASURED] * 9]
-    share = {key: _share(row.get(key)) for key in ("check", "verify")}
-    suites = [_passed(row.get("suites", {}).get(name)) for name, _ in _SUITES]
-    selftest = UNMEASURED if "self-test" not in row else row["self-test"] or "passes"
-    calls = row.get("calls")
-    told = UNMEASURED if calls is None else f"{calls[0]} of {calls[1]:,}, {calls[2]}" if calls[1] else "the measure"
-    return [
-        row["torch"],
-        row["date"],
-        selftest,
-        share["check"],
-        share["verify"],
-        *suites,
-        told,
-        row.get("cuda", UNMEASURED),
-    ]
+    parts = row.get("parts", {})
+    dates = sorted({part["date"] for part in parts.values()})
+    selftest = parts["examples"]["self-test"] or "passes" if "examples" in parts else UNMEASURED
+    measured = [tell(parts[name]) if name in parts else UNMEASURED for name, tell in _HEADS.values()]
+    when = " to ".join([dates[0], dates[-1]] if len(dates) > 1 else dates) or UNMEASURED
+    builds = ", ".join(sorted({part["torch"] for part in parts.values()})) or minor
+    return [builds, when, selftest, *measured, row.get("cuda", UNMEASURED)]
 
 
-def _share(agreement: dict[str, Any] | None) -> str:
-    return UNMEASURED if agreement is None else f"{agreement['agree']} of {agreement['examples']}"
+def _share(key: str) -> Callable[[dict[str, Any]], str]:
+    return lambda part: f"{part[key]['agree']} of {part[key]['examples']}"
 
 
-def _passed(outcome: dict[str, Any] | None) -> str:
-    if outcome is None:
-        return UNMEASURED
-    ran = outcome["passed"] + len(outcome["failed"])
-    return f"{outcome['passed']} of {ran}" if ran else "not offered"
+def _passed(part: dict[str, Any]) -> str:
+    ran = part["passed"] + len(part["failed"])
+    return f"{part['passed']} of {ran}" if ran else "not offered"
+
+
+def _recompiled(part: dict[str, Any]) -> str:
+    return "{} of {}, {} of {}".format(*part["recall"], *part["precision"])
+
+
+def _otherwise(part: dict[str, Any]) -> str:
+    if "refused" not in part:
+        return "the measure"
+    return f"{part['refused']} of {part['measured']:,}, {part['traced'] + part['forms']}"
+
+
+#: what each column is called, which part it shows, and how
+_HEADS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    "check": ("examples", _share("check")),
+    "verify": ("examples", _share("verify")),
+    "patterns": ("patterns", _share("verify")),
+    "recompilations": ("recompilations", _recompiled),
+    **{title: (name, _passed) for name, title in _SUITES.items()},
+    "calls": ("calls", _otherwise),
+}
 
 
 def _gaps(results: dict[str, Any]) -> str:
     text = "## Known gaps\n\n"
     for minor in minors():
-        row = results.get(minor, {})
-        gaps = [f"`check`, {item}" for item in row.get("check", {}).get("differ", ())]
-        gaps += [f"`verify`, {item}" for item in row.get("verify", {}).get("differ", ())]
-        for name, title in _SUITES:
-            gaps += [f"{title}: `{item}`" for item in row.get("suites", {}).get(name, {}).get("failed", ())]
-        gaps += [text for ability, text in _LACKS.items() if row.get("runtime", {}).get(ability) is False]
+        parts = results.get(minor, {}).get("parts", {})
+        gaps = [f"`check`, {item}" for item in parts.get("examples", {}).get("check", {}).get("differ", ())]
+        for name in ("examples", "patterns"):
+            gaps += [f"`verify`, {item}" for item in parts.get(name, {}).get("verify", {}).get("differ", ())]
+        gaps += [f"recompilations: {item}" for item in parts.get("recompilations", {}).get("said", ())]
+        for name, title in _SUITES.items():
+            gaps += [f"{title}: `{item}`" for item in parts.get(name, {}).get("failed", ())]
+        gaps += [said for ability, said in _LACKS.items() if parts.get("abilities", {}).get(ability) is False]
         if gaps:
             text += f"### torch {minor}\n\n" + "".join(f"* {gap}\n" for gap in gaps) + "\n"
     return text

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from bench.versions.environments import ROOT, folder
+from bench.versions.suites import environment
 
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
@@ -46,13 +47,13 @@ def run(python: str, version: str) -> int:
     """The exit status of the tests; an environment is made where there is none."""
     place = folder() / f"python-{version}"
     own = place / "bin" / "python"
-    if not (place / "complete").is_file():
+    if not own.is_file():
         subprocess.run([python, "-m", "venv", "--clear", str(place)], check=True)
-        subprocess.run([str(own), "-m", "pip", "install", "--quiet", "--editable", f"{ROOT}[dev]"], check=True)
-        (place / "complete").touch()
+    # asked each time: it is quick where all is there, ends what was broken off, and follows `pyproject.toml`
+    install = [str(own), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*install, "--editable", f"{ROOT}[dev]"], check=True)
     command = [str(own), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not torch and not build and not many"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    return subprocess.run(command, cwd=ROOT, env=environment(), check=False).returncode
 
 
 def main() -> None:

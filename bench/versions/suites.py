@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
+import signal
 import subprocess
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
+from bench.versions import progress
+from bench.versions.environments import ROOT
+
 #: where mended programs are run, for every rewrite; the other tests of mends are about the edits
 _MENDED = (
     "judged.py chosen.py cond.py counter.py device_context.py empty_guard.py every_index.py picked.py selection.py "
     "switches.py programs.py output_places.py range_guard.py::test_nothing_breaks_where_the_range_is_empty"
 )
+_SECONDS = 3600
+"""After which a file's tests are ended."""
+
+
+class Suite(NamedTuple):
+    """Files of tests, and which of their tests by marker."""
+
+    folder: str
+    files: tuple[str, ...]
+    marked: str
+
+    def paths(self) -> list[str]:
+        """Each file, or test of one, relative to the repository."""
+        place = ROOT / self.folder
+        return [f"{self.folder}/{name}" for name in self.files or sorted(path.name for path in place.glob("test_*.py"))]
+
+
 SUITES = {
-    "mends": (*(f"tests/transforms/test_{name}" for name in _MENDED.split()), "-m", "torch and not many"),
-    "runtime": ("tests/runtime",),
-    "worker": ("tests/dynamo",),
+    "mends": Suite("tests/transforms", tuple(f"test_{name}" for name in _MENDED.split()), "torch and not many"),
+    "runtime": Suite("tests/runtime", (), ""),
+    "worker": Suite("tests/dynamo", (), ""),
 }
+
+
+class Case(NamedTuple):
+    """A test that ran: its name, `passed`, `failed` or `skipped`, and the rewrites that it mends with."""
+
+    name: str
+    state: str
+    rewrites: list[str]
 
 
 class Outcome(NamedTuple):
@@ -31,13 +61,32 @@ class Outcome(NamedTuple):
 
 
 def run(python: str, suite: str) -> Outcome:
-    """One suite in one interpreter. GraphMend itself is read from this repository."""
+    """One suite in one interpreter, file by file. GraphMend itself is read from this repository."""
+    cases: list[Case] = []
+    needed = progress.rooms(SUITES[suite].folder, "tests/conftest.py", "pyproject.toml")
+    for path in SUITES[suite].paths():
+        tests = functools.partial(_run, python, path, SUITES[suite].marked)
+        cases += [Case(*entry) for entry in progress.kept(python, ["tests", path], needed, tests)]
+    return outcome(cases)
+
+
+def _run(python: str, path: str, marked: str) -> list[Case]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={report}"]
-        command += ["-o", "junit_family=xunit1", *SUITES[suite]]  # the later form has no properties of tests
-        subprocess.run(command, cwd=ROOT, env=environment(), check=False)
-        return outcome(list(ElementTree.parse(report).iter("testcase")))
+        command += ["-o", "junit_family=xunit1", "-m", marked, path]  # the later form has no properties of tests
+        process = subprocess.Popen(command, cwd=ROOT, env=environment(), start_new_session=True)
+        try:
+            process.wait(_SECONDS)
+        except subprocess.TimeoutExpired:
+            return [Case(f"{path} did not end", "failed", [])]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if not report.is_file():
+            return [Case(f"{path} ended with status {process.returncode}", "failed", [])]
+        return [_case(each) for each in ElementTree.parse(report).iter("testcase")]
 
 
 def environment() -> dict[str, str]:
@@ -45,22 +94,24 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
 
 
-def outcome(cases: list[ElementTree.Element]) -> Outcome:
-    """What a report in JUnit's form says."""
-    failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
-    skipped = sum(case.find("skipped") is not None for case in cases)
-    names = sorted({case.get("name", "?") for case in failed})
-    ran = [(_rewrites(case), case not in failed) for case in cases if case.find("skipped") is None]
-    return Outcome(len(cases) - len(failed) - skipped, names, skipped, _by_rewrite(ran))
+def _case(element: ElementTree.Element) -> Case:
+    """A test as a report in JUnit's form has it."""
+    failed = element.find("failure") is not None or element.find("error") is not None
+    state = "failed" if failed else "skipped" if element.find("skipped") is not None else "passed"
+    stated = (each for each in element.iter("property") if each.get("name") == "rewrite")
+    return Case(element.get("name", "?"), state, sorted({each.get("value", "") for each in stated}))
 
 
-def _rewrites(case: ElementTree.Element) -> frozenset[str]:
-    stated = (each for each in case.iter("property") if each.get("name") == "rewrite")
-    return frozenset(each.get("value", "") for each in stated)
+def outcome(cases: list[Case]) -> Outcome:
+    """The sums over tests."""
+    failed = sorted({case.name for case in cases if case.state == "failed"})
+    counts = {state: sum(case.state == state for case in cases) for state in ("passed", "skipped")}
+    return Outcome(counts["passed"], failed, counts["skipped"], _by_rewrite(cases))
 
 
-def _by_rewrite(tests: list[tuple[frozenset[str], bool]]) -> dict[str, tuple[int, int]]:
+def _by_rewrite(cases: list[Case]) -> dict[str, tuple[int, int]]:
     """What fails with several rewrites counts against those that fail alone as well; where none does, against all."""
+    tests = [(frozenset(case.rewrites), case.state == "passed") for case in cases if case.state != "skipped"]
     alone = {name for names, passed in tests if not passed and len(names) == 1 for name in names}
     found: dict[str, tuple[int, int]] = {}
     for names, passed in tests:

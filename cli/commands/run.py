@@ -255,6 +255,7 @@ def _as_json(report: Report, unused: list[str]) -> dict[str, Any]:
         "mended": [{"path": path, "mends": list(outcome.mends)} for path, outcome in report.mended.items()],
         "left": [{"path": path, **note} for path, notes in report.left.items() for note in notes],
         "problems": [{"path": path, "reason": reason} for path, reason in report.problems.items()],
+        "remarks": report.remarks,
         "unused": unused,
         "captures": report.taken_back() is not None,
         "taken_back": [
@@ -293,4 +294,5 @@ def _lines(report: Report, unused: list[str]) -> list[str]:
         lines.append(f"graphmend: {numbers} the graph as before (--report FILE says why)")
     lines += [f"graphmend: no module of {name} was imported" for name in unused]
     lines += [f"graphmend: {path}: {reason}" for path, reason in report.problems.items()]
+    lines += [f"graphmend: {remark}" for remark in report.remarks]
     return lines

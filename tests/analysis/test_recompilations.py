@@ -18,6 +18,7 @@ from graphmend.analysis.interprocedural.session import AnalysisSession
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
+from graphmend.analysis.torch_facts import versions
 
 sys.path.insert(0, str(Path(__file__).with_name("recompilations")))
 
@@ -141,3 +142,21 @@ def test_edits_are_followed(before: str, after: str) -> None:
     found = analysis.update(text).findings
     assert found == check(Source(text, "net.py")).findings
     assert [f.related for f in found] == [f.related for f in check(Source(text, "net.py")).findings]
+
+
+@pytest.mark.parametrize(
+    ("program", "guarded"),
+    [
+        ("modes/frozen_halfway", ["2.12", "2.13"]),
+        ("sites/lambda_argument_default", ["2.8", "2.12", "2.13"]),
+        ("arguments/step_of_loop", versions()),
+    ],
+)
+def test_what_a_version_does_not_guard_on_compiles_nothing_anew(program: str, guarded: list[str]) -> None:
+    source = Source(PROGRAMS[program], "program.py")
+
+    def said(version: str) -> bool:
+        found = check(source, settings=Settings(torch_version=version)).findings
+        return any(finding.effect == "recompiles" for finding in found)
+
+    assert [version for version in versions() if said(version)] == list(guarded)

@@ -13,6 +13,7 @@ import pytest
 from graphmend.analysis import torch_facts
 from graphmend.analysis.torch_facts import Returns, load
 from graphmend.analysis.torch_facts.generator import generate
+from graphmend.analysis.torch_facts.measured_numpy import hands_out_number
 from graphmend.analysis.torch_facts.overloads import parse
 
 T = Returns("T")
@@ -200,7 +201,10 @@ def test_what_a_refusal_says_of_itself() -> None:
     assert not facts.default_only("torch.allclose")
     assert facts.unknown_number("random.uniform") == "float"
     assert facts.unknown_number("random.random") is None
-    assert facts.scalar_unless_sized("numpy.random.uniform")
+    assert hands_out_number("numpy.random.uniform", 2, ())
+    assert not hands_out_number("numpy.random.uniform", 3, ())
+    assert not hands_out_number("numpy.random.rand", 0, {"size"})
+    assert facts.refusal("numpy.polynomial.legendre.leggauss") == "GB0007"
     assert facts.numpy_traces("numpy.linalg.norm")
     assert not facts.numpy_traces("numpy.apply_along_axis")
 

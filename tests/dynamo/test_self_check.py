@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.metadata
 import sys
 import textwrap
 from collections.abc import Callable
@@ -30,19 +31,33 @@ def f(x):
 def example_inputs():
     return [(torch.ones(3),)]
 """
+#: what is done to `owner`, which has the function that this torch logs breaks with
 REMOVED = {
-    "a hook is gone": "del symbolic_convert.InstructionTranslatorBase.log_graph_break",
-    "a hook takes other arguments": "symbolic_convert.InstructionTranslatorBase.log_graph_break = lambda self: None",
+    "a hook is gone": "del owner.log_graph_break",
+    "a hook takes other arguments": "owner.log_graph_break = lambda self: None",
     "a hook is called no more": """
-inner = symbolic_convert.InstructionTranslatorBase.log_graph_break
-class Aside:
-    def __get__(self, owner, kind): return inner if owner is None else inner.__get__(owner)
-    def __set__(self, owner, value): pass
-kind = type(symbolic_convert.InstructionTranslatorBase)
-kind.__setattr__ = lambda cls, name, value: None if name == "log_graph_break" else type.__setattr__(cls, name, value)
+import types
+kind = type(owner)
+def ignore(self, name, value):
+    if name != "log_graph_break":
+        kind.__setattr__(self, name, value)
+if isinstance(owner, types.ModuleType):
+    owner.__class__ = type("Deaf", (kind,), {"__setattr__": ignore})
+else:
+    inherited = type.__setattr__
+    kind.__setattr__ = lambda cls, name, value: None if name == "log_graph_break" else inherited(cls, name, value)
 """,
     "lines are not seen": "del symbolic_convert.InstructionTranslatorBase.starts_line",
 }
+
+
+def owner() -> str:
+    """An expression for the owner of that function, in terms of `symbolic_convert`."""
+    torch_version = importlib.metadata.version("torch")
+    hooks = importlib.import_module("graphmend.dynamo.worker.recording.hooks").HOOKS
+    module, _, kind = hooks["accepted"].place(torch_version).owner.partition(":")
+    assert module == "torch._dynamo.symbolic_convert"
+    return f"symbolic_convert.{kind}" if kind else "symbolic_convert"
 
 
 @pytest.fixture
@@ -63,12 +78,13 @@ def python(tmp_path: Path) -> Callable[[str], str]:
                     inner = spec.loader.exec_module
                     def exec_module(symbolic_convert):
                         inner(symbolic_convert)
-                        exec(CHANGE, {"symbolic_convert": symbolic_convert})
+                        owner = eval(OWNER, {"symbolic_convert": symbolic_convert})
+                        exec(CHANGE, {"symbolic_convert": symbolic_convert, "owner": owner})
                     spec.loader.exec_module = exec_module
                     return spec
             sys.meta_path.insert(0, Finder())
             """)
-            + f"CHANGE = {change!r}\n"
+            + f"CHANGE = {change!r}\nOWNER = {owner()!r}\n"
         )
         script = tmp_path / "python"
         script.write_text(f'#!/bin/sh\nPYTHONPATH={folder}:$PYTHONPATH exec {sys.executable} "$@"\n')
@@ -116,9 +132,10 @@ def test_a_watched_command_says_it_too(tmp_path: Path, capfd: pytest.CaptureFixt
     """The program puts Dynamo's own function back in the place of ours."""
     text = BREAKS.replace("@torch.compile", '@torch.compile(backend="eager")') + "f(torch.ones(3))\n"
     (tmp_path / "program.py").write_text(
-        "from torch._dynamo.symbolic_convert import InstructionTranslatorBase as Base\n"
-        "cells = [cell.cell_contents for cell in Base.log_graph_break.__closure__]\n"
-        "Base.log_graph_break = next(inner for inner in cells if callable(inner))\n" + text
+        "from torch._dynamo import symbolic_convert\n"
+        f"owner = {owner()}\n"
+        "cells = [cell.cell_contents for cell in owner.log_graph_break.__closure__]\n"
+        "owner.log_graph_break = next(inner for inner in cells if callable(inner))\n" + text
     )
     status = main(["verify", "--", sys.executable, str(tmp_path / "program.py")])
     shown = capfd.readouterr()

@@ -1,5 +1,5 @@
 """What TorchDynamo guards on and when it compiles for any value: measured with torch 2.13.0, each by a program that
-calls a function with changing values and counts compilations.
+calls a function with changing values and counts compilations, and in `LEFT_OUT` what 2.8 to 2.12 do otherwise.
 
 A number is compiled for its exact value at first. Where a later call brings another one, TorchDynamo compiles once
 more, for any value (*automatic dynamic*), unless the table says that it never does.
@@ -17,6 +17,12 @@ WIDENED: dict[str, frozenset[str]] = {
     "keyword": frozenset({"int", "float"}),  # of a functools.partial
     "default": frozenset({"float"}),  # of a function's parameter
     "global": frozenset({"float"}),  # and whatever is reached from one
+}
+
+#: what versions of torch trace for and do not guard on: they go on with the graph of the first value
+LEFT_OUT: dict[str, frozenset[str]] = {
+    "default": frozenset({"2.9", "2.10", "2.11"}),  # of a positional parameter of a function that is called
+    "parameters' requires_grad": frozenset({"2.8", "2.9", "2.10", "2.11"}),  # those of a module
 }
 
 #: sizes that a graph is compiled for exactly, whatever else is dynamic

@@ -25,7 +25,7 @@ from graphmend.analysis.driver.execution.objects import (
 )
 from graphmend.analysis.driver.frameworks import SEQUENCES
 from graphmend.analysis.driver.guards.atoms import Tensor, only
-from graphmend.analysis.driver.guards.facts import DECIDES, LASTING, MODES, READS_TRAINING
+from graphmend.analysis.driver.guards.facts import DECIDES, LASTING, LEFT_OUT, MODES, READS_TRAINING
 from graphmend.analysis.driver.history import numbers, tensors
 from graphmend.analysis.driver.history.forms import items_of, sizes
 
@@ -276,7 +276,8 @@ def layer(m: Recorder, owner: Object, arguments: Arguments) -> Values:
     if given is None:
         return UNKNOWN
     learns = owner.name.rpartition(".")[2].startswith(_LEARNS)
-    if trace is not None and path is not None and learns:
+    guarded = m.program.torch.minor not in LEFT_OUT["parameters' requires_grad"]
+    if trace is not None and path is not None and learns and guarded:
         trace.guard((*path, ("attribute", LEARNS)))
     gradient = True if learns and m.modes["grad_mode"] else given.gradient
     keeps = owner.name.rpartition(".")[2] in _KEEPS

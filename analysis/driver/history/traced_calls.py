@@ -21,7 +21,7 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
 )
 from graphmend.analysis.driver.guards.atoms import Path, Tensor, only
-from graphmend.analysis.driver.guards.facts import LIMIT, START
+from graphmend.analysis.driver.guards.facts import LEFT_OUT, LIMIT, START
 from graphmend.analysis.driver.guards.moment import Moment
 from graphmend.analysis.driver.guards.trace import Frame, Guard, Trace
 from graphmend.analysis.driver.guards.variation import Place, Variation
@@ -76,10 +76,7 @@ def _compiled(
     named = _named(m, target, arguments, keywords)
     around = target.function.scope if target.function is not None else None
     moment = Moment(m, named, around, m.modes)
-    frame.calls += 1
-    for known in m.variations:
-        if known.name == target.name and known.program == m.program_number:
-            known.calls = frame.calls
+    frame.called(node, m.place(node, scope), named)
     failed = _failed(frame, moment, m.choices)
     records = (not frame.graphs or failed is not None) and len(frame.graphs) <= LIMIT
     if failed is not None and records:
@@ -96,7 +93,21 @@ def _compiled(
     if records:
         frame.graphs.append(guards)
         frame.choices.append(trace_choices)
+    for known in m.variations:
+        if known.name == target.name and known.program == m.program_number:
+            _extend(known, target, frame)
     return values
+
+
+def _extend(known: Variation, target: _Target, frame: Frame) -> None:
+    """One more call of a function is in sight."""
+    known.calls = frame.calls
+    if known.kind == "size":
+        known.dimensions = frame.open_sizes(known.path[:-1])
+    for call, place in frame.places.items():
+        if call not in known.at:
+            argument = _argument(target, call, known.path) if isinstance(call, ast.Call) else None
+            known.at[call] = place if argument is None else place._replace(node=argument)
 
 
 def _target(m: Recorder, compiled: Compiled, scope: Scope) -> _Target | None:
@@ -233,6 +244,8 @@ def opened(trace: Trace, function: Callable, scope: Scope, given: int, keywords:
     if path is None:
         return
     trace.reaches(function.scope, path)
+    if trace.machine.program.torch.minor in LEFT_OUT["default"]:
+        return
     names = [p.arg for p in function.info.parameters]
     for index, name in enumerate(names):
         if name in function.info.defaults and index >= given and name not in keywords:
@@ -300,6 +313,9 @@ def _report(
             frame.calls,
             static=marked or frame.dynamic is False,
             in_module=isinstance(owner, Object) and is_module(m, owner),
+            target=target.function.info if target.function is not None else None,
+            owner=owner.info if isinstance(owner, Object) else None,
+            tensors=frame.tensors,
             program=m.program_number,
         )
     )

@@ -209,17 +209,21 @@ def _construct(w: Walk, callee: Class, args: Arguments, keywords: Keywords, node
         session.enter(Function(init, bound=instance), args, keywords, w, node)
         given = bind(session, Function(init, bound=instance), args, keywords)
         return Instance(info, True, {name: v for name, v in given.items() if tensor_in(v) is not None})
-    return Instance(info, session.stack.traced, _numpy_numbers(w, info, args, keywords))
+    return Instance(info, session.stack.traced, _kept(w, info, args, keywords))
 
 
-def _numpy_numbers(w: Walk, info: ClassInfo, args: Arguments, keywords: Keywords) -> dict[str, Value] | None:
-    """The arguments of `__init__` that are NumPy numbers, by parameter: what keeps one keeps a Tensor, as Dynamo takes
-    it. None without any."""
-    if not any(isinstance(a, Tensor) and a.ndarray for a in (*args, *keywords.values())):
+def _kept(w: Walk, info: ClassInfo, args: Arguments, keywords: Keywords) -> dict[str, Value] | None:
+    """The arguments of `__init__`, by parameter, that an instance is told by: the functions that it may call, and NumPy
+    numbers, of which Dynamo makes tensors. None without any."""
+    if not any(map(_tells_apart, args)) and not any(map(_tells_apart, keywords.values())):
         return None
     init = find_method(w.session, info, "__init__")
     bound = bind(w.session, Function(init, bound=UNKNOWN), args, keywords) if init is not None else {}
-    return {name: v for name, v in bound.items() if isinstance(v, Tensor) and v.ndarray} or None
+    return {name: v for name, v in bound.items() if _tells_apart(v)} or None
+
+
+def _tells_apart(value: Value) -> bool:
+    return value.__class__ is Function or (isinstance(value, Tensor) and value.ndarray)
 
 
 def _is_none(info: ClassInfo, name: str) -> bool:

@@ -161,7 +161,7 @@ def _instance_member(w: Walk, value: Instance, name: str, node: ast.AST) -> Valu
     info = value.info
     if name == "training":
         return Static("bool")
-    if value.init_tensors and (given := _given(session, value, name)) is not None:
+    if value.given and (given := _given(session, value, name)) is not None:
         return given
     method = find_method(session, info, name)
     own = instance_attribute(session, info, name)
@@ -200,7 +200,7 @@ def _bound(session: Host, method: FunctionInfo, receiver: Value, info: ClassInfo
 
 def _given(session: Host, value: Instance, name: str) -> Value | None:
     """The value of an attribute that only `__init__` sets, to one of its arguments or to what it passes one on to."""
-    assert value.init_tensors is not None
+    assert value.given is not None
     session.note_attribute_read(value.info, name)
     assigned = [a for cls in mro(value.info, session) for a in cls.assigned.get(name, ())]
     if len(assigned) != 1:
@@ -209,8 +209,8 @@ def _given(session: Host, value: Instance, name: str) -> Value | None:
     if method.name != "__init__":
         return None
     if isinstance(expression, ast.Name):
-        return value.init_tensors.get(expression.id)
-    passed_on = isinstance(expression, ast.Call) and not value.init_tensors.keys().isdisjoint(names_in(expression))
+        return value.given.get(expression.id)
+    passed_on = isinstance(expression, ast.Call) and not value.given.keys().isdisjoint(names_in(expression))
     return session.reading.evaluate_for(method, value, expression) if passed_on else None
 
 

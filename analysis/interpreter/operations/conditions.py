@@ -65,6 +65,8 @@ def condition(w: Walk, test: ast.expr, kind: BranchKind, message: Value | None =
     value = w.eval(test)
     if value.opaque:
         used(w, test, "bool", value)
+    if isinstance(w.statement, ast.Assert) and _decides(w.statement, test) and not isinstance(value, (Tensor, Static)):
+        w.emit(Operation, test, "asserted", value)
     if value.dispatches:
         value = by_builtin(w, "bool", value, test) or value
     if (
@@ -81,6 +83,15 @@ def condition(w: Walk, test: ast.expr, kind: BranchKind, message: Value | None =
     if path is None or not isinstance(value, Choice):
         return truth_of(value), {}, {}
     return None, {path: without_none(value)}, {}
+
+
+def _decides(statement: ast.Assert, test: ast.expr) -> bool:
+    """Whether a test is the last that an assertion asks, as it is, and the message is not computed: Dynamo makes an
+    operation of it then, whatever its value is (torch 2.13)."""
+    last = statement.test
+    while isinstance(last, ast.BoolOp):
+        last = last.values[-1]
+    return last is test and (statement.msg is None or isinstance(statement.msg, ast.Constant))
 
 
 def truth_of(value: Value) -> bool | None:

@@ -9,6 +9,7 @@ from graphmend.analysis.interpreter.events import Call, Event, Subscript
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.rules.rule import PYTHON, Break, Context, Rule, may_refuse, refusal
 from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.torch_facts.measured_numpy import SCALAR_UNLESS_SIZED, hands_out_number
 from graphmend.analysis.torch_facts.options import traced_with
 
 #: judged by rules of their own
@@ -78,6 +79,8 @@ def example_inputs():
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
         root = callee.partition(".")[0]
+        if callee in SCALAR_UNLESS_SIZED:
+            return True
         if root in _ELSEWHERE or root in PYTHON:
             return False
         return may_refuse(callee, torch) or torch.refusal(callee.rpartition(".")[0]) is not None
@@ -87,6 +90,8 @@ def example_inputs():
             changes = event.store and isinstance(event.value, ExternalName) and event.value.name == "os.environ"
             return Break("GB0007", fill={"call": "os.environ.__setitem__"}) if changes else None
         assert isinstance(event, Call)
+        if hands_out_number(event.callee, len(event.arguments), event.keywords.keys()):
+            return Break("GB0033", fill={"call": event.callee})
         gb_id = refusal(event, context)
         if gb_id is None and traced_with(context.mode.options, event.callee):
             return None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event, Operation
-from graphmend.analysis.lattice.external import ExternalName
-from graphmend.analysis.lattice.values import Const, Container, Static
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
+from graphmend.analysis.lattice.values import NONE, Const, Container, Static, Tensor, Value, options
+from graphmend.analysis.program.entities import Function, Instance, Record
 from graphmend.analysis.rules.arguments import refused_argument
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
@@ -17,7 +18,8 @@ class RefusedForm(Rule):
     """
     What it does:
         Finds calls of Python's own functions that TorchDynamo traces, but not with these arguments: names of
-        attributes that hold a tensor's value, options that have no name in its model, ...
+        attributes that hold a tensor's value, options that have no name in its model, an assertion on a list of
+        tensors, on a module or another object, ...
 
     Why it breaks:
         TorchDynamo models builtins and the standard library one by one, for the usual arguments (torch 2.13).
@@ -51,6 +53,7 @@ import torch
 def f(x):
     last = collections.deque([1, 2], 2)
     pairs = list(itertools.product(last, repeat=2))
+    assert len(pairs), "no pairs"
     return x * len(pairs) + getattr(x, "ndim", 1)
 
 def example_inputs():
@@ -58,6 +61,18 @@ def example_inputs():
 """,
     )
     invalid: ClassVar = (
+        """
+import torch
+
+@torch.compile
+def f(x):
+    parts = [x, x + 1]
+    assert parts, "no parts"
+    return torch.cat(parts)
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
         """
 import random
 
@@ -91,6 +106,8 @@ def example_inputs():
 def _form(event: Operation) -> Break | None:
     """Statements that are refused by what stands in them."""
     value = event.value
+    if event.name == "asserted":
+        return _asserted(value)
     if event.name == "assert" and not (isinstance(value, Static) and value.type == "str"):
         fill = {"call": "an assertion that fails", "reason": "takes a text as message"}
         return Break("GB0171", fill=fill)
@@ -114,6 +131,40 @@ def _form(event: Operation) -> Break | None:
         return Break("GB0078", fill=fill)
     return None
 
+
+def _asserted(value: Value) -> Break | None:
+    """What an assertion asks for its truth becomes the operand of an operation, whatever it is."""
+    asked = [option for option in options(value) if option is not NONE]
+    refusals = [_no_operand(option) for option in asked]
+    if not asked or None in refusals:
+        return None
+    fill = {"call": "an assertion", "reason": "takes tensors and constants"}
+    return Break(refusals[0], likely=asked != [value], fill=fill, effect="skips-frame")
+
+
+def _no_operand(value: Value) -> str | None:
+    """The break of an operation on a value that is neither a tensor nor a constant; None where it may be one."""
+    if isinstance(value, Instance):
+        bases = {value.info.module.qualified(base) or "" for base in value.info.node.bases}
+        return "GB0055" if not any(base.startswith(_CONSTANT_CLASSES) for base in bases) else None
+    if isinstance(value, ExternalInstance):
+        return "GB0055" if value.cls.startswith("torch.nn.") else None
+    if isinstance(value, Function):
+        return "GB0055" if isinstance(value.bound, Instance) else None
+    if not isinstance(value, Container):
+        return None
+    parts = [*(value.items or ()), *(value.fields or {}).values(), *(() if value.of is None else (value.of,))]
+    if value.kind == "modules":
+        return "GB0055" if parts else None
+    if any(_no_operand(part) for part in parts):
+        return "GB0055"
+    if not any(isinstance(part, Tensor) for part in parts):
+        return None
+    return "GB0055" if isinstance(value, Record) else "GB0112"
+
+
+#: the beginnings of bases whose instances Dynamo takes for constants, or models otherwise
+_CONSTANT_CLASSES = ("enum.", "builtins.", "collections.", "typing.NamedTuple")
 
 #: parts of the language that Dynamo has no handler for, by operation (torch 2.13)
 _NO_HANDLER = {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from graphmend.analysis.interpreter.calls.gradient_mode import GRADIENT_MODES
 from graphmend.analysis.interpreter.events import Call, Event, With
 from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.rules.rule import Break, Context, Rule
 from graphmend.analysis.torch_facts import TorchFacts
 
@@ -22,13 +24,16 @@ _CONTEXTS = {
     "tempfile.TemporaryDirectory": "GB0142", "tempfile.NamedTemporaryFile": "GB0142",
     "torch.backends.cuda.sdp_kernel": "GB0142",
 }  # fmt: skip
+#: those that Dynamo enters only where the code that it traces makes them
+_MADE_INSIDE = GRADIENT_MODES | {"contextlib.ExitStack"}
 _ENTERS = frozenset({"contextlib.ExitStack.enter_context"})
 
 
 class RefusedContext(Rule):
     """
     What it does:
-        Finds `with` over context managers that TorchDynamo does not model.
+        Finds `with` over context managers that TorchDynamo does not model, and over such as it enters only where the
+        traced code makes them: `torch.no_grad()` and those of the program's own classes.
 
     Why it breaks:
         What they do on entry and exit can't be put into a graph, and a break inside them loses the whole frame (torch
@@ -90,6 +95,30 @@ def example_inputs():
         """
 import torch
 
+class Counted:
+    def __init__(self):
+        self.times = 0
+
+    def __enter__(self):
+        self.times += 1
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+context = Counted()
+
+@torch.compile
+def f(x):
+    with context:
+        return x + 1
+
+def example_inputs():
+    return [(torch.ones(4),)]
+""",
+        """
+import torch
+
 @torch.compile
 def f(x):
     with torch.device("cpu"):
@@ -125,7 +154,12 @@ def example_inputs():
                 return None
             return Break("GB0007", fill={"call": entered.cls}, effect="skips-frame")
         assert isinstance(event, With)
+        entered = event.value
+        if isinstance(entered, Instance) and not entered.made_inside:
+            return Break("GB0142", fill={"call": f"an existing {entered.info.name}"}, effect="skips-frame")
         gb_id = _CONTEXTS.get(event.callee or "")
+        if isinstance(entered, ExternalInstance) and not entered.made_inside and entered.cls in _MADE_INSIDE:
+            gb_id = "GB0142"
         if event.callee == "contextlib.contextmanager without yield":
             gb_id = "GB0221"
         if event.callee == "contextlib.contextmanager" and "no enable_trace_contextlib" in context.mode.options:

@@ -12,7 +12,7 @@ After:
         continue
 
 Legal when:
-    the test compares one number that is drawn from 0 to 1 (`torch.rand`, `numpy.random.rand`, `random.uniform(0, 1)`)
+    the test compares one number that is drawn from 0 to 1 (`torch.rand`, `random.uniform(0, 1)`)
     with a value that is known while tracing and has no effect. The draw stays where it is; one that stands in the test
     itself gets a line of its own in front of it, where nothing else is evaluated before. Where nothing else reads what
     torch draws, an assertion that never fails does: a graph keeps it, and with it the draw.
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 NAME = "range_guard"
 #: what draws one number from 0 to 1, without arguments
-_DRAWS = ("random.random", "numpy.random.rand", "numpy.random.random", "numpy.random.random_sample")
-_UNIFORM = ("random.uniform", "numpy.random.uniform")
+_DRAWS = ("random.random",)
+_UNIFORM = ("random.uniform",)
 #: how a drawn number `u` is compared with `c`: when the answer is known without it, and how that is joined
 _GUARDS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("> 0", "and"),

@@ -1,6 +1,6 @@
 """Which lines break under this interpreter's torch: read from its own `graph_breaks` log, by nothing of GraphMend's.
 
-    PY log_truth.py FOLDER
+    PY graph_breaks.py FOLDER
 
 Each file of the folder has an `example_inputs()`, and a function `case`, `f` or the like that is compiled with
 `torch.compile` and called with each of the examples. The answer is JSON: by file the lines, the breaks in

@@ -1,6 +1,6 @@
 """Which calls break the graph under this interpreter's torch, measured: each is compiled in a function of its own.
 
-    PY probe_calls.py < REQUEST
+    PY calls.py < REQUEST
 
 The request is JSON: {"names": {qualified name: [expression, ...]}, "wanted": how many of them to try,
 "together": how many names in one process}. The answer has, for
