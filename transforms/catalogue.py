@@ -31,6 +31,7 @@ from graphmend.transforms.rewrites.output import (
     skip_value,
     text_form,
 )
+from graphmend.transforms.rewrites.recompilation import compile_dynamic, hold_tensor, pass_tensor
 from graphmend.transforms.rewrites.scalars import (
     computed_index,
     counter_buffer,
@@ -51,6 +52,7 @@ from graphmend.transforms.rewrites.shapes import (
     masked,
     masked_reduce,
     masked_store,
+    pick_later,
     tensor_slice,
 )
 from graphmend.transforms.rewrites.torch_api import (
@@ -81,7 +83,7 @@ _BRANCHES: tuple[Rewrite, ...] = (
     cond.rewrite,
     range_guard.rewrite,
 )
-_MASKED: tuple[Rewrite, ...] = (masked.rewrite, masked_reduce.rewrite, masked_store.rewrite)
+_MASKED: tuple[Rewrite, ...] = (masked.rewrite, masked_reduce.rewrite, masked_store.rewrite, pick_later.rewrite)
 _SWITCHES: tuple[Rewrite, ...] = (capture_switch.rewrite, fullgraph.rewrite)
 _TESTS: tuple[Rewrite, ...] = (assert_async.rewrite, *_BRANCHES)
 
@@ -159,6 +161,13 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             skip_value.rewrite,
         ),
     ),
+    ("GM701", (hold_tensor.rewrite,)),
+    ("GM702", (compile_dynamic.rewrite, pass_tensor.rewrite)),
+    ("GM705", (compile_dynamic.rewrite,)),
+    ("GM706", (compile_dynamic.rewrite,)),
+    ("GM707", (hold_tensor.rewrite,)),
+    ("GM709", (pass_tensor.rewrite,)),
+    ("GM711", (hold_tensor.rewrite,)),
 )
 
 

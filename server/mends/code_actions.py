@@ -119,7 +119,7 @@ async def _mend(
     session: Session, document: Document, shown: ShownFinding, offer: mend_edits.Offer
 ) -> list[types.CodeAction | types.Command]:
     fix, can = offer.fix, session.client.capabilities
-    title = mend_edits.title(fix)
+    title = mend_edits.title(shown.finding, fix)
     data = _data(document, shown, offer)
     if not can.action_literals:
         return [types.Command(title, MEND, arguments=[data])] if fix.applicability != "display" else []
@@ -159,9 +159,9 @@ def _verified(
     """The best mend again, made only if TorchDynamo finds nothing that differs; where checks may run."""
     can = session.client.capabilities
     best = next((offer for offer in offers if offer.fix.applicability != "display"), None)
-    if best is None or not (can.action_literals and can.apply_edit) or document.host is not document:
+    if best is None or not (can.action_literals and can.apply_edit):
         return []
-    if session.verification.refusal(document, trusted=session.trusted) is not None:
+    if session.verification.refusal(document.host, trusted=session.trusted) is not None:
         return []
     title = f"Mend and verify: {best.fix.title}"
     return [

@@ -25,6 +25,18 @@ def rows() -> list[tuple[Any, ...]]:
 
 
 PICKED = bodies("""
+# median
+return x[m].median()
+
+# bound_to_another_mask
+p = x[m]
+m = ~m
+return p.sum() + m.sum()
+
+# of_a_table
+p = x[m] * torch.arange(4)[n[m]]
+return p.sum()
+
 # squares
 return (x[m] ** 2).mean()
 
@@ -153,12 +165,12 @@ return (x[m] * x[~m]).sum()
 # no_derivative_at_one
 return torch.acos(x[m]).sum()
 
-# median
-return x[m].median()
+# cumulated
+return x[m].cumsum(0).sum()
 
 # changed_before_it_is_used
 p = x[m]
-m = ~m
+m.logical_not_()
 return p.sum() + m.sum()
 
 # places_that_are_read

@@ -121,7 +121,7 @@ def written(
         return found
 
     def of(node: ast.expr) -> str:
-        if node in texts:
+        if node in texts and node not in counterparts:
             return texts[node]
         form = counterparts[node]
         changed = inside(node)
@@ -130,13 +130,19 @@ def written(
             name = imports.name(f"torch.{form.function}")
             text = f"{name}({changed.get(argument) or code.argument(argument, changed)}{form.options})"
         else:
-            text = changed.get(argument) or code.operand(argument, changed)
+            own = texts.get(argument) if argument is node else None
+            text = own or changed.get(argument) or code.operand(argument, changed)
             text = text if is_atom(text) else f"({text})"
         for keyword, bound in form.bounds:
             text += f".clamp({keyword}={changed.get(bound) or code.argument(bound, changed)})"
         if form.cast is not None:
             text += f".to({code.argument(form.cast)})"
-        return f"({text}{form.suffix})" if form.suffix.startswith(" ") else text + form.suffix
+        text = f"({text}{form.suffix})" if form.suffix.startswith(" ") else text + form.suffix
+        if form.like is None:
+            return text
+        tensor = code.operand(form.like)
+        default = f" if {tensor}.is_floating_point() else {imports.name('torch.get_default_dtype')}()"
+        return f"{text}.to({tensor}.dtype{'' if form.floating else default})"
 
     outer: dict[ast.expr, str] = {}
     for node in (*texts, *counterparts):

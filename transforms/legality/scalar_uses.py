@@ -30,8 +30,8 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     holds,
     unlike,
 )
+from graphmend.transforms.legality.numbers.dictionaries import Dictionaries
 from graphmend.transforms.legality.numbers.forms import compares, handed_on
-from graphmend.transforms.legality.numbers.lists import Lists
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
 
-class ScalarUses(Lists):
+class ScalarUses(Dictionaries):
     """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
 
     def __init__(
@@ -49,6 +49,8 @@ class ScalarUses(Lists):
     ) -> None:
         """Nothing is asked of what becomes of `within`: whoever keeps a tensor for that sees to it."""
         super().__init__(facts, rewrites=rewrites)
+        self.asks: list[ast.AST] = []
+        """The uses that ask torch for the number: branches, bounds of slices, indices. They have mends of their own."""
         self._within = within
         self._dtype = dtype
         self._seen: set[tuple[str, Hashable]] = set()
@@ -79,6 +81,12 @@ class ScalarUses(Lists):
         self._name(name, self._dtype)
         self._check_names()
 
+    @answers("numbers")
+    def place(self, text: str) -> None:
+        """Follows a number to the readers of an attribute or a key that it is stored under."""
+        self._target(ast.parse(text, mode="eval").body, self._dtype)
+        self._check_names()
+
     def _follow(self, node: ast.expr, dtype: Hashable) -> None:
         if node is self._within:
             return
@@ -96,31 +104,37 @@ class ScalarUses(Lists):
             case ast.UnaryOp(op=ast.Not()):
                 self._test(parent, "bool")
             case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if test is node:
-                pass  # a branch on a tensor, which has mends of its own
+                self.asks.append(parent)  # a branch on a tensor
             case ast.Match(cases=cases) if all(compares(case.pattern) for case in cases):
-                pass
+                self.asks.append(parent)
             case ast.IfExp():
                 self._follow(parent, dtype)
             case ast.Assert(test=test) if test is node:
-                pass
+                self.asks.append(parent)
             case ast.FormattedValue(conversion=-1) if self._raised(parent):
                 pass
             case ast.Slice() if self._bounds(parent, node, dtype):
-                pass
+                self.asks.append(parent)
             case ast.Attribute(attr=attr) if not hasattr(0.0, attr) and not hasattr(0, attr):
                 pass  # no number has it: what is computed is a tensor already
             case ast.Subscript(slice=index) if index is node and self._picks(parent, dtype):
-                pass
+                self.asks.append(parent)
             case ast.Tuple() if isinstance(above := self.facts.parent(parent), ast.Subscript) and self._picks(
                 above, dtype
             ):
-                pass
+                self.asks.append(above)
             case ast.List() | ast.ListComp() | ast.GeneratorExp() if self.rewrites:
                 self._listed(parent, dtype)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[one]) if (
                 one is node and self.rewrites and _is_statement(self.facts, parent)
             ):
                 self._list_name(name, dtype)
+            case ast.Call(func=ast.Attribute(value=ast.Attribute() as of, attr="append"), args=[one]) if (
+                one is node and _is_statement(self.facts, parent) and _is_list(self.facts, of)
+            ):
+                self._grown(of, dtype)
+            case ast.Dict() if node in parent.values:
+                self._stored_in(node, dtype)
             case ast.Call() if node in parent.args or any(k.value is node for k in parent.keywords):
                 self._argument(parent, node, dtype)
             case ast.keyword():
@@ -154,7 +168,7 @@ class ScalarUses(Lists):
         other = parent.right if left else parent.left
         value = self.facts.value(other)
         if isinstance(value, Tensor) and not value.ndarray:
-            self._meets(value, dtype, type(parent.op), left=left)
+            self._meets(value, dtype, type(parent.op), left=left, number=node, other=other)
             return
         if tensor_in(value) is not None:
             self.differences.append(PROMOTES)
@@ -264,12 +278,12 @@ class ScalarUses(Lists):
             case ast.Name(id=name):
                 self._name(name, dtype)
             case ast.Attribute():
-                self.differences.append(
-                    Difference("type", f"`{shortened(target)}` holds a 0-d tensor instead of a Python number")
-                )
+                self._outlives(target, dtype)
             case ast.Subscript(value=value) if isinstance(found := self.facts.value(value), Tensor):
                 if not holds(found, dtype):
                     self.differences.append(OVERFLOW)
+            case ast.Subscript():
+                self._entry(target, dtype)
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(target)}` is to hold a Python number")
 
@@ -351,3 +365,8 @@ class ScalarUses(Lists):
 
 def _is_statement(facts: FunctionFacts, call: ast.Call) -> bool:
     return isinstance(facts.parent(call), ast.Expr)
+
+
+def _is_list(facts: FunctionFacts, node: ast.expr) -> bool:
+    value = facts.value(node)
+    return isinstance(value, Container) and value.kind in ("list", "deque")

@@ -42,6 +42,10 @@ class Counterpart:
     """The dtype that it is cast to."""
     bounds: tuple[tuple[str, ast.expr], ...] = ()
     """Further expressions, each the one argument of a `clamp` behind it, by keyword."""
+    like: ast.expr | None = None
+    """A tensor, in whose dtype torch computes with a Python number of this kind."""
+    floating: bool = False
+    """Is that tensor known to hold floating numbers, so that its dtype is the one?"""
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind
+from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, combined, number_of
 from graphmend.transforms.legality.numbers.as_tensors import (
     COMPARED,
+    HALF,
     INVERSE,
     NEGATIVE,
     OF_BOOL,
@@ -43,9 +48,13 @@ class Meetings:
         self.computes = False
         """Are numbers computed or compared, which a wider dtype does as Python does?"""
 
-    def _meets(self, value: Tensor, dtype: Hashable, op: type[ast.operator], *, left: bool) -> None:
-        """A tensor and the number, as operands of one operation."""
-        if (found := unlike(value, dtype)) is not None:
+    def _meets(
+        self, value: Tensor, dtype: Hashable, op: type[ast.operator], *, left: bool, number: ast.expr, other: ast.expr
+    ) -> None:
+        """A tensor and the number, as operands of one operation: written out as `other` and `number`."""
+        if (found := unlike(value, dtype)) == PROMOTES and self._casts(number, other, dtype):
+            found = None if value.dtype in ("float32", "float64") else HALF
+        if found is not None:
             self.differences.append(found)
         if op is ast.Div:
             self.differences.append(INVERSE)
@@ -53,6 +62,36 @@ class Meetings:
             self.differences.append(POWER)
             if "float" not in (dtype_kind(value.dtype), dtype_kind(dtype)):
                 self.differences.append(NEGATIVE)
+
+    def _casts(self, number: ast.expr, other: ast.expr, dtype: Hashable) -> bool:
+        """Is the number cast to the dtype that torch computes in when a Python number meets the tensor?"""
+        kind, of = dtype_kind(dtype), kinds(self.facts, other)
+        before = self.counterparts.get(number, Counterpart(number))
+        if not self.rewrites or before.like is not None or not isinstance(other, (ast.Name, ast.Attribute)):
+            return False
+        if kind not in ("bool", "int", "float") or (kind != "float" and of != {"float"}):
+            return False
+        if not self._is_taken(number, set()):
+            return False
+        suffix = before.suffix.removesuffix(".double()")
+        self.counterparts[number] = replace(before, suffix=suffix, like=other, floating=of == {"float"})
+        return True
+
+    def _is_taken(self, node: ast.expr, seen: set[str]) -> bool:
+        """Is a number taken out of tensors for certain, and not a Python number on some path?"""
+        inside = [n for n in ast.walk(node) if isinstance(n, ast.expr)]
+        if any(isinstance(n, (ast.IfExp, ast.BoolOp, ast.NamedExpr)) for n in inside):
+            return False
+        if any(isinstance(self.facts.value(n), Tensor) for n in inside):
+            return True
+        for name in (n for n in inside if isinstance(n, ast.Name) and n.id not in seen):
+            bound = bindings(self.facts).get(name.id, [])
+            if len(bound) != 1 or bound[0].value is None or bound[0].part or name.id in parameters(self.facts.function):
+                continue
+            seen.add(name.id)
+            if not _is_added_to(self.facts, name.id) and self._is_taken(bound[0].value, seen):
+                return True
+        return False
 
     def _combined(
         self, dtype: Hashable, op: ast.operator, other: ast.expr, *, left: bool, known: Value | None = None
@@ -102,12 +141,12 @@ class Meetings:
         first = self.facts.value(arguments[0]) if arguments and place != 0 else None
         of = first if isinstance(first, Tensor) and not first.ndarray else None
         if last in numeric.OPERATORS and place in (1, None) and of is not None:
-            self._meets(of, dtype, numeric.OPERATORS[last], left=False)
+            self._meets(of, dtype, numeric.OPERATORS[last], left=False, number=node, other=arguments[0])
         elif last == "pow" and place == 0 and len(arguments) == 2:
             exponent = self.facts.value(arguments[1])
             if not isinstance(exponent, Tensor):
                 raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
-            self._meets(exponent, dtype, ast.Pow, left=True)
+            self._meets(exponent, dtype, ast.Pow, left=True, number=node, other=arguments[1])
         elif last in numeric.COMPARISONS and place in (1, None) and of is not None:
             self._compared(arguments[0], dtype)
         elif last in numeric.BOUNDS and of is not None:
@@ -157,3 +196,9 @@ class Meetings:
         self.differences += result.differences
         self.computes |= result.computes
         return result.dtype
+
+
+def _is_added_to(facts: FunctionFacts, name: str) -> bool:
+    """Is a name changed by `+=` and its like?"""
+    targets = [n.target for n in ast.walk(facts.function) if isinstance(n, ast.AugAssign)]
+    return any(isinstance(t, ast.Name) and t.id == name for t in targets)

@@ -24,3 +24,6 @@ PLAIN_LAYERS = frozenset(
     AvgPool1d AvgPool2d AdaptiveAvgPool1d AdaptiveAvgPool2d Flatten Softplus Hardtanh Hardswish Dropout
 """.split()
 )
+
+#: they have no finite derivative at 1, which stands in for elements that do not count
+SINGULAR_AT_ONE = frozenset("acos asin atanh acosh logit erfinv".split())

@@ -45,6 +45,8 @@ class Kinds(ABC):
     def __init__(self, *, flat: bool = False) -> None:
         """`flat`: the rows are those of the first dimension, so that others may be counted from there."""
         self.pure, self._flat = True, flat
+        self.indexed = False
+        """May a tensor be indexed by rows, as those that are not picked are no index out of range?"""
 
     @abstractmethod
     def leaf(self, node: ast.expr) -> Kind | None:
@@ -79,10 +81,9 @@ class Kinds(ABC):
             case ast.Compare(left=left, comparators=rights):
                 return join(*(self.kind(n) for n in (left, *rights)))
             case ast.Subscript(value=value, slice=index):
-                self.kind(index)
-                kind = self.kind(value)
-                if not has_rows(kind):
-                    return kind
+                by, kind = self.kind(index), self.kind(value)
+                if not has_rows(kind):  # rows that are not picked may be no index
+                    return kind if not has_rows(by) else "rows" if self.indexed and kind != "other" else "other"
                 return "rows" if rowwise.keeps_rows(index, flat=self._flat) else "other"
             case ast.Call():
                 return self._call(node)
@@ -135,6 +136,8 @@ class Kinds(ABC):
             return "rows" if has_rows(kinds[0]) and not any(has_rows(k) for k in kinds[1:]) else "other"
         if last == "unsqueeze" and rowwise.is_inside(arguments, keywords, flat=self._flat):
             return "rows"
+        if last == "gather" and not self.indexed and any(has_rows(k) for k in kinds[1:]):
+            return "other"
         if last in rowwise.ALONG:
             return (
                 kinds[0] if kinds[0] == "rows" and rowwise.is_inside(arguments, keywords, flat=self._flat) else "other"

@@ -62,18 +62,20 @@ def missing_dimensions(facts: FunctionFacts, found: Picked) -> int | None:
     one, two = facts.value(found.tensor), facts.value(found.mask)
     if not isinstance(one, Tensor) or not isinstance(two, Tensor):
         return None
-    if one.shape is not None and one.shape == two.shape:
-        return 0
-    return one.rank - two.rank if one.rank is not None and two.rank is not None else None
+    if one.rank is not None and two.rank is not None:
+        return one.rank - two.rank
+    return 0 if same_shape(facts, found.tensor, found.mask) else None
 
 
 @answers("domain")
-def aligned(facts: FunctionFacts, found: Picked) -> str:
-    """The mask as text that broadcasts against its tensor: a mask picks by the leading dimensions."""
+def aligned(facts: FunctionFacts, found: Picked, name: str | None = None) -> str:
+    """The mask, or the `name` that it has, as text that broadcasts against its tensor: a mask picks by the leading
+    dimensions.
+    """
     code, fewer = Code(facts.source), missing_dimensions(facts, found)
     if fewer == 0:
-        return code.argument(found.mask)
-    mask, tensor = code.operand(found.mask), code.operand(found.tensor)
+        return name or code.argument(found.mask)
+    mask, tensor = name or code.operand(found.mask), code.operand(found.tensor)
     if fewer is not None:
         return f"{mask}[...{', None' * fewer}]"
     return f"{mask}.reshape({mask}.shape + (1,) * ({tensor}.dim() - {mask}.dim()))"
@@ -129,6 +131,10 @@ def _root(facts: FunctionFacts, node: ast.expr, at: _Place) -> tuple[str, _Place
             parts = [left, right]
         case ast.UnaryOp(operand=operand):
             parts = [operand]
+        case ast.Call(func=ast.Attribute(attr="expand_as" | "view_as" | "reshape_as"), args=[like], keywords=[]):
+            parts = [like]
+        case ast.Call(func=ast.Attribute(value=value, attr="to" | "type_as")):
+            parts = [value]
         case ast.Call(func=function, args=args, keywords=[]):
             folder, _, last = (qualified(facts, function) or "").rpartition(".")
             if folder not in known.FUNCTIONAL or last not in WORKS:
@@ -154,11 +160,12 @@ def _name_root(facts: FunctionFacts, name: str, at: _Place) -> tuple[str, _Place
     places = [_place(s) for s in bound]
     if any(place >= at for place in places):
         return None
-    only = bound[0] if len(bound) == 1 and name not in parameters(facts.function) else None
+    last = max(bound, key=_place, default=None)
+    for_all = last is None or last in facts.function.body  # whatever is bound in branches above it
+    only = last if for_all or (len(bound) == 1 and name not in parameters(facts.function)) else None
     if isinstance(only, ast.Assign) and (inner := _root(facts, only.value, _place(only))) is not None:
         return inner
-    branches = any(isinstance(a, (ast.If, ast.Try, ast.With)) for s in bound for a in [facts.parent(s)])
-    return None if branches and len(bound) > 1 else (name, max(places, default=(0, 0)))
+    return (name, max(places, default=(0, 0))) if for_all or len(bound) == 1 else None
 
 
 def _place(node: ast.stmt) -> _Place:
@@ -187,7 +194,7 @@ def picks_in(facts: FunctionFacts, node: ast.AST, mask: ast.expr) -> dict[ast.ex
     return {n: p for n, p in found.items() if ast.unparse(p.mask) == wanted}
 
 
-_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor)
 
 
 @answers("domain")
@@ -205,6 +212,8 @@ def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr])
             parts = [left, right] if isinstance(op, _OPERATORS) else None
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Invert(), operand=operand):
             parts = [operand]
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() | ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]):
+            parts = [left, *node.comparators]
         case ast.Call(func=function, args=args, keywords=keywords):
             folder, _, last = (qualified(facts, function) or "").rpartition(".")
             receiver = [function.value] if folder == "torch.Tensor" and isinstance(function, ast.Attribute) else []

@@ -25,23 +25,22 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
-from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, outermost, taken, written
+from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, taken, written
+from graphmend.transforms.if_conversion.kept_together import asked, together
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES
-from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -51,14 +50,6 @@ if TYPE_CHECKING:
 
 NAME = "keep_tensor"
 _TITLE = "keep the tensor instead of taking the number out of it"
-
-
-class _Numbers(NamedTuple):
-    """Numbers that become tensors together, with their texts, and what is written otherwise around them."""
-
-    texts: dict[ast.expr, str]
-    counterparts: dict[ast.expr, Counterpart]
-    differences: list[Difference]
 
 
 @asks("memory", "numbers", "gradients", "context", "names")
@@ -92,7 +83,7 @@ def _number(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
         return refuse(NAME, f"what `{ast.unparse(node)}` takes its number out of is not known to be a tensor")
     if observed(facts, facts.statement) and ".reshape(())" in kept.text:
         return refuse(NAME, "a `try` sees the exception of a tensor of several elements")
-    numbers = _together(facts, node, kept)
+    numbers = together(facts, {node: kept})
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
@@ -100,47 +91,6 @@ def _number(facts: FunctionFacts, node: ast.Call) -> Fix | Refusal | None:
         return [*imports.edits(), *(replace_expression(facts.source, n, text) for n, text in made.items())]
 
     return offer(NAME, _TITLE, facts, make, numbers.differences)
-
-
-def _together(facts: FunctionFacts, node: ast.expr, kept: Taken) -> _Numbers:
-    """A number, with those that must become tensors along with it."""
-    found, waiting = _Numbers({}, {}, []), [(node, kept)]
-    while waiting:
-        number, tensor = waiting.pop()
-        if number in found.texts:
-            continue
-        tensor, uses = _asked(facts, tensor, lambda uses, of=number: uses.follow(of))  # type: ignore[misc]
-        found.texts[number] = tensor.captured()
-        found.counterparts.update(uses.counterparts)
-        found.differences.extend([*tensor.differences, *uses.differences])
-        for other in uses.also:
-            waiting += _taken_in(facts, other)
-    return found
-
-
-def _taken_in(facts: FunctionFacts, node: ast.expr) -> list[tuple[ast.expr, Taken]]:
-    """The numbers that an expression takes out of tensors, or its name is bound to."""
-    if isinstance(node, ast.Name) and (bound := reaching(facts, node)) is not None:
-        node = bound
-    found = [(number, taken(facts, number, detach=_detach(facts))) for number in outermost(facts, node)]
-    known = [(number, tensor) for number, tensor in found if tensor is not None]
-    if not known or len(known) < len(found):
-        raise NeedsPythonNumberError(f"`{ast.unparse(node)}` stays a Python number")
-    return known
-
-
-def _asked(facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None]) -> tuple[Taken, ScalarUses]:
-    """Follows a number to its uses, as wide as it is, or as Python's numbers where those are computed with."""
-    uses = ScalarUses(facts, kept.dtype, rewrites=True)
-    ask(uses)
-    wide = kept.widened() if uses.computes else None
-    if wide is None:
-        return kept, uses
-    wider = ScalarUses(facts, wide.dtype, rewrites=True)
-    ask(wider)
-    if PROMOTES in wider.differences:  # a float64 without dimensions makes others of its kind
-        return kept, uses
-    return wide._replace(differences=kept.differences), wider
 
 
 def _decides(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -218,7 +168,7 @@ def _unpacked(facts: FunctionFacts, node: ast.Call) -> Fix:
     detach = ".detach()" if floating and _detach(facts) else ""
     text = f"{Code(facts.source).operand(operand)}{detach}"
     kept = Taken(text, value.dtype if isinstance(value, Tensor) else None, shares(facts, operand).fresh)
-    kept, uses = _asked(facts, kept, lambda uses: uses.parts(node))
+    kept, uses = asked(facts, kept, lambda uses: uses.parts(node))
     if uses.also:
         raise NeedsPythonNumberError(f"`{ast.unparse(uses.also[0])}` stays a Python number")
     differences = list(uses.differences)

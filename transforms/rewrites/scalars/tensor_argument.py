@@ -8,11 +8,13 @@ After:
 
 Legal when:
     the number is what `full_like` and `new_full` fill with, the `alpha` of `add` and `sub`, the weight of `lerp`, how
-    far `roll` moves along one dimension that is written out, or which part `select` takes.
+    far `roll` moves along one dimension that is written out, which part `select` takes, or where the part of known
+    length begins that `narrow` takes.
 
 Differs in:
     what is filled in may be too large for the dtype, which raises no more; a sum with `alpha` may round in its last
-    digit, and raises no more for whole numbers; `lerp` computes with a weight of the tensor's own precision.
+    digit, and raises no more for whole numbers; `lerp` computes with a weight of the tensor's own precision. What
+    `narrow` gives is a copy.
 """
 
 from __future__ import annotations
@@ -21,14 +23,15 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.lattice.values import UNKNOWN, Static, Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
+from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, conversion, taken
 from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, PRECISION, holds, unlike
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -54,6 +57,13 @@ class _Call(NamedTuple):
 
     def named(self, name: str) -> bool:
         return any(k.arg == name and k.value is self.number for k in self.node.keywords)
+
+    def given(self, *parameters: str) -> dict[str, ast.expr] | None:
+        """The arguments by the name of their parameter; None where there are others."""
+        found = dict(zip(parameters, self.arguments, strict=False))
+        found |= {k.arg or "": k.value for k in self.node.keywords}
+        many = len(self.arguments) + len(self.node.keywords)
+        return found if len(found) == many and found.keys() <= {*parameters} else None
 
     @property
     def code(self) -> Code:
@@ -83,7 +93,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if (method and not isinstance(call.func, ast.Attribute)) or (not method and not call.args):
         return None
     receiver = call.func.value if method and isinstance(call.func, ast.Attribute) else call.args[0]
-    if receiver is number or not is_tensor(facts, receiver):
+    known = is_tensor(facts, receiver) or (not method and facts.value(receiver) == UNKNOWN)  # which torch requires
+    if receiver is number or not known:
         return None
     kept = taken(facts, number, detach=recorded(facts, facts.statement))
     if kept is None:
@@ -157,18 +168,20 @@ def _lerp(call: _Call) -> _Form | None:
 
 def _roll(call: _Call) -> _Form | None:
     """`torch.roll(x, n, 0)`."""
-    dims = [*call.arguments[1:], *(k.value for k in call.node.keywords if k.arg == "dims")]
-    if call.arguments[:1] != [call.number] or len(dims) != 1 or not repeatable(call.facts, call.receiver):
+    given = call.given("shifts", "dims")
+    if given is None or given.get("shifts") is not call.number or not repeatable(call.facts, call.receiver):
         return None
-    dim = constant(dims[0])
-    if not isinstance(dim, int) or isinstance(dim, bool) or dim < 0:
+    value = call.facts.value(call.receiver)
+    line = isinstance(value, Tensor) and value.rank == 1
+    dim = _dimension(given["dims"]) if "dims" in given else 0 if line else None
+    if dim is None:
         return None
     tensor = call.code.operand(call.receiver)
 
     def text(imports: Imports) -> str:
         size = f"{tensor}.shape[{dim}]"
         positions = f"{imports.name('torch.arange')}({size}, device={tensor}.device)"
-        return f"{tensor}[{':, ' * dim}({positions} - {call.kept.text}) % {size}]"
+        return f"{tensor}{_at(dim, f'({positions} - {call.kept.text}) % {size}')}"
 
     layout = Difference("strides", "the result may have other strides")
     return text, [layout] if dtype_kind(call.kept.dtype) == "int" else [layout, _WHOLE]
@@ -176,14 +189,50 @@ def _roll(call: _Call) -> _Form | None:
 
 def _select(call: _Call) -> _Form | None:
     """`x.select(0, n)` is `x[n]`, which is mended next."""
-    if len(call.arguments) != 2 or call.arguments[1] is not call.number or call.node.keywords:
+    given = call.given("dim", "index")
+    if given is None or given.get("index") is not call.number:
         return None
-    dim = constant(call.arguments[0])
-    if not isinstance(dim, int) or isinstance(dim, bool) or dim < 0:
+    dim = _dimension(given.get("dim"))
+    if dim is None or dim < 0:
         return None
-    code = call.code
-    text = f"{code.operand(call.receiver)}[{':, ' * dim}{code.argument(call.number)}]"
+    text = f"{call.code.operand(call.receiver)}{_at(dim, call.code.argument(call.number))}"
     return lambda imports: text, []
+
+
+def _narrow(call: _Call) -> _Form | None:
+    """`x.narrow(0, n, 3)`: a part of known length."""
+    given = call.given("dim", "start", "length")
+    if given is None or len(given) < 3 or given["start"] is not call.number:
+        return None
+    dim, length = _dimension(given["dim"]), given["length"]
+    known = number_type(call.facts, length) is not None or isinstance(call.facts.value(length), Static)
+    if dim is None or not known or not repeatable(call.facts, call.receiver) or written_to(call.facts, call.node):
+        return None
+    tensor, code = call.code.operand(call.receiver), call.code
+
+    def text(imports: Imports) -> str:
+        positions = f"{imports.name('torch.arange')}({code.argument(length)}, device={tensor}.device)"
+        return f"{tensor}{_at(dim, f'{call.kept.text} + {positions}')}"
+
+    differences = [
+        Difference("aliasing", "the result is a copy instead of a view"),
+        Difference("strides", "the result may have other strides"),
+        Difference("exception", "a part that reaches over an end raises otherwise, or is taken from the other end"),
+    ]
+    return text, differences if dtype_kind(call.kept.dtype) == "int" else [*differences, _WHOLE]
+
+
+def _dimension(node: ast.expr | None) -> int | None:
+    """A dimension that is written out, alone or as the only one of a tuple."""
+    if isinstance(node, (ast.Tuple, ast.List)) and len(node.elts) == 1:
+        node = node.elts[0]
+    dim = constant(node)
+    return dim if isinstance(dim, int) and not isinstance(dim, bool) else None
+
+
+def _at(dim: int, index: str) -> str:
+    """An index in a dimension, which may be counted from the end."""
+    return f"[{':, ' * dim}{index}]" if dim >= 0 else f"[..., {index}{', :' * (-dim - 1)}]"
 
 
 _FORMS: dict[str, Callable[[_Call], _Form | None]] = {
@@ -194,5 +243,6 @@ _FORMS: dict[str, Callable[[_Call], _Form | None]] = {
     "subtract": _alpha,
     "lerp": _lerp,
     "roll": _roll,
+    "narrow": _narrow,
     "select": _select,
 }

@@ -9,25 +9,32 @@ After:
     y[rows] = x[rows] * 2
 
 Legal when:
-    the places are only used as an index: those of a mask of one dimension, or all dimensions at once. What the
-    index then picks is mended next: it is stored to, or reduced. The mask is copied where it may be written to later.
+    the places are only used as an index, and counted: those of a mask of one dimension, or all dimensions at once.
+    What the index then picks is mended next: it is stored to, or reduced. The mask is copied where it may be written to
+    later. A count takes a 0-d tensor wherever it is used.
 
 Differs in:
-    nothing, where what is indexed is known to have the mask's shape; a longer tensor raises.
+    nothing, where what is indexed is known to have the mask's shape; a longer tensor raises. A count computes as a 0-d
+    tensor does.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
 from graphmend.transforms.code.text_edits import replace_expression
-from graphmend.transforms.fix import Difference, Fix, Refusal
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.kept_scalars import Taken, written
+from graphmend.transforms.if_conversion.kept_together import together
 from graphmend.transforms.legality.memory import escapes, shares
 from graphmend.transforms.legality.rows.masked_elements import Nonzero, is_mask, nonzero_of
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -38,7 +45,24 @@ if TYPE_CHECKING:
 NAME = "mask_index"
 
 
-@asks("memory", "domain", "shapes")
+class _Uses(NamedTuple):
+    """What places serve for."""
+
+    indexed: list[ast.Subscript]
+    """What is indexed by them."""
+    counts: list[ast.expr]
+    """Expressions that say how many there are."""
+    names: tuple[ast.Name, ...]
+    """The names that they are bound to."""
+    target: ast.expr | None
+    """What they are bound to, as a whole."""
+
+    @property
+    def unpacked(self) -> bool:
+        return isinstance(self.target, (ast.Tuple, ast.List))
+
+
+@asks("memory", "domain", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = nonzero_of(facts, facts.node)
     if found is None or not isinstance(facts.node, ast.expr):
@@ -48,29 +72,44 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     if not is_tensor(facts, found.mask):
         return refuse(NAME, f"`{ast.unparse(found.mask)}` is not known to be a tensor")
-    indexed = _indexed(facts, whole, found.mask)
-    if indexed is None:
+    uses = _used(facts, whole)
+    if uses is None:
         return refuse(NAME, "the places are used for more than an index")
-    if not any(_mendable(facts, use, whole) for use in indexed):
+    if not (uses.counts or any(_mendable(facts, use, whole) for use in uses.indexed)):
         return refuse(NAME, "what is picked is used as it is: the graph breaks at the mask as well")
     code = Code(facts.source)
     text = code.argument(found.mask) if is_mask(facts, found.mask) else f"({code.operand(found.mask)} != 0)"
     if is_mask(facts, found.mask) and _changes(facts, found.mask):
         text = f"{code.operand(found.mask)}.clone()"
-    changed = replace_expression(facts.source, whole, text)
+    name = fresh(facts, "picked") if uses.unpacked else uses.names[0].id if uses.names else ""
+    try:
+        numbers = together(facts, {n: Taken(f"{name}.sum()", "int64", True) for n in uses.counts})
+    except NeedsPythonNumberError as error:
+        return refuse(NAME, str(error))
     differences = [
         Difference(
             "exception",
             f"`{ast.unparse(tensor)}` is taken to be as long as the mask; a longer one raises",
         )
-        for tensor in (use.value for use in indexed)
+        for tensor in (use.value for use in uses.indexed)
         if not _same_shape(facts, tensor, found.mask)
     ]
     asked = facts.value(found.mask)
     if not (isinstance(asked, Tensor) and asked.rank):
         says = f"`{ast.unparse(found.mask)}` without dimensions has a place, which raises as an index, and no more"
         differences.append(Difference("exception", says))
-    return offer(NAME, "index with the mask itself", facts, lambda: [changed], differences)
+
+    if uses.unpacked and not (isinstance(asked, Tensor) and asked.rank):
+        differences.append(Difference("exception", "a mask of other dimensions than there are names raises no more"))
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        edits = {whole: text, **written(facts, imports, numbers.texts, numbers.counterparts)}
+        if uses.unpacked and uses.target is not None:
+            edits |= {uses.target: name, **{use.slice: name for use in uses.indexed}}
+        return [*imports.edits(), *(replace_expression(facts.source, node, new) for node, new in edits.items())]
+
+    return offer(NAME, "index with the mask itself", facts, make, [*differences, *numbers.differences])
 
 
 @answers("shapes")
@@ -84,6 +123,9 @@ def _places(facts: FunctionFacts, found: Nonzero, node: ast.expr) -> ast.expr | 
     value = facts.value(found.mask)
     line = isinstance(value, Tensor) and value.rank == 1
     parent = facts.parent(node)
+    if found.as_tuple and isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple):
+        rank = len(parent.targets[0].elts)  # as many as there are dimensions, or unpacking raises
+        return node if not isinstance(value, Tensor) or value.rank in (rank, None) else None
     if found.as_tuple:
         if isinstance(parent, ast.Subscript) and parent.value is node:
             return parent if line and constant(parent.slice) == 0 else None
@@ -107,28 +149,60 @@ def _places(facts: FunctionFacts, found: Nonzero, node: ast.expr) -> ast.expr | 
     return None
 
 
-def _indexed(facts: FunctionFacts, node: ast.expr, mask: ast.expr) -> list[ast.Subscript] | None:
-    """What is indexed by places, or by the name that they are bound to; None where these serve for more."""
+def _used(facts: FunctionFacts, node: ast.expr) -> _Uses | None:
+    """What places serve for, or the names that they are bound to; None where these serve for more than an index and
+    a count.
+    """
     if (only := _indexed_by(facts, node)) is not None:
-        return [only]
+        return _Uses([only], [], (), None)
     match facts.parent(node):
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            pass
+        case ast.Assign(targets=[ast.Name() as target]):
+            names: tuple[ast.expr, ...] = (target,)
+        case ast.Assign(targets=[ast.Tuple(elts=elements) as target]):
+            names = tuple(elements)
         case _:
             return None
-    names = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
-    loads = [n for n in names if isinstance(n.ctx, ast.Load)]
-    found = [t for n in loads if (t := _indexed_by(facts, n)) is not None]
-    if len(names) - len(loads) != 1 or not loads or len(found) != len(loads):
+    bound = tuple(n for n in names if isinstance(n, ast.Name))
+    wanted = {n.id for n in bound}
+    if len(wanted) < len(names):
         return None
-    return found
+    every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id in wanted]
+    loads = [n for n in every if isinstance(n.ctx, ast.Load)]
+    unpacked = isinstance(target, ast.Tuple)
+    counts = {n: c for n in loads if (c := _counted_by(facts, n, unpacked=unpacked)) is not None}
+    order = [n.id for n in bound]
+    indexed = {n: i for n in loads if (i := _indexed_by(facts, n, order if len(order) > 1 else None)) is not None}
+    if len(every) - len(loads) != len(names) or not loads or any(n not in counts and n not in indexed for n in loads):
+        return None
+    return _Uses(list(dict.fromkeys(indexed.values())), list(dict.fromkeys(counts.values())), bound, target)
+
+
+def _counted_by(facts: FunctionFacts, node: ast.expr, *, unpacked: bool) -> ast.expr | None:
+    """The expression that says how many places there are, of which `node` is the name: `len(rows)`, `at[0].numel()`."""
+    above = facts.parent(node)
+    value = facts.value(node)
+    if not (unpacked or isinstance(value, Tensor)):  # a tuple of the places in each dimension
+        if not (isinstance(above, ast.Subscript) and above.value is node and isinstance(constant(above.slice), int)):
+            return None
+        node, above = above, facts.parent(above)
+    around = facts.parent(above) if above is not None else None
+    match above:
+        case ast.Call(func=ast.Name(id="len"), args=[of]) if of is node:
+            return above
+        case ast.Attribute(attr="numel") if isinstance(around, ast.Call) and not around.args:
+            return around
+        case ast.Attribute(attr="size") if isinstance(around, ast.Call) and list(map(constant, around.args)) == [0]:
+            return around
+        case ast.Attribute(attr="shape") if isinstance(around, ast.Subscript) and constant(around.slice) == 0:
+            return around
+    return None
 
 
 @answers("memory")
 def _changes(facts: FunctionFacts, mask: ast.expr) -> bool:
     """May a mask be written to after its places were found? What is new and has no name is not."""
     statement = facts.statement
-    if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
+    if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Name, ast.Tuple))):
         return False
     if shares(facts, mask).fresh:
         return False
@@ -171,8 +245,13 @@ def _reduces(facts: FunctionFacts, node: ast.AST) -> bool:
     return False
 
 
-def _indexed_by(facts: FunctionFacts, node: ast.AST) -> ast.Subscript | None:
-    parent = facts.parent(node)
-    if isinstance(parent, ast.Subscript) and parent.slice is node and is_tensor(facts, parent.value):
+def _indexed_by(facts: FunctionFacts, node: ast.AST, order: list[str] | None = None) -> ast.Subscript | None:
+    """What is indexed by places alone, or by the names of those in each dimension, in `order`."""
+    index, parent = node, facts.parent(node)
+    if order is not None:
+        if not isinstance(parent, ast.Tuple) or [n.id for n in parent.elts if isinstance(n, ast.Name)] != order:
+            return None
+        index, parent = (parent, facts.parent(parent)) if len(parent.elts) == len(order) else (node, None)
+    if isinstance(parent, ast.Subscript) and parent.slice is index and is_tensor(facts, parent.value):
         return parent
     return None

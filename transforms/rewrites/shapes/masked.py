@@ -9,8 +9,8 @@ After:
     parts = x[torch.argsort(~m, stable=True)]
 
 Legal when:
-    the mask is a bool tensor of the shape of what it picks from; to sort apart, of one dimension, and the second
-    mask is its opposite. Every use of the count takes a 0-d tensor.
+    the mask is a bool tensor over the leading dimensions of what it picks from; to sort apart, of one dimension, and
+    the second mask is its opposite. Every use of the count takes a 0-d tensor.
 
 Differs in:
     a count computes as a 0-d tensor does, not as a Python number: whole numbers wrap around, an attribute holds a
@@ -31,10 +31,19 @@ from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, method
 from graphmend.transforms.code.text_edits import deletion, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.kept_scalars import Taken, written
+from graphmend.transforms.if_conversion.kept_together import together
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.memory import changed_in_place
-from graphmend.transforms.legality.rows.masked_elements import Picked, is_mask, missing_dimensions, other_shape, picked
-from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.legality.rows.masked_elements import (
+    Picked,
+    aligned,
+    is_mask,
+    missing_dimensions,
+    other_shape,
+    picked,
+)
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -45,7 +54,7 @@ if TYPE_CHECKING:
 NAME = "masked"
 
 
-@asks("effects", "memory", "domain", "numbers", "shapes", "context", "names")
+@asks("effects", "memory", "domain", "numbers", "shapes", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     try:
         for form in (_counted, _counted_by_name, _partitioned):
@@ -66,17 +75,37 @@ def _counted(facts: FunctionFacts) -> Fix | Refusal | None:
             continue
         if found is not None and not repeatable(facts, found.tensor):
             return refuse(NAME, f"`{ast.unparse(found.tensor)}` does more than compute")
-        uses = ScalarUses(facts, "int64")
         assert isinstance(node, ast.expr)
-        uses.follow(node)
-        text = Code(facts.source).operand(counted)
-        made = f"{text}.sum()" if is_mask(facts, counted) else f"{text}.count_nonzero()"
-        changed = replace_expression(facts.source, node, made)
-        differences = [*uses.differences, *(other_shape(facts, found) if found is not None else [])]
-        if observed(facts, facts.statement) and any(d.kind == "exception" for d in differences):
-            return refuse(NAME, "a `try` sees the exception of the mask")
-        return offer(NAME, "count with a sum", facts, lambda changed=changed: [changed], differences)  # type: ignore[misc]
+        return _count_kept(facts, [node], counted, found, [])
     return None
+
+
+def _count_kept(
+    facts: FunctionFacts,
+    counts: list[ast.expr],
+    counted: ast.expr,
+    found: Picked | None,
+    dropped: list[ast.stmt],
+) -> Fix | Refusal:
+    """Expressions that say how many elements of `counted` hold, as 0-d tensors."""
+    text = Code(facts.source).operand(counted)
+    made = f"{text}.sum()" if is_mask(facts, counted) else f"{text}.count_nonzero()"
+    elements = made
+    if found is not None and missing_dimensions(facts, found) != 0:
+        elements = f"({aligned(facts, found)}).expand_as({Code(facts.source).argument(found.tensor)}).sum()"
+    texts = {node: elements if _of_elements(node) else made for node in counts}
+    numbers = together(facts, {node: Taken(text, "int64", True) for node, text in texts.items()})
+    differences = [*numbers.differences, *(other_shape(facts, found) if found is not None else [])]
+    if observed(facts, facts.statement) and any(d.kind == "exception" for d in differences):
+        return refuse(NAME, "a `try` sees the exception of the mask")
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        texts = written(facts, imports, numbers.texts, numbers.counterparts)
+        edits = [replace_expression(facts.source, node, text) for node, text in texts.items()]
+        return [*imports.edits(), *edits, *(deletion(facts, statement) for statement in dropped)]
+
+    return offer(NAME, "count with a sum", facts, make, differences)
 
 
 def _count(facts: FunctionFacts, node: ast.AST) -> tuple[ast.expr | None, Picked | None]:
@@ -97,9 +126,13 @@ def _count(facts: FunctionFacts, node: ast.AST) -> tuple[ast.expr | None, Picked
     if call := method(facts, inner, "nonzero", "argwhere"):
         assert isinstance(call.func, ast.Attribute)
         return (call.func.value if not call.args and not call.keywords else None), None
-    if (found := picked(facts, inner)) and missing_dimensions(facts, found) == 0:
-        return found.mask, found
-    return None, None
+    found = picked(facts, inner)
+    return (found.mask, found) if found is not None else (None, None)
+
+
+def _of_elements(node: ast.expr) -> bool:
+    """Does a count count elements, and not rows?"""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numel"
 
 
 def _counted_by_name(facts: FunctionFacts) -> Fix | Refusal | None:
@@ -112,7 +145,7 @@ def _counted_by_name(facts: FunctionFacts) -> Fix | Refusal | None:
             return None
     names = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
     loads = [n for n in names if isinstance(n.ctx, ast.Load)]
-    counts = {n: whole for n in loads if (whole := _count_around(facts, n, found)) is not None}
+    counts = {n: whole for n in loads if (whole := _count_around(facts, n)) is not None}
     body = facts.function.body
     if not counts or len(names) - len(loads) != 1 or facts.body_of(facts.statement) is not body:
         return None
@@ -122,19 +155,13 @@ def _counted_by_name(facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "what is picked from changes before the picked elements are counted")
     if not is_mask(facts, found.mask) or not repeatable(facts, found.tensor, found.mask):
         return refuse(NAME, f"`{ast.unparse(found.mask)}` is not known to be a mask that is the same each time")
-    uses = ScalarUses(facts, "int64")
-    for whole in counts.values():
-        uses.follow(whole)
-    text = f"{Code(facts.source).operand(found.mask)}.sum()"
-    edits = [replace_expression(facts.source, whole, text) for whole in counts.values()]
-    if len(counts) == len(loads) and not replaceable(facts, [facts.statement]):
+    dropped: list[ast.stmt] = [facts.statement] if len(counts) == len(loads) else []
+    if dropped and not replaceable(facts, dropped):
         return refuse(NAME, "the statement shares its line with another one")
-    if len(counts) == len(loads):
-        edits.append(deletion(facts, facts.statement))
-    return offer(NAME, "count with a sum", facts, lambda: edits, [*uses.differences, *other_shape(facts, found)])
+    return _count_kept(facts, [*counts.values()], found.mask, found, dropped)
 
 
-def _count_around(facts: FunctionFacts, node: ast.expr, found: Picked) -> ast.expr | None:
+def _count_around(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
     """The expression that says how many elements, or rows, were picked, of which `node` is the name."""
     for above in (facts.parent(node), facts.parent(facts.parent(node) or node)):
         inside = facts.parent(above) if isinstance(above, ast.Attribute) else above
@@ -148,7 +175,7 @@ def _count_around(facts: FunctionFacts, node: ast.expr, found: Picked) -> ast.ex
             case ast.Call(func=ast.Name(id="len"), args=[of], keywords=[]) if of is node:
                 return inside
             case ast.Call(func=ast.Attribute(value=of, attr="numel"), args=[], keywords=[]) if of is node:
-                return inside if missing_dimensions(facts, found) == 0 else None
+                return inside
     return None
 
 

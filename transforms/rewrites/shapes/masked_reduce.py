@@ -10,46 +10,41 @@ Legal when:
     the mask is a bool tensor over the leading dimensions of what it picks from; the picked elements go through
     nothing but elementwise arithmetic, with numbers, 0-d tensors and elements picked by the same mask, before a
     reduction that has a value at which an element does not count: a sum, mean, product, norm, minimum, maximum,
-    `any`, `all`, or a loss. A reduction inside of that is mended first.
+    `any`, `all`, deviation, median, quantile, or a loss. A loss of classes leaves out what is not picked by its own
+    `ignore_index`. A reduction inside of that is mended first.
 
 Differs in:
     sums and products of floating numbers may round differently. A minimum or maximum of nothing gives the least or
-    greatest value instead of an exception. A mask of another shape, and a mean of whole numbers, raise no more, unless
-    shapes and dtypes are known.
+    greatest value instead of an exception, a median or quantile leaves out NaN. A deviation of zero has no gradient.
+    A mask of another shape, and a mean of whole numbers, raise no more, unless shapes and dtypes are known.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor, dtype_kind
-from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.code.text_edits import deletion, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
-from graphmend.transforms.legality.gradients import leak, recorded
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.masked_elements import (
     WORKS,
     Picked,
-    aligned,
-    missing_dimensions,
+    is_line,
     one_by_one,
-    other_shape,
     picked,
-    same_dtype,
-    unlike,
 )
-from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.masked_losses import loss_of
+from graphmend.transforms.rewrites.under_mask import REDUCTIONS, Elements, NotReducibleError, Reduction, same_pick
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -57,27 +52,6 @@ if TYPE_CHECKING:
 
 NAME = "masked_reduce"
 _TITLE = "reduce all elements under the mask"
-
-_REDUCTIONS = ("sum", "mean", "prod", "norm", "max", "min", "amax", "amin", "any", "all")
-#: losses that are the mean of an elementwise one
-_LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
-#: they have no finite derivative at 1, which stands in for elements that do not count
-_SINGULAR_AT_ONE = frozenset("acos asin atanh acosh logit erfinv".split())
-
-
-class NotReducibleError(Exception):
-    """The picked elements are used otherwise; the message says how."""
-
-
-@dataclass
-class _Reduction:
-    """A reduction of picked elements: the call as a whole, what is reduced, and how."""
-
-    whole: ast.expr
-    body: ast.expr
-    how: str
-    rows: bool = False
-    """Only the picked dimension is reduced."""
 
 
 @asks("effects", "totality", "memory", "domain", "dtypes", "shapes", "gradients", "context", "names")
@@ -98,7 +72,7 @@ def _offer(facts: FunctionFacts, found: Picked, uses: list[ast.expr], dropped: l
     imports = Imports(facts)
     inner: dict[ast.expr, str] = {}
     differences: list[Difference] = []
-    reductions: list[_Reduction] = []
+    reductions: list[Reduction] = []
     waiting = list(uses)
     while waiting:  # those inside of others first
         ready, failed = [], NotReducibleError("")
@@ -110,7 +84,7 @@ def _offer(facts: FunctionFacts, found: Picked, uses: list[ast.expr], dropped: l
         if not ready:
             raise failed
         for use, reduction in ready:
-            elements = _Elements(facts, found, {*uses}, inner)
+            elements = Elements(facts, found, {*uses}, inner)
             if reduction.whole not in inner:
                 inner[reduction.whole] = elements.reduced(reduction, imports)
                 reductions.append(reduction)
@@ -135,191 +109,32 @@ def _inside(node: ast.expr, outer: ast.expr) -> bool:
     return any(n is node for n in ast.walk(outer))
 
 
-class _Elements:
-    """Elements that one mask picks, and expressions of them."""
-
-    def __init__(
-        self, facts: FunctionFacts, found: Picked, nodes: set[ast.expr], inner: Mapping[ast.expr, str]
-    ) -> None:
-        self.facts, self.found, self.nodes, self.inner = facts, found, nodes, inner
-        self.differences: list[Difference] = []
-
-    def reduced(self, reduction: _Reduction, imports: Imports) -> str:
-        """The reduction's new text."""
-        facts, code = self.facts, Code(self.facts.source)
-        where, mask = imports.name("torch.where"), aligned(facts, self.found)
-        plain = reduction.body in self.nodes
-        self._check_again(reduction)
-        picks = self._picks(reduction.body)
-        for tensor in picks.values():
-            self.differences += other_shape(facts, Picked(tensor, self.found.mask))
-            self.differences += unlike(facts, tensor, self.found.tensor)
-        found = speculate(facts, *([] if plain else [reduction.body]))
-        if found.blockers:
-            raise NotReducibleError(found.blockers[0])
-        fills = not plain and (reduction.how in _LOSSES or leak(facts, reduction.body) != "never")
-        if fills and _names_in(facts, reduction.body) & _SINGULAR_AT_ONE:
-            raise NotReducibleError(f"`{ast.unparse(reduction.body)}` has no derivative at 1")
-        tensors: dict[ast.expr, str] = {
-            n: f"{where}({mask}, {code.argument(t)}, 1)" if fills else code.operand(t) for n, t in picks.items()
-        }
-        tensors |= self.inner
-        if reduction.how in _LOSSES:
-            assert isinstance(reduction.body, ast.Call)
-            loss = f'{code.text(reduction.body, tensors)[:-1].rstrip().rstrip(",")}, reduction="none")'
-            first = facts.value(reduction.body.args[0])
-            self._rounds()
-            full = self._mean_of(first.dtype if isinstance(first, Tensor) else None)
-            if full:
-                return f"({where}({mask}, {loss}, 0).sum() / {self._count()})"
-            over, dtype = self._wide(imports, reduction.body.args[0])
-            return f"({where}({mask}, {loss}, 0).sum({over}) / {self._count()}).to({dtype})"
-        text = code.argument(reduction.body, tensors)
-        return self._text(reduction, imports, mask, text)
-
-    def _picks(self, body: ast.expr) -> dict[ast.expr, ast.expr]:
-        """The tensors that picks stand for, but for those inside of reductions."""
-        found: dict[ast.expr, ast.expr] = {}
-        rest: list[ast.AST] = [body]
-        while rest:
-            node = rest.pop()
-            if isinstance(node, ast.expr) and node in self.inner:
-                continue
-            if isinstance(node, ast.expr) and (pick := _same(self.facts, self, node)):
-                found[node] = pick.tensor
-            else:
-                rest += ast.iter_child_nodes(node)
-        return found
-
-    def _rounds(self) -> None:
-        self.differences.append(Difference("rounding", "sums may round differently, as they are made in another order"))
-
-    def _mean_of(self, dtype: Hashable) -> bool:
-        """Is a mean of a dtype computed in it? One of half precision is not: its sum may be too large."""
-        kind = dtype_kind(dtype)
-        if kind in ("int", "bool"):
-            raise NotReducibleError("a mean of whole numbers raises")
-        if kind is None:
-            self.differences.append(Difference("exception", "a mean of whole numbers no longer raises"))
-        return dtype in ("float32", "float64")
-
-    def _check_again(self, reduction: _Reduction) -> None:
-        """The new text evaluates the tensor and the mask at other places, and some more than once."""
-        for part in (self.found.tensor, self.found.mask):
-            if not repeatable(self.facts, part):
-                raise NotReducibleError(f"`{ast.unparse(part)}` would be evaluated more than once")
-        if reduction.how in ("any", "all"):
-            kept = self.found.tensor if reduction.body in self.nodes else reduction.body
-            value = self.facts.value(kept)
-            if not (isinstance(value, Tensor) and value.dtype == "bool"):
-                raise NotReducibleError(f"`{ast.unparse(kept)}` is not known to be of dtype bool")
-
-    def _text(self, reduction: _Reduction, imports: Imports, mask: str, text: str) -> str:
-        how, code = reduction.how, Code(self.facts.source)
-        where = imports.name("torch.where")
-        operand = text if text.isidentifier() else f"({text})"
-        dim = "0" if reduction.rows else ""
-        if how in ("any", "all"):
-            joined = f"{operand} & {mask}" if how == "any" else f"{operand} | ~{_operand(mask)}"
-            return f"({joined}).{how}({dim})"
-        value = self.facts.value(reduction.body)
-        dtype = value.dtype if isinstance(value, Tensor) else None
-        if dtype_kind(dtype) not in ("int", "bool") and how in ("sum", "mean", "prod", "norm"):
-            self._rounds()
-        if how == "sum":
-            return f"{where}({mask}, {text}, 0).sum({dim})"
-        if how == "mean":
-            count = f"{code.operand(self.found.mask)}.sum()" if reduction.rows else self._count()
-            if self._mean_of(dtype):
-                return f"({where}({mask}, {text}, 0).sum({dim}) / {count})"
-            if reduction.body in self.nodes or same_dtype(self.facts, reduction.body, self.found.tensor):
-                over, wide = self._wide(imports, self.found.tensor)
-                over = f"{dim}, {over}" if dim else over
-                return f"({where}({mask}, {text}, 0).sum({over}) / {count}).to({wide})"
-            self.differences.append(
-                Difference("rounding", "a sum of half precision may be infinite where its mean is not")
-            )
-            return f"({where}({mask}, {text}, 0).sum({dim}) / {count})"
-        if how == "prod":
-            return f"{where}({mask}, {text}, 1).prod()"
-        if how == "norm":
-            return f"{where}({mask}, {text}, 0).norm()"
-        quotient = isinstance(reduction.body, ast.BinOp) and isinstance(reduction.body.op, ast.Div)
-        return self._extremum(how, imports, mask, text, operand, "float" if quotient else dtype_kind(dtype))
-
-    def _wide(self, imports: Imports, like: ast.expr) -> tuple[str, str]:
-        """The argument that makes a sum of halves in float32, and the dtype that its mean has."""
-        picks = self._picks(like)
-        dtype = f"{Code(self.facts.source).operand(next(iter(picks.values()), like))}.dtype"
-        return f"dtype={imports.name('torch.promote_types')}({dtype}, {imports.name('torch.float32')})", dtype
-
-    def _count(self) -> str:
-        """How many elements are picked, as text."""
-        mask, code = self.found.mask, Code(self.facts.source)
-        if missing_dimensions(self.facts, self.found) == 0:
-            return f"{code.operand(mask)}.sum()"
-        return f"{_operand(aligned(self.facts, self.found))}.expand_as({code.argument(self.found.tensor)}).sum()"
-
-    def _extremum(self, how: str, imports: Imports, mask: str, text: str, operand: str, kind: str | None) -> str:
-        """What does not count is infinite, or the opposite extremum of them all, which every dtype has."""
-        least = how in ("max", "amax")
-        infinity, opposite = ('float("-inf")', "min") if least else ('float("inf")', "max")
-        other = f"{operand}.{opposite}()"
-        if kind is None:
-            other = f"{infinity} if {operand}.is_floating_point() else {other}"
-        self.differences.append(
-            Difference("exception", f"`{how}` of nothing gives the {'smallest' if least else 'largest'} value")
-        )
-        if recorded(self.facts, self.facts.statement) and kind not in ("int", "bool"):
-            self.differences.append(
-                Difference(
-                    "gradients", f"a gradient that infinite elements share, as each is the {how}, is shared by all"
-                )
-            )
-        return f"{imports.name('torch.where')}({mask}, {text}, {infinity if kind == 'float' else other}).{how}()"
-
-
-def _operand(text: str) -> str:
-    return text if text.isidentifier() else f"({text})"
-
-
-def _same(facts: FunctionFacts, elements: _Elements, node: ast.expr) -> Picked | None:
-    """What a node picks, where it is by the mask of `elements`."""
-    if node in elements.nodes:
-        return elements.found
-    found = picked(facts, node)
-    return found if found is not None and ast.unparse(found.mask) == ast.unparse(elements.found.mask) else None
-
-
-def _names_in(facts: FunctionFacts, node: ast.expr) -> set[str]:
-    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
-    return {(qualified(facts, c.func) or "").rpartition(".")[2] for c in calls}
-
-
 # From the picked elements up to their reduction
 
 
 def _reduction(
     facts: FunctionFacts, found: Picked, node: ast.expr, nodes: set[ast.expr], inner: Mapping[ast.expr, str]
-) -> _Reduction:
+) -> Reduction:
     """The reduction that picked elements end in, each by itself."""
-    elements = _Elements(facts, found, nodes, inner)
+    elements = Elements(facts, found, nodes, inner)
     while True:
         parent = facts.parent(node)
         if isinstance(parent, ast.Attribute) and isinstance(call := facts.parent(parent), ast.Call):
-            if call.func is parent and parent.attr in _REDUCTIONS:
+            if call.func is parent and parent.attr in REDUCTIONS:
                 _check_each(facts, elements, node)
-                return _Reduction(call, node, parent.attr, _rows(facts, found, call, call.args))
+                return _given(facts, found, Reduction(call, node, parent.attr), call.args)
             node = _elementwise(facts, call)
         elif isinstance(parent, ast.Call) and node in parent.args:
             last = (qualified(facts, parent.func) or "").rpartition(".")[2]
-            if last in _LOSSES and all(_same(facts, elements, a) for a in parent.args) and not parent.keywords:
-                return _Reduction(parent, parent, last)
-            if parent.args[0] is node and last in _REDUCTIONS and _of_torch(facts, parent):
+            if (loss := loss_of(facts, parent)) is not None:
+                for argument in loss.arguments:
+                    _check_each(facts, elements, argument, picks=True)
+                return Reduction(parent, parent, last, loss=loss)
+            if parent.args[0] is node and last in REDUCTIONS and _of_torch(facts, parent):
                 _check_each(facts, elements, node)
-                return _Reduction(parent, node, last, _rows(facts, found, parent, parent.args[1:]))
+                return _given(facts, found, Reduction(parent, node, last), parent.args[1:])
             node = _elementwise(facts, parent)
-        elif isinstance(parent, (ast.BinOp, ast.UnaryOp)):
+        elif isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             node = parent
         else:
             raise NotReducibleError("the picked elements are used as they are")
@@ -333,26 +148,42 @@ def _elementwise(facts: FunctionFacts, call: ast.Call) -> ast.expr:
     return call
 
 
-def _check_each(facts: FunctionFacts, elements: _Elements, body: ast.expr) -> None:
-    """Is what is reduced computed from one element of each pick, from numbers and from 0-d tensors?"""
-    picks = {n for n in ast.walk(body) if isinstance(n, ast.expr) and _same(facts, elements, n)}
-    if not one_by_one(facts, body, picks | {*elements.inner}):
+def _check_each(facts: FunctionFacts, elements: Elements, body: ast.expr, *, picks: bool = False) -> None:
+    """Is what is reduced computed from one element of each pick, from numbers and from 0-d tensors? With `picks`: from
+    one at least.
+    """
+    found = {n for n in ast.walk(body) if isinstance(n, ast.expr) and same_pick(facts, elements, n)}
+    if (picks and not found) or not one_by_one(facts, body, found | {*elements.inner}):
         raise NotReducibleError(
             f"`{ast.unparse(body)}` is not computed from elements picked by one mask, one at a time"
         )
 
 
-def _rows(facts: FunctionFacts, found: Picked, call: ast.Call, arguments: list[ast.expr]) -> bool:
-    """Is only the dimension reduced in which a mask of one dimension picks?"""
-    given = [*arguments, *(k.value for k in call.keywords if k.arg == "dim")]
-    if not given and not call.keywords:
-        return False
-    mask = facts.value(found.mask)
-    last = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    known_rows = isinstance(mask, Tensor) and mask.rank == 1 and last in ("sum", "mean")
-    if known_rows and len(given) == 1 and constant(given[0]) == 0 and len(arguments) + len(call.keywords) == 1:
-        return True
-    raise NotReducibleError(f"`{ast.unparse(call)}` is no reduction of all picked elements")
+def _given(facts: FunctionFacts, found: Picked, reduction: Reduction, arguments: list[ast.expr]) -> Reduction:
+    """A reduction with what it is given: the dimension in which a mask of one dimension picks, how many degrees of
+    freedom are taken off, which quantile.
+    """
+    call = reduction.whole
+    assert isinstance(call, ast.Call)
+    how, given = reduction.how, list(arguments)
+    keywords = {k.arg or "": k.value for k in call.keywords}
+    option: ast.expr | None = None
+    if how in ("std", "var"):
+        option = keywords.pop("unbiased", None) or keywords.pop("correction", None)
+        if given and isinstance(constant(given[0]), bool):
+            option = given.pop(0)
+        known = option is None or constant(option) in (0, 1)
+    elif how == "quantile":
+        option = given.pop(0) if given else None
+        known = option is not None and number_type(facts, option) is not None and not given and not keywords
+    else:
+        known = True
+    given += [keywords.pop(name) for name in ("dim", "axis") if name in keywords]
+    rows = len(given) == 1 and constant(given[0]) == 0 and is_line(facts, found.mask)
+    rows = rows and how in ("sum", "mean", "std", "var")
+    if not known or keywords or (given and not rows):
+        raise NotReducibleError(f"`{ast.unparse(call)}` is no reduction of all picked elements")
+    return replace(reduction, rows=rows, option=option)
 
 
 def _of_torch(facts: FunctionFacts, call: ast.Call) -> bool:

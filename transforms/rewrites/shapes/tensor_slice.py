@@ -9,7 +9,8 @@ After:
 Legal when:
     one slice of a tensor has a bound that is a 0-d tensor of whole numbers, and beside it stand whole dimensions, and
     in a store also what is known while tracing. What is read is a part of known length, `x[n : n + 3]`, or of the first
-    dimension, where a mask serves (and is mended next); what is stored is one number, a part of known length, or what
+    dimension, behind numbers too, or it is summed or averaged along its dimension: there a mask serves (and is mended
+    next). What is stored is one number, a part of known length, or what
     the same slice picks out of another tensor.
 
 Differs in:
@@ -28,7 +29,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.positions import begins_line, replaceable
-from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
+from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type, qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind, kinds
@@ -75,13 +76,71 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     differences = [_FLOAT] if any(not _whole(facts, b) for b in bounds) else []
     if isinstance(node.ctx, ast.Store):
         return _stored(facts, found, differences)
-    if isinstance(node.ctx, ast.Del) or not found.whole or written_to(facts, node):
-        return refuse(NAME, "what the slice gives is written to, or taken from some of the other dimensions")
+    if isinstance(node.ctx, ast.Del) or written_to(facts, node):
+        return refuse(NAME, "what the slice gives is written to")
+    if not found.whole and (chosen := _behind_numbers(facts, found)) is not None:
+        return _masked(facts, found, chosen, None, differences)
+    if not found.whole:
+        return refuse(NAME, "what the slice gives is taken from some of the other dimensions")
     if (width := _width(facts, part)) is not None:
         return _offer(facts, found, width, [*differences, _END, _SHORT, _COPY, _LAYOUT])
     if found.dim != 0:
-        return refuse(NAME, "how much the slice takes is not known, and it is not the first dimension")
+        if (reduced := _reduced_along(facts, found)) is None:
+            return refuse(NAME, "how much the slice takes is not known, and it is not the first dimension")
+        tensor = f"{Code(facts.source).operand(node.value)}.movedim({found.dim}, 0)"
+        return _masked(facts, found, tensor, reduced, differences)
     return _offer(facts, found, None, [*differences, _COPY, _LAYOUT] if _seen_as_view(facts, node) else differences)
+
+
+def _behind_numbers(facts: FunctionFacts, found: _Sliced) -> str | None:
+    """The text of the tensor whose first dimension is sliced, where numbers alone stand in front of the slice."""
+    index = found.node.slice
+    indices = index.elts if isinstance(index, ast.Tuple) else [index]
+    front, behind = indices[: found.dim], indices[found.dim + 1 :]
+    if behind or not front or any(isinstance(i, (ast.Slice, ast.Starred)) for i in front):
+        return None
+    if not all(_is_known(facts, i) and constant(i) is not ... for i in front):
+        return None
+    code = Code(facts.source)
+    return f"{code.operand(found.node.value)}[{', '.join(code.argument(i) for i in front)}]"
+
+
+def _reduced_along(facts: FunctionFacts, found: _Sliced) -> ast.expr | None:
+    """The argument that names the sliced dimension, in a reduction of the part along it."""
+    above = facts.parent(found.node)
+    call = facts.parent(above) if isinstance(above, ast.Attribute) else above
+    if not isinstance(call, ast.Call):
+        return None
+    folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
+    if folder not in ("torch", "torch.Tensor") or last not in ("sum", "mean"):
+        return None
+    given = [*call.args[(folder == "torch") :], *(k.value for k in call.keywords if k.arg in ("dim", "axis"))]
+    value = facts.value(found.node.value)
+    rank = value.rank if isinstance(value, Tensor) else None
+    own = (found.dim,) if rank is None else (found.dim, found.dim - rank)
+    only = len(given) == 1 and len(call.args) + len(call.keywords) == (folder == "torch") + 1
+    return given[0] if only and constant(given[0]) in own else None
+
+
+def _masked(
+    facts: FunctionFacts, found: _Sliced, tensor: str, dim: ast.expr | None, differences: list[Difference]
+) -> Fix:
+    """The part as rows of `tensor` that a mask picks, reduced along the first dimension where it was along `dim`."""
+
+    def make() -> list[TextEdit]:
+        imports = Imports(facts)
+        edits = [replace_expression(facts.source, found.node, f"{tensor}[{_mask(facts, imports, found, line=True)}]")]
+        edits += [replace_expression(facts.source, dim, "0")] if dim is not None else []
+        return [*imports.edits(), *edits]
+
+    seen = _seen_as_view(facts, found.node)
+    return offer(
+        NAME,
+        "pick by positions instead of by a slice",
+        facts,
+        make,
+        [*differences, *([_COPY, _LAYOUT] if seen else [])],
+    )
 
 
 def _seen_as_view(facts: FunctionFacts, node: ast.Subscript) -> bool:
@@ -184,8 +243,8 @@ def _window(facts: FunctionFacts, imports: Imports, found: _Sliced, width: ast.e
     return f"{code.operand(found.part.lower)} + {span}"
 
 
-def _mask(facts: FunctionFacts, imports: Imports, found: _Sliced) -> str:
-    """Which positions of the dimension lie inside the slice."""
+def _mask(facts: FunctionFacts, imports: Imports, found: _Sliced, *, line: bool = False) -> str:
+    """Which positions of the dimension lie inside the slice; where it must be known to be a `line`, as one."""
     code = Code(facts.source)
     tensor = code.operand(found.node.value)
     size = f"{tensor}.shape[{found.dim}]"
@@ -194,7 +253,9 @@ def _mask(facts: FunctionFacts, imports: Imports, found: _Sliced) -> str:
     for bound, sign in ((found.part.lower, ">="), (found.part.upper, "<")):
         if bound is None or (constant(bound) == 0 and sign == ">="):
             continue
-        text = code.operand(bound)
+        text, value = code.operand(bound), facts.value(bound)
+        if line and isinstance(value, Tensor) and value.rank is None:
+            text += ".reshape(())"
         if not _not_negative(facts, bound):
             text = f"{imports.name('torch.where')}({text} < 0, {text} + {size}, {text})"
         tests.append(f"{positions} {sign} {text}")

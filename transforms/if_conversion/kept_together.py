@@ -1,0 +1,83 @@
+"""Python numbers that become 0-d tensors together: one that is taken out of a tensor, and others that it meets in a
+list or in an expression, which must be tensors then, too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.lattice.values import Scalar
+from graphmend.transforms.code.bindings import reaching
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.if_conversion.kept_scalars import Taken, outermost, taken
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.numbers.as_tensors import PROMOTES
+from graphmend.transforms.legality.numbers.counterparts import Counterpart
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+class Numbers(NamedTuple):
+    """Numbers that become tensors together, with their texts, and what is written otherwise around them."""
+
+    texts: dict[ast.expr, str]
+    counterparts: dict[ast.expr, Counterpart]
+    differences: list[Difference]
+
+
+def together(facts: FunctionFacts, kept: Mapping[ast.expr, Taken]) -> Numbers:
+    """Numbers, with those that must become tensors along with them. Raises `NeedsPythonNumberError`."""
+    found, waiting = Numbers({}, {}, []), [*kept.items()]
+    while waiting:
+        number, tensor = waiting.pop()
+        if number in found.texts:
+            continue
+        tensor, uses = asked(facts, tensor, lambda uses, of=number: uses.follow(of))  # type: ignore[misc]
+        found.texts[number] = tensor.captured()
+        found.counterparts.update(uses.counterparts)
+        found.differences.extend([*tensor.differences, *uses.differences])
+        for other in uses.also:
+            waiting += _taken_in(facts, other)
+    return found
+
+
+def _taken_in(facts: FunctionFacts, node: ast.expr) -> list[tuple[ast.expr, Taken]]:
+    """The numbers that an expression, or what its names are bound to, takes out of tensors."""
+    detach = recorded(facts, facts.statement)
+    found = [(number, taken(facts, number, detach=detach)) for number in _numbers(facts, node, set())]
+    known = [(number, tensor) for number, tensor in found if tensor is not None]
+    if not known or len(known) < len(found):
+        raise NeedsPythonNumberError(f"`{ast.unparse(node)}` stays a Python number")
+    return known
+
+
+def _numbers(facts: FunctionFacts, node: ast.expr, seen: set[str]) -> list[ast.expr]:
+    if any(isinstance(n, (ast.IfExp, ast.BoolOp)) for n in ast.walk(node)):
+        raise NeedsPythonNumberError(f"`{ast.unparse(node)}` may stay a Python number")
+    found = outermost(facts, node)
+    inside = {n for number in found for n in ast.walk(number)}
+    for name in ast.walk(node):
+        if not isinstance(name, ast.Name) or name in inside or name.id in seen:
+            continue
+        if isinstance(facts.value(name), Scalar) and (bound := reaching(facts, name)) is not None:
+            seen.add(name.id)
+            found += _numbers(facts, bound, seen)
+    return found
+
+
+def asked(facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None]) -> tuple[Taken, ScalarUses]:
+    """Follows a number to its uses, as wide as it is, or as Python's numbers where those are computed with."""
+    uses = ScalarUses(facts, kept.dtype, rewrites=True)
+    ask(uses)
+    wide = kept.widened() if uses.computes else None
+    if wide is None:
+        return kept, uses
+    wider = ScalarUses(facts, wide.dtype, rewrites=True)
+    ask(wider)
+    if PROMOTES in wider.differences:  # a float64 without dimensions makes others of its kind
+        return kept, uses
+    return wide._replace(differences=kept.differences), wider

@@ -1,0 +1,280 @@
+"""Reductions of elements that a mask picks, written as reductions of all elements under the mask."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.gradients import leak, recorded
+from graphmend.transforms.legality.operations.derivatives import SINGULAR_AT_ONE
+from graphmend.transforms.legality.rows.masked_elements import (
+    Picked,
+    aligned,
+    is_line,
+    missing_dimensions,
+    other_shape,
+    picked,
+    same_dtype,
+    unlike,
+)
+from graphmend.transforms.legality.speculation import repeatable, speculate
+from graphmend.transforms.rewrites.masked_losses import Loss
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+REDUCTIONS = frozenset("sum mean prod norm max min amax amin any all std var median quantile".split())
+
+
+class NotReducibleError(Exception):
+    """The picked elements are used otherwise; the message says how."""
+
+
+@dataclass
+class Reduction:
+    """A reduction of picked elements: the call as a whole, what is reduced, and how."""
+
+    whole: ast.expr
+    body: ast.expr
+    how: str
+    rows: bool = False
+    """Only the picked dimension is reduced."""
+    option: ast.expr | None = None
+    """What else the reduction is given: how many degrees of freedom are taken off, or which quantile is asked for."""
+    loss: Loss | None = None
+
+
+class Elements:
+    """Elements that one mask picks, and expressions of them."""
+
+    def __init__(
+        self, facts: FunctionFacts, found: Picked, nodes: set[ast.expr], inner: Mapping[ast.expr, str]
+    ) -> None:
+        self.facts, self.found, self.nodes, self.inner = facts, found, nodes, inner
+        self.differences: list[Difference] = []
+
+    def reduced(self, reduction: Reduction, imports: Imports) -> str:
+        """The reduction's new text."""
+        facts, code = self.facts, Code(self.facts.source)
+        where, mask = imports.name("torch.where"), aligned(facts, self.found)
+        plain = reduction.body in self.nodes
+        self._check_again(reduction)
+        picks = self._picks(reduction.body)
+        rows = reduction.loss is not None and reduction.loss.of_classes
+        for tensor in picks.values():
+            self.differences += other_shape(facts, Picked(tensor, self.found.mask))
+            self.differences += [] if rows else unlike(facts, tensor, self.found.tensor)
+        computed = reduction.loss.arguments if reduction.loss is not None else [] if plain else [reduction.body]
+        found = speculate(facts, *computed)
+        if found.blockers:
+            raise NotReducibleError(found.blockers[0])
+        fills = not plain and (reduction.loss is not None or leak(facts, reduction.body) != "never")
+        if fills and _names_in(facts, reduction.body) & SINGULAR_AT_ONE:
+            raise NotReducibleError(f"`{ast.unparse(reduction.body)}` has no derivative at 1")
+        if reduction.loss is not None and reduction.loss.of_classes:
+            return self._classified(reduction.loss, imports, picks)
+        tensors: dict[ast.expr, str] = {
+            n: f"{where}({mask}, {code.argument(t)}, 1)" if fills else code.operand(t) for n, t in picks.items()
+        }
+        tensors |= self.inner
+        if (loss := reduction.loss) is not None:
+            first = facts.value(loss.arguments[0])
+            each = f"{where}({mask}, {loss.of_each(facts, imports, tensors)}, 0)"
+            self._rounds()
+            if loss.how == "sum":
+                return f"{each}.sum()"
+            if self._mean_of(first.dtype if isinstance(first, Tensor) else None):
+                return f"({each}.sum() / {self._count()})"
+            over, dtype = self._wide(imports, loss.arguments[0])
+            return f"({each}.sum({over}) / {self._count()}).to({dtype})"
+        text = code.argument(reduction.body, tensors)
+        return self._text(reduction, imports, mask, text)
+
+    def _picks(self, body: ast.expr) -> dict[ast.expr, ast.expr]:
+        """The tensors that picks stand for, but for those inside of reductions."""
+        found: dict[ast.expr, ast.expr] = {}
+        rest: list[ast.AST] = [body]
+        while rest:
+            node = rest.pop()
+            if isinstance(node, ast.expr) and node in self.inner:
+                continue
+            if isinstance(node, ast.expr) and (pick := same_pick(self.facts, self, node)):
+                found[node] = pick.tensor
+            else:
+                rest += ast.iter_child_nodes(node)
+        return found
+
+    def _rounds(self) -> None:
+        self.differences.append(Difference("rounding", "sums may round differently, as they are made in another order"))
+
+    def _mean_of(self, dtype: Hashable) -> bool:
+        """Is a mean of a dtype computed in it? One of half precision is not: its sum may be too large."""
+        kind = dtype_kind(dtype)
+        if kind in ("int", "bool"):
+            raise NotReducibleError("a mean of whole numbers raises")
+        if kind is None:
+            self.differences.append(Difference("exception", "a mean of whole numbers no longer raises"))
+        return dtype in ("float32", "float64")
+
+    def _check_again(self, reduction: Reduction) -> None:
+        """The new text evaluates the tensor and the mask at other places, and some more than once."""
+        for part in (self.found.tensor, self.found.mask):
+            if not repeatable(self.facts, part):
+                raise NotReducibleError(f"`{ast.unparse(part)}` would be evaluated more than once")
+        if reduction.how in ("any", "all"):
+            kept = self.found.tensor if reduction.body in self.nodes else reduction.body
+            value = self.facts.value(kept)
+            if not (isinstance(value, Tensor) and value.dtype == "bool"):
+                raise NotReducibleError(f"`{ast.unparse(kept)}` is not known to be of dtype bool")
+
+    def _text(self, reduction: Reduction, imports: Imports, mask: str, text: str) -> str:
+        how, code = reduction.how, Code(self.facts.source)
+        where = imports.name("torch.where")
+        operand = text if text.isidentifier() else f"({text})"
+        dim = "0" if reduction.rows else ""
+        if how in ("any", "all"):
+            joined = f"{operand} & {mask}" if how == "any" else f"{operand} | ~{_operand(mask)}"
+            return f"({joined}).{how}({dim})"
+        value = self.facts.value(reduction.body)
+        dtype = value.dtype if isinstance(value, Tensor) else None
+        if dtype_kind(dtype) not in ("int", "bool") and how in ("sum", "mean", "prod", "norm"):
+            self._rounds()
+        if how == "sum":
+            return f"{where}({mask}, {text}, 0).sum({dim})"
+        if how == "mean":
+            count = f"{code.operand(self.found.mask)}.sum()" if reduction.rows else self._count()
+            if self._mean_of(dtype):
+                return f"({where}({mask}, {text}, 0).sum({dim}) / {count})"
+            if reduction.body in self.nodes or same_dtype(self.facts, reduction.body, self.found.tensor):
+                over, wide = self._wide(imports, self.found.tensor)
+                over = f"{dim}, {over}" if dim else over
+                return f"({where}({mask}, {text}, 0).sum({over}) / {count}).to({wide})"
+            self.differences.append(
+                Difference("rounding", "a sum of half precision may be infinite where its mean is not")
+            )
+            return f"({where}({mask}, {text}, 0).sum({dim}) / {count})"
+        if how in ("std", "var"):
+            return self._spread(reduction, imports, mask, text)
+        if how in ("median", "quantile"):
+            return self._ranked(reduction, imports, mask, text, dtype_kind(dtype))
+        if how == "prod":
+            return f"{where}({mask}, {text}, 1).prod()"
+        if how == "norm":
+            return f"{where}({mask}, {text}, 0).norm()"
+        quotient = isinstance(reduction.body, ast.BinOp) and isinstance(reduction.body.op, ast.Div)
+        return self._extremum(how, imports, mask, text, operand, "float" if quotient else dtype_kind(dtype))
+
+    def _classified(self, loss: Loss, imports: Imports, picks: Mapping[ast.expr, ast.expr]) -> str:
+        """A loss of classes, which leaves out where the class is `ignore_index`."""
+        facts, code = self.facts, Code(self.facts.source)
+        logits, classes = loss.arguments
+        texts: dict[ast.expr, str] = {n: code.operand(t) for n, t in picks.items()} | dict(self.inner)
+        mask = self.found.mask
+        if any(missing_dimensions(facts, Picked(t, mask)) != 0 for t in picks_below(classes, picks)):
+            raise NotReducibleError(f"`{ast.unparse(classes)}` is not known to hold one class for each element picked")
+        if any(missing_dimensions(facts, Picked(t, mask)) not in (1, None) for t in picks_below(logits, picks)):
+            raise NotReducibleError(f"`{ast.unparse(logits)}` is not known to hold a row for each element picked")
+        self._rounds()
+        if recorded(facts, facts.statement):
+            says = "a row that is not picked and holds infinite or NaN values may get NaN for gradients"
+            self.differences.append(Difference("gradients", says))
+        line = is_line(facts, mask)
+        rows = code.operand(logits, texts) + ("" if line else ".flatten(0, -2)")
+        kept = f"{code.argument(mask)}, {code.argument(classes, texts)}, {loss.ignored(facts)}"
+        where = f"{imports.name('torch.where')}({kept})"
+        return loss.written(facts, rows, where + ("" if line else ".flatten()"))
+
+    def _spread(self, reduction: Reduction, imports: Imports, mask: str, text: str) -> str:
+        """A standard deviation or variance, as torch defines it: of nothing, and of one element, it is NaN."""
+        where, dim = imports.name("torch.where"), "0" if reduction.rows else ""
+        count = f"{Code(self.facts.source).operand(self.found.mask)}.sum()" if reduction.rows else self._count()
+        value = self.facts.value(reduction.body)
+        self._rounds()
+        if not isinstance(value, Tensor) or value.dtype not in ("float32", "float64"):
+            says = "a sum of half precision may be infinite where the deviation is not"
+            self.differences.append(Difference("rounding", says))
+        if not isinstance(value, Tensor) or dtype_kind(value.dtype) is None:
+            says = f"`{reduction.how}` of whole numbers no longer raises, and of complex ones is another"
+            self.differences.append(Difference("exception", says))
+        self.differences.append(Difference("output", f"`{reduction.how}` of one element no longer warns"))
+        mean = f"{where}({mask}, {text}, 0).sum({dim}) / {count}"
+        free = count if constant(reduction.option) in (0, False) else f"({count} - 1).clamp(min=0)"
+        squares = f"{where}({mask}, {_operand(text)} - {mean}, 0).square().sum({dim}) / {free}"
+        if reduction.how == "var":
+            return f"({squares})"
+        if recorded(self.facts, self.facts.statement):
+            says = "where the deviation is zero, its gradient is NaN instead of zero"
+            self.differences.append(Difference("gradients", says))
+        return f"({squares}).sqrt()"
+
+    def _ranked(self, reduction: Reduction, imports: Imports, mask: str, text: str, kind: str | None) -> str:
+        """What stands at a place among the sorted elements; those that do not count are NaN."""
+        if kind != "float":
+            raise NotReducibleError(f"`{ast.unparse(reduction.body)}` is not known to hold floating numbers")
+        how, option = reduction.how, ""
+        self.differences.append(Difference("nan", f"`{how}` leaves out NaN that is picked"))
+        if how == "quantile":
+            self.differences.append(Difference("exception", "`quantile` of nothing is NaN"))
+            assert reduction.option is not None
+            option = Code(self.facts.source).argument(reduction.option)
+        return f'{imports.name("torch.where")}({mask}, {text}, float("nan")).nan{how}({option})'
+
+    def _wide(self, imports: Imports, like: ast.expr) -> tuple[str, str]:
+        """The argument that makes a sum of halves in float32, and the dtype that its mean has."""
+        picks = self._picks(like)
+        dtype = f"{Code(self.facts.source).operand(next(iter(picks.values()), like))}.dtype"
+        return f"dtype={imports.name('torch.promote_types')}({dtype}, {imports.name('torch.float32')})", dtype
+
+    def _count(self) -> str:
+        """How many elements are picked, as text."""
+        mask, code = self.found.mask, Code(self.facts.source)
+        if missing_dimensions(self.facts, self.found) == 0:
+            return f"{code.operand(mask)}.sum()"
+        return f"{_operand(aligned(self.facts, self.found))}.expand_as({code.argument(self.found.tensor)}).sum()"
+
+    def _extremum(self, how: str, imports: Imports, mask: str, text: str, operand: str, kind: str | None) -> str:
+        """What does not count is infinite, or the opposite extremum of them all, which every dtype has."""
+        least = how in ("max", "amax")
+        infinity, opposite = ('float("-inf")', "min") if least else ('float("inf")', "max")
+        other = f"{operand}.{opposite}()"
+        if kind is None:
+            other = f"{infinity} if {operand}.is_floating_point() else {other}"
+        self.differences.append(
+            Difference("exception", f"`{how}` of nothing gives the {'smallest' if least else 'largest'} value")
+        )
+        if recorded(self.facts, self.facts.statement) and kind not in ("int", "bool"):
+            self.differences.append(
+                Difference(
+                    "gradients", f"a gradient that infinite elements share, as each is the {how}, is shared by all"
+                )
+            )
+        return f"{imports.name('torch.where')}({mask}, {text}, {infinity if kind == 'float' else other}).{how}()"
+
+
+def _operand(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"
+
+
+def same_pick(facts: FunctionFacts, elements: Elements, node: ast.expr) -> Picked | None:
+    """What a node picks, where it is by the mask of `elements`."""
+    if node in elements.nodes:
+        return elements.found
+    found = picked(facts, node)
+    return found if found is not None and ast.unparse(found.mask) == ast.unparse(elements.found.mask) else None
+
+
+def _names_in(facts: FunctionFacts, node: ast.expr) -> set[str]:
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return {(qualified(facts, c.func) or "").rpartition(".")[2] for c in calls}
+
+
+def picks_below(node: ast.expr, picks: Mapping[ast.expr, ast.expr]) -> list[ast.expr]:
+    """The tensors that are picked from in an expression."""
+    return [picks[n] for n in ast.walk(node) if isinstance(n, ast.expr) and n in picks]
