@@ -135,8 +135,7 @@ def _reduced_along(facts: FunctionFacts, found: _Sliced) -> _Reduced | None:
         break
     arguments = call.args[1:] if folder == "torch" else call.args
     given = [*arguments, *(k.value for k in call.keywords if k.arg in ("dim", "axis"))]
-    value = facts.value(node)
-    rank = value.rank if isinstance(value, Tensor) else None
+    rank = value.rank if isinstance(value := facts.value(node), Tensor) else None
     own = (found.dim,) if rank is None else (found.dim, found.dim - rank)
     some = not given and last in _OF_ALL
     one = len(given) == 1 and last in ("sum", "mean") and constant(given[0]) in own
