@@ -148,7 +148,11 @@ def _name(of: Any) -> str:
 
 
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
-_FENCE = re.compile(r"```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(
+    r"^(?P<indent>[ \t]*)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```[ \t]*$", re.DOTALL | re.MULTILINE
+)
+"""A block ends where it began: a docstring within may hold blocks of its own, further in."""
+_LOOSE_FENCE = re.compile(r"```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 
 
 def convert(text: str, of: Any) -> Any:
@@ -160,10 +164,11 @@ def convert(text: str, of: Any) -> Any:
     text = _THOUGHT.sub("", text).strip()
     if not text:
         raise NotOfType("the answer is empty")
-    fences = [(m["language"].lower(), m["text"]) for m in _FENCE.finditer(text)]
+    fence = _FENCE if _FENCE.search(text) else _LOOSE_FENCE
+    fences = [(m["language"].lower(), m["text"]) for m in fence.finditer(text)]
     code = next((body for language, body in fences if language in ("python", "py")), None)
     problem = NotOfType(f"the answer holds no value of the type {_name(of)}")
-    for candidate in _candidates(text, fences):
+    for candidate in _candidates(text, fence.sub("", text), fences):
         try:
             return _value(_with_code(candidate, code, of), of)
         except NotOfType as error:
@@ -171,9 +176,8 @@ def convert(text: str, of: Any) -> Any:
     raise problem
 
 
-def _candidates(text: str, fences: Sequence[tuple[str, str]]) -> list[Any]:
-    """The plain values that a text may mean, the likeliest first."""
-    outside = _FENCE.sub("", text)
+def _candidates(text: str, outside: str, fences: Sequence[tuple[str, str]]) -> list[Any]:
+    """The plain values that a text may mean, the likeliest first; `outside` is what stands around its fences."""
     found: list[Any] = []
     for part in (text, *(body for language, body in fences if language != "python"), outside, *_objects(outside)):
         for read in (_json, _constructed):

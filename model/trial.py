@@ -102,6 +102,8 @@ def verified(
     if again > sum(len(target.recompiles) for target in report.targets):
         raise Unfit("the answer is compiled more often than the original")
     counts = len({*_places(report)}), len({*_places(after)})
+    if counts[1] >= counts[0] > 0:
+        raise Unfit("TorchDynamo breaks the graph in as many places as before: the break has moved to another file")
     runs = min(target.comparison.runs for target in covering if target.comparison is not None)
     return Verified(tuple(_named(covering, allowed)), runs, counts)
 

@@ -46,6 +46,8 @@ def _agree(one: Any, other: Any) -> bool:
     if isinstance(one, (tuple, list)):
         agreeing = [_agree(a, b) for a, b in zip(one, other, strict=False)]
         return len(one) == len(other) and all(agreeing)
+    if type(one) is dict:
+        return list(one) == list(other) and _agree(list(one.values()), list(other.values()))
     return one is None or (isinstance(one, (bool, int, float, str)) and one == other)
 
 
@@ -56,6 +58,8 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, (tuple, list)):
         same = [_same(a, b) for a, b in zip(one, other, strict=True)]
         return all(same)
+    if type(one) is dict:
+        return _same(list(one.values()), list(other.values()))
     return True
 
 
@@ -67,4 +71,6 @@ def _where(test: torch.Tensor, one: Any, other: Any) -> Any:
         return tuple([_where(test, a, b) for a, b in zip(one, other, strict=True)])
     if isinstance(one, list):
         return [_where(test, a, b) for a, b in zip(one, other, strict=True)]
+    if type(one) is dict:
+        return {key: _where(test, one[key], other[key]) for key in one}
     return one

@@ -186,7 +186,7 @@ class Session:
 
     def _texts(self) -> dict[str, str]:
         """The texts of the open files by path, saved or not."""
-        return {document.path: document.text.text for document in self.documents if os.path.isabs(document.path)}
+        return {d.path: d.runnable(d.text.text) for d in self.documents if os.path.isabs(d.path)}
 
     def configuration(self, document: Document) -> Configuration:
         return self.folders.configuration(document.host.path)

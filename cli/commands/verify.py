@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.console import Console
 from rich.markup import escape
 
+from graphmend.analysis.syntax.notebook_cells import definitions_only
 from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.option_values import words
 from graphmend.cli.verifying import break_baseline
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from-log", metavar="FILE", help="show the breaks of a TORCH_LOGS file or TORCH_TRACE folder")
     parser.add_argument("--baseline", metavar="FILE", type=Path, help="only breaks that this file does not know count")
     parser.add_argument("--write-baseline", metavar="FILE", type=Path, help="write what breaks now as known")
+    parser.add_argument("--verbose", "-v", action="store_true", help="show every hint, run and difference, lines uncut")
     _split_command(parser)
 
 
@@ -205,8 +207,7 @@ def _notebook(path: Path) -> dict[str, str]:
         text = reading.read(path)
     except files.FileProblem as problem:
         raise UsageError(f"{path}: {problem}") from None
-    assert isinstance(text, reading.NotebookText)
-    return {str(path): text.definitions}
+    return {str(path): definitions_only(text.text)}
 
 
 def declared(configuration: Configuration) -> tuple[Declared, ...]:
@@ -273,7 +274,7 @@ def _write(
     else:
         from graphmend.cli.output.verify import full
 
-        full.write(reports, judged, mendings, sys.stdout)
+        full.write(reports, judged, mendings, sys.stdout, verbose=args.verbose)
 
 
 def _read_log(args: argparse.Namespace) -> int:
@@ -339,4 +340,4 @@ def _write_watched(args: argparse.Namespace, watched: Watched) -> None:
     else:
         from graphmend.cli.output.verify import full
 
-        full.write_watched(watched, sys.stdout)
+        full.write_watched(watched, sys.stdout, verbose=args.verbose)

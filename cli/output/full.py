@@ -7,6 +7,7 @@ Colour where the output is a terminal, or as `NO_COLOR` and `FORCE_COLOR` say; `
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -42,13 +43,14 @@ _COLOURS = {"error": "bold red", "warning": "bold yellow", "information": "bold 
 _LONGEST = 5
 _TAB = " " * 4
 _CUT = "..."
+_BY_WHAT = re.compile(r" \([^()]*\)")
 
 
 def write(run: CheckRun, out: TextIO) -> None:
     console = Console(file=out, soft_wrap=True, highlight=False, markup=False, emoji=False)
     width = max(console.width if console.is_terminal or "COLUMNS" in os.environ else WIDTH, NARROWEST)
     lines: dict[tuple[str, int | None], LineIndex] = {}
-    told: set[str] = set()
+    told: dict[str, str] = {}
     for item in run.items:
         place = item.finding.path, item.cell
         if place not in lines:
@@ -72,8 +74,10 @@ def _counts(run: CheckRun, width: int) -> Iterator[str]:
 class _Block:
     """What is shown of one finding."""
 
-    def __init__(self, item: ReportedFinding, lines: LineIndex, width: int, verbose: bool, told: set[str]) -> None:
-        """`told` is the advice that was given before: a rule has the same for all its findings, and it is read once."""
+    def __init__(
+        self, item: ReportedFinding, lines: LineIndex, width: int, verbose: bool, told: dict[str, str]
+    ) -> None:
+        """`told` is the advice that was given before, and where: a rule has one for all its findings, read once."""
         self._item = item
         self._told = told
         self._lines = lines
@@ -147,10 +151,13 @@ class _Block:
         if item.offers:
             first = item.offers[0]
             kinds = f"; differs in {', '.join(first.differences)}" if first.differences else ""
-            yield f"mend ({first.applicability})", [f"{first.message}{kinds}"]
-        elif item.finding.advice and item.finding.advice not in self._told:
-            self._told.add(item.finding.advice)
-            yield "advice", [item.finding.advice]
+            heading, message = f"mend ({first.applicability})", first.message
+            if len(message + kinds) > self._width - self._margin - len(heading) - 5:  # by what means can be left out
+                message = _BY_WHAT.sub("", message)
+            yield heading, [f"{message}{kinds}"]
+        elif advice := item.finding.advice:
+            before = self._told.setdefault(advice, item.place)
+            yield "advice", [advice if before == item.place else f"as at {before}"]
 
     def _remarks(self) -> Iterator[tuple[str, list[str]]]:
         """All that is known."""

@@ -51,8 +51,10 @@ def _tensors(condition: Node) -> list[Node]:
 def _keep_what_is_read(graph: GraphModule, condition: Node) -> None:
     """A tensor whose value is read may be written to later: it is read from a copy."""
     for node in _way(condition):
-        if _is_number(node) and node.op == "call_method" and node.args[0].target != "clone":  # type: ignore[union-attr]
-            tensor: Any = node.args[0]
+        if node.op != "call_method" or not _is_number(node):
+            continue
+        tensor: Any = node.args[0]
+        if isinstance(_example(tensor), torch.Tensor) and tensor.target != "clone":
             with graph.graph.inserting_before(node):
                 copy = graph.graph.call_method("clone", (tensor,))
             copy.meta["example_value"] = _example(tensor)
@@ -69,7 +71,8 @@ def _way(condition: Node) -> list[Node]:
 
 
 def _is_number(node: Node) -> bool:
-    return isinstance(node.meta.get("example_value"), (torch.SymInt, torch.SymFloat, torch.SymBool))
+    """Is it a number, or the sizes of a tensor?"""
+    return isinstance(node.meta.get("example_value"), (torch.SymInt, torch.SymFloat, torch.SymBool, torch.Size))
 
 
 def _add_outputs(graph: GraphModule, tensors: list[Node]) -> None:
@@ -86,18 +89,19 @@ def _add_outputs(graph: GraphModule, tensors: list[Node]) -> None:
 def _example(node: Node) -> Any:
     """Dynamo's stand-in for the value of a node; it makes none for the elements that `tolist` reads."""
     if "example_value" not in node.meta:
-        args, kwargs = map_arg((node.args, node.kwargs), _example)
-        node.meta["example_value"] = (
-            getattr(args[0], str(node.target))(*args[1:], **kwargs)
-            if node.op == "call_method"
-            else node.target(*args, **kwargs)  # type: ignore[operator]
-        )
+        node.meta["example_value"] = _called(node, *map_arg((node.args, node.kwargs), _example))
     return node.meta["example_value"]
 
 
 def _evaluate(node: Node, known: dict[Node, Any]) -> Any:
     if node not in known:
-        args: list[Any] = [_evaluate(each, known) if isinstance(each, Node) else each for each in node.args]
-        target: Any = node.target
-        known[node] = getattr(args[0], target)(*args[1:]) if node.op == "call_method" else target(*args)
+        args, kwargs = map_arg((node.args, node.kwargs), lambda each: _evaluate(each, known))
+        known[node] = _called(node, args, kwargs)
     return known[node]
+
+
+def _called(node: Node, args: Any, kwargs: Any) -> Any:
+    target: Any = node.target
+    if node.op == "call_method":
+        return getattr(args[0], target)(*args[1:], **kwargs)
+    return target(*args, **kwargs)

@@ -15,7 +15,7 @@ from torch._dynamo.guards import DeletedGuardManagerWrapper
 from torch._higher_order_ops.effects import _get_effect
 from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation
 from torch.fx import GraphModule, Node
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 
 from .assumptions import Assumptions
 from .fallback import Failed
@@ -52,13 +52,26 @@ def raising(graph: GraphModule) -> set[Any]:
     """The symbols of numbers on which Python's arithmetic may raise: a compiled kernel's would not."""
     found: set[Any] = set()
     for node in _nodes(graph):
-        if node.op != "call_function" or isinstance(_value(node), torch.Tensor):
+        if node.op != "call_function" or isinstance(_value(node), torch.Tensor) or _is_asserted_only(node):
             continue
         if node.target in _DIVISIONS:
-            found |= _symbols(node.args[1])
+            if not _is_never_zero(node.args[1]):
+                found |= _symbols(node.args[1])
         elif getattr(node.target, "__module__", None) == math.__name__ or _is_conversion(node.target):
             found |= {symbol for each in node.all_input_nodes for symbol in _symbols(each)}
     return found
+
+
+def _is_asserted_only(node: Node) -> bool:
+    """Is a number computed for assertions alone? `Assumptions` computes those, in Python."""
+    return bool(node.users) and all(
+        user.target is torch.ops.aten._assert_scalar.default or _is_asserted_only(user) for user in node.users
+    )
+
+
+def _is_never_zero(divisor: Any) -> bool:
+    value = _value(divisor) if isinstance(divisor, Node) else divisor
+    return isinstance(value, torch.SymInt) and statically_known_true(value != 0)
 
 
 def _is_conversion(target: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from graphmend.analysis.syntax.notebook_cells import python_lines
+from graphmend.analysis.syntax.notebook_cells import definitions_only, python_lines
 from graphmend.analysis.syntax.span import Span
 from graphmend.server.documents.open_documents import Document
 
@@ -25,6 +25,9 @@ class Notebook(Document):
     @property
     def parts(self) -> tuple[Document, ...]:
         return tuple(self._cells)
+
+    def runnable(self, text: str) -> str:
+        return definitions_only(text)
 
     def splice(self, begin: int, end: int, order: Sequence[str], opened: Mapping[str, Cell]) -> None:
         """Put other cells in the place of some. `order` names them, `opened` holds those that are Python and new."""
@@ -57,6 +60,9 @@ class Cell(Document):
     @property
     def host(self) -> Document:
         return self.notebook
+
+    def host_line(self, line: int) -> int:
+        return self.notebook.start(self) + line
 
     def inside(self, span: Span) -> Span | None:
         start = self.notebook.start(self)

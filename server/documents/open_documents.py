@@ -37,6 +37,14 @@ class Document:
         """The documents that the client knows: this one, or a notebook's cells."""
         return (self,)
 
+    def host_line(self, line: int) -> int:
+        """A line (from 0) of this document in the host."""
+        return line
+
+    def runnable(self, text: str) -> str:
+        """What a check runs of a text of this document."""
+        return text
+
     def inside(self, span: Span) -> Span | None:
         """A span of the host in this document; None where it is in another one."""
         return span

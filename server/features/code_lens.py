@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
+from graphmend.analysis.syntax.span import Span
 from graphmend.server.documents import outline
 from graphmend.server.documents.open_documents import Document
 from graphmend.server.documents.outline import Definition
@@ -27,17 +28,24 @@ def register(server: LanguageServer, session: Session) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=False))
     async def lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
         document = session.documents.get(params.text_document.uri)
-        if document is None or document.host is not document:  # cells cannot be run by themselves
+        if document is None or not session.configuration(document)["code-lens.enable"]:
             return []
-        if not session.configuration(document)["code-lens.enable"]:
-            return []
-        shown = await session.current(document)
-        reach = await session.analyses.reach(document)
+        host = document.host  # a notebook's cell is part of its module, and what runs is that
+        shown = await session.current(host)
+        reach = await session.analyses.reach(host)
         return [
             lens
-            for definition in outline.definitions(document.text.text)
-            for lens in _lenses(session, document, definition, _Count.of(definition, shown, reach))
+            for definition in outline.definitions(host.text.text)
+            if (at := _place(host, document, definition)) is not None
+            for lens in _lenses(session, document, definition, at, _Count.of(definition, shown, reach))
         ]
+
+
+def _place(host: Document, document: Document, definition: Definition) -> int | None:
+    """The line (from 0) of a definition in one document of the module; None where it stands in another one."""
+    line, _ = host.text.position(definition.at)
+    inside = document.inside(Span(line + 1, 0, line + 1, 0))
+    return None if inside is None else inside.line - 1
 
 
 class _Count(NamedTuple):
@@ -65,12 +73,14 @@ class _Count(NamedTuple):
         return f"Graph breaks: own {self.own}, with callees {self.total}"
 
 
-def _lenses(session: Session, document: Document, definition: Definition, count: _Count) -> Iterator[types.CodeLens]:
-    target = session.verification.checked(document).target(document, definition.name)
+def _lenses(
+    session: Session, document: Document, definition: Definition, line: int, count: _Count
+) -> Iterator[types.CodeLens]:
+    target = session.verification.checked(document.host).target(document.host, definition.name)
     if (title := _title(target, definition, count)) is not None:
-        yield _lens(session, document, definition, title)
+        yield _lens(session, document, line, title)
     if target is not None and target.status == "checked" and not target.breaks and target.times is None:
-        yield _lens(session, document, definition, "Measure speed", times=True)
+        yield _lens(session, document, line, "Measure speed", times=True)
 
 
 def _title(target: TargetReport | None, definition: Definition, count: _Count) -> str | None:
@@ -93,12 +103,9 @@ def _measured(target: TargetReport) -> str:
     return f"{count}{breaks}{compilations(target)}, verified on {target.device}{faster}: {target.inputs}"
 
 
-def _lens(
-    session: Session, document: Document, definition: Definition, title: str, *, times: bool = False
-) -> types.CodeLens:
+def _lens(session: Session, document: Document, line: int, title: str, *, times: bool = False) -> types.CodeLens:
     lines = document.text
-    line, column = lines.position(definition.at)
-    start = types.Position(line, lines.to_units(line, column, session.encoding))
+    start = types.Position(line, 0)
     end = types.Position(line, lines.to_units(line, len(lines.line(line)), session.encoding))
     arguments = [document.uri, {"line": start.line, "character": start.character}, *([True] if times else ())]
     return types.CodeLens(

@@ -44,13 +44,14 @@ class Verify:
 
     async def command(self, uri: str, position: types.Position | None, *, times: bool = False) -> dict[str, Any]:
         """A check that the user asked for, on request with times; whatever stands in its way is said."""
-        document = self._session.documents.get(uri)
-        if document is None:
+        opened = self._session.documents.get(uri)
+        if opened is None:
             return self._refused(uri, "only an open file can be checked")
+        document = opened.host
         refusal = self._session.verification.refusal(document, trusted=self._session.trusted)
         if refusal is not None:
             return self._refused(uri, refusal)
-        outcome = await self.check(document, _names(self._session, document, position), times=times)
+        outcome = await self.check(document, _names(self._session, opened, position), times=times)
         if (reason := _unchecked(outcome)) is not None:
             self._session.client.show(types.MessageType.Warning, f"GraphMend: {reason}")
         return outcome
@@ -85,22 +86,23 @@ class Verify:
         """Checks a mend beside the original and makes the edit, if nothing differs. Says so where it does not."""
         from graphmend.dynamo import mend_verdict  # what is asked after a check is not loaded at the start
 
-        refusal = self._session.verification.refusal(document, trusted=self._session.trusted)
+        host = document.host
+        refusal = self._session.verification.refusal(host, trusted=self._session.trusted)
         if refusal is not None:
             return self._refused(document.uri, refusal)
         try:
             finding, edit, mended, named = await mend_edits.preview(self._session, document, data)
         except Unavailable as error:
             return self._refused(document.uri, str(error))
-        stamp, report = document.stamp, None
+        stamp, report = host.stamp, None
         for names in dict.fromkeys(((finding.function.partition(".")[0],), ())):
-            report = await self._run(document, names, mended, named)
+            report = await self._run(host, names, mended, named)
             if report is None or mend_verdict.compared(report, finding):
                 break
-        outcome = self._outcome(document, report)
+        outcome = self._outcome(host, report)
         if outcome["status"] == "checked":
             says = mend_verdict.of(report, finding) if report is not None else ""
-            if not says and document.stamp != stamp:
+            if not says and host.stamp != stamp:
                 says = "the document changed while the mend was checked"
             if not says and not await self._session.client.apply("Mend graph break, verified by TorchDynamo", edit):
                 says = "the edit was not made"
@@ -151,8 +153,9 @@ def _names(session: Session, document: Document, position: types.Position | None
     """The target that a position means: the class or function around it. None means all of the file."""
     if position is None:
         return ()
-    offset = convert.offset_of(document.text, position, session.encoding)
-    definition = outline.at(document.text.text, offset)
+    lines = document.host.text
+    line, column = document.text.position(convert.offset_of(document.text, position, session.encoding))
+    definition = outline.at(lines.text, lines.offset(document.host_line(line), column))
     return (definition.name,) if definition else ()
 
 

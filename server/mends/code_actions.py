@@ -159,9 +159,9 @@ def _verified(
     """The best mend again, made only if TorchDynamo finds nothing that differs; where checks may run."""
     can = session.client.capabilities
     best = next((offer for offer in offers if offer.fix.applicability != "display"), None)
-    if best is None or not (can.action_literals and can.apply_edit) or document.host is not document:
+    if best is None or not (can.action_literals and can.apply_edit):
         return []
-    if session.verification.refusal(document, trusted=session.trusted) is not None:
+    if session.verification.refusal(document.host, trusted=session.trusted) is not None:
         return []
     title = f"Mend and verify: {best.fix.title}"
     return [

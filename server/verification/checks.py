@@ -74,7 +74,9 @@ class Verification:
         self.cancel(document)
         request = replace(self._request(document, names), bench=times)
         if mended is not None:
-            request = replace(request, mended={document.path: mended}, named=named, confined=confined)
+            request = replace(
+                request, mended={document.path: document.runnable(mended)}, named=named, confined=confined
+            )
         task = asyncio.ensure_future(self._in_turn(request, tell))
         self._running[document] = task
         try:

@@ -187,3 +187,72 @@ def test_net(net, batch, scale):
     assert target.origin == "as in tests/test_net.py"
     assert target.inputs == "Net(SimpleNamespace(width=2, classes=3))(torch.randn(4, 8), 0.5)"
     assert target.graphs == 1
+
+
+HEAD = "import torch\nfrom torch import nn\n"
+LINEAR = HEAD + (
+    "class Net(nn.Module):\n    def __init__(self, cfg):\n        super().__init__()\n"
+    "        self.layer = nn.Linear(cfg.width * 4, cfg.classes)\n"
+    "    def forward(self, x):\n        assert x.min() >= 0, 'images from 0 to 1'\n        return self.layer(x)\n"
+)
+SETTINGS = """
+import yaml
+from model import Net
+class Settings(dict):
+    __getattr__ = dict.__getitem__
+def load(path):
+    with open(path) as f:
+        return Settings({k: Settings(v) for k, v in yaml.safe_load(f).items()})
+if __name__ == "__main__":
+    net = Net(load("base.yml").net)
+"""
+TABLE = """
+import torch
+import model
+import blocks
+def build(name, width):
+    return model.__dict__[name](getattr(blocks, "small").width, vars(blocks)["classes"], globals()["vocabulary"])
+vocabulary = 50257
+net = build("Net", 7)
+net(torch.randn(batches().size(0), 12), torch.randint(0, vocabulary, (64, 512)))
+"""
+LOOKED_UP = HEAD + (
+    "class Net(nn.Module):\n    def __init__(self, width, classes, vocabulary):\n        super().__init__()\n"
+    "        self.layer, self.words = nn.Linear(width, classes), nn.Embedding(vocabulary, classes)\n"
+    "    def forward(self, x, ids):\n        return self.layer(x).sum() + self.words(ids)\n"
+)
+PARTS = HEAD + (
+    "from dataclasses import dataclass\n"
+    "@dataclass\nclass ImageCfg:\n    width: int = 24\n    side: int = 8\n"
+    "@dataclass\nclass TextCfg:\n    width: int = 20\n    words: int = 100\n"
+    "class Net(nn.Module):\n    def __init__(self, dim, image_cfg, text_cfg, vectors):\n        super().__init__()\n"
+    "        if isinstance(image_cfg, dict):\n            image_cfg = ImageCfg(**image_cfg)\n"
+    "        self.image = nn.Linear(image_cfg.side * image_cfg.side, dim)\n"
+    "        self.words = nn.Embedding(text_cfg.words, dim)\n"
+    "        self.known = nn.Embedding.from_pretrained(vectors)\n        self.size = vectors.size(1)\n"
+    "    def forward(self, image, ids):\n        return self.image(image.flatten(1)).sum() + self.words(ids).sum()\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("files", "begins"),
+    [
+        (
+            {"model.py": LINEAR, "main.py": SETTINGS, "base.yml": "net: {width: 12, classes: 3}\n"},
+            "Net(SimpleNamespace(width=12, classes=3))(torch.rand(",
+        ),
+        (
+            {
+                "model.py": LOOKED_UP,
+                "main.py": TABLE,
+                "blocks.py": "class small:\n    width = 12\nclasses = 5\n",
+            },
+            "Net(12, 5, 393)(torch.randn(2, 12), torch.randint(0, 393, (64, 64)))",
+        ),
+        ({"model.py": PARTS}, "Net(16, ImageCfg("),
+    ],
+    ids=["a dictionary whose keys are attributes", "names looked up in tables", "settings of a part"],
+)
+def test_ways_of_people_to_hand_settings_over(tmp_path: Path, files: dict[str, str], begins: str) -> None:
+    found = one(tmp_path, files)
+    assert found.get("text", "").startswith(begins), found

@@ -27,7 +27,9 @@ in_emacs() {
 
 in_vscode() {
     npm ci --prefix vscode-extension --no-audit --no-fund --loglevel=error &&
-        PYTHON=$GRAPHMEND_PYTHON npm run --silent --prefix vscode-extension package || return
+        PYTHON=$GRAPHMEND_PYTHON npm run --silent --prefix vscode-extension package &&
+        "$GRAPHMEND_PYTHON" vscode-extension/scripts/check_package.py \
+            "$(node -p '`${process.platform}-${process.arch}`')" vscode-extension/graphmend-*.vsix || return
     local test failed=0
     for test in tests/editors/vscode/*.test.mjs; do
         echo "-- $(basename "$test" .test.mjs)"

@@ -29,6 +29,12 @@ def test_an_answer_is_read(text: str) -> None:
     assert without_break.convert(text) == Replacement(CODE, (), "w")
 
 
+def test_a_docstring_may_hold_blocks_of_its_own() -> None:
+    code = 'def f(x):\n    """Adds one.\n\n    ```python\n    >>> f(1)\n    ```\n    """\n    return x + 1\n'
+    given = '{"differs": [], "why": "w"}\n```python\n' + code + "```\nDone.\n"
+    assert without_break.convert(given) == Replacement(code, (), "w")
+
+
 def test_the_other_type_of_the_union_is_read() -> None:
     assert without_break.convert('{"reason": "no"}') == Impossible("no")
     assert without_break.convert("Impossible(reason='no')") == Impossible("no")

@@ -179,6 +179,31 @@ def test_what_is_asked_of_the_elements_of_a_list_is_checked() -> None:
         torch.compile(function, backend="eager")(x(), torch.tensor([[1.0, -1], [1, 1]]))
 
 
+def test_sizes_that_a_reshape_divides() -> None:
+    def function(x: Any, m: Any) -> Any:
+        batch, _, width = x.shape
+        m = m > 0.5
+        seen, hidden = x[~m].reshape(batch, -1, width), x[m].reshape(batch, -1, width)
+        both = torch.cat([seen, hidden], dim=1)
+        return both.view(batch, both.shape[1], 2, -1).transpose(1, 2) * 2
+
+    rows = torch.arange(48.0).view(2, 6, 4)
+    masks = [(torch.arange(12).view(2, 6) % 6 < n).float() for n in (4, 3)]
+    assert graphs(function, *((rows, m) for m in masks)) == [1, 0]
+
+
+def test_numbers_that_are_added_in_an_assertion() -> None:
+    def function(x: Any, rows: Any) -> Any:
+        first, second, third = (rows > 0).sum(1).tolist()
+        torch._check(first + second + third == 4)
+        return x * 2 + first
+
+    one, two = (torch.tensor(rows) for rows in ([[1.0, 1], [-1, 1], [1, -1]], [[1.0, -1], [1, 1], [-1, 1]]))
+    assert graphs(function, (x(), one), (x(), two)) == [1, 0]
+    with pytest.raises(RuntimeError):
+        torch.compile(function, backend="aot_eager")(x(), -one)
+
+
 def test_gradients() -> None:
     def function(x: Any, m: Any) -> Any:
         return (x[m] * 2 + x).sum()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ NET = (
     "class Net(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
     "        if x.sum() > 0:\n            x = x + 1\n        else:\n            x = x * 2\n        return x"
 )
+AT = {"line": 1, "character": 0}
 PRINTS = "@torch.compile\ndef f(x):\n    print('é', x)\n    return x"
 
 
@@ -68,6 +70,11 @@ class NotebookEditor:
         """The texts that are marked in a cell's newest version."""
         uri = self.cell(name)
         return [self.editor.marked(uri, d) for d in await self.editor.diagnostics(uri)]
+
+    async def found(self, name: str) -> list[types.CodeLens]:
+        """The lenses of a cell."""
+        params = types.CodeLensParams(types.TextDocumentIdentifier(self.cell(name)))
+        return list(await self.editor.client.text_document_code_lens_async(params))
 
     def _cell(self, name: str) -> types.NotebookCell:
         return types.NotebookCell(types.NotebookCellKind.Code, self.cell(name))
@@ -124,3 +131,32 @@ async def test_cells_are_pulled_too(start: Start, tmp_path: Path) -> None:
     notebook.open(imports=IMPORTS, shell="%%bash\nls -l", net=NET)
     assert len((await notebook.editor.pull(notebook.cell("net"))).items) == 1
     assert not (await notebook.editor.pull(notebook.cell("shell"))).items
+
+
+async def test_lenses_stand_over_what_cells_define(notebook: NotebookEditor) -> None:
+    notebook.open(imports=IMPORTS, net=NET, prints=PRINTS)
+    await notebook.marked("net")
+    assert await notebook.editor.lenses(notebook.cell("imports")) == []
+    assert await notebook.editor.lenses(notebook.cell("net")) == ["1 graph break - Verify"]
+    (lens,) = await notebook.found("prints")
+    assert (lens.range.start.line, list(lens.command.arguments)) == (1, [notebook.cell("prints"), AT])
+
+
+@pytest.mark.torch
+async def test_a_cell_s_class_is_checked_and_what_only_runs_is_not_run(start: Start, tmp_path: Path) -> None:
+    settings = {"interpreter": sys.executable, "verify": {"device": "cpu"}}
+    notebook = NotebookEditor(await start(options={"trusted": True, "settings": settings}), tmp_path / "book.ipynb")
+    ran = tmp_path / "ran"
+    notebook.open(imports=IMPORTS, net=NET, loop=f"for step in range(3):\n    open({str(ran)!r}, 'w')", prints=PRINTS)
+    await notebook.marked("net")
+    (lens,) = await notebook.found("net")
+    outcome = await notebook.editor.execute(lens.command.command, *lens.command.arguments, patience=120.0)
+    assert outcome["status"] == "checked", outcome
+    assert [target["name"] for target in outcome["targets"]] == ["Net"]
+    assert [item["line"] for item in outcome["breaks"]] == [6]  # of the module that the cells make
+    assert not ran.exists()
+    titles = await notebook.editor.lenses(notebook.cell("net"))
+    assert any("verified on cpu" in title for title in titles), titles
+    assert await notebook.editor.lenses(notebook.cell("prints")) == ["1 graph break - Verify"]
+    (found,) = await notebook.editor.diagnostics(notebook.cell("net"))
+    assert "confirmed by TorchDynamo" in found.message

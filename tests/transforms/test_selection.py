@@ -264,3 +264,12 @@ def test_a_long_chain_is_written_step_by_step() -> None:
     )
     after = judge(function(f"{tests}    else:\n        y = x\n    return y * 1"), signs)
     assert max(map(len, after.splitlines())) < 150
+
+
+@pytest.mark.torch
+def test_dictionaries_of_tensors_are_selected_key_by_key() -> None:
+    body = (
+        "    s = x.sum()\n    if s > 0:\n        found = {'out': x * 2, 'loss': s * 1, 'of': 3}\n    else:\n"
+        "        found = {'out': x + 1, 'loss': -s, 'of': 3}\n    return found['out'] * found['of'], found['loss']\n"
+    )
+    assert "graphmend.runtime.select" in judge(function(body), lambda: [(t.detach(),) for (t,) in signs()])

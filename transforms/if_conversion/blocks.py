@@ -18,7 +18,15 @@ from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.qualified_names import number_type
 from graphmend.transforms.if_conversion import double_where
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
-from graphmend.transforms.if_conversion.stores import Change, change_of, may_read, read_by, store_of, written_whole
+from graphmend.transforms.if_conversion.stores import (
+    Change,
+    change_of,
+    counted,
+    may_read,
+    read_by,
+    store_of,
+    written_whole,
+)
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator
@@ -120,6 +128,8 @@ class Block:
                     self._bind(name, choice, rest)
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 self._augmented(name, value, statement, rest)
+            case ast.AugAssign(target=ast.Attribute() as target, value=value):
+                self._change(counted(self, target, value, statement), rest)
             case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as target], value=value):
                 self._change(store_of(self, target, self.choice(value)), rest)
             case ast.Expr(value=ast.Call(func=ast.Attribute()) as call):

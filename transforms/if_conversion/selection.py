@@ -17,9 +17,9 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, seen_elsewhere, shares
-from graphmend.transforms.legality.numbers.as_tensors import PRECISION, exact_in
+from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES, exact_in
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.same_shape import TensorType, compare
+from graphmend.transforms.legality.same_shape import TensorType, compare, other_sizes
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.questions import answers
 
@@ -104,6 +104,10 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
         return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
     likeness = compare(a.text, a.meta, b.text, b.meta)
     if likeness.blocker:
+        if "shapes" in likeness.blocker and _known_while_tracing(predicates.facts, a, b):
+            # what differs in them is branched on as before
+            chosen = predicates.imports.name("graphmend.runtime.select", "graphmend.runtime")
+            return f"{chosen}({test}, lambda: {a.text}, lambda: {b.text})"
         raise NotSelectableError(likeness.blocker)
     predicates.differences += likeness.differences
     layouts = [layout(predicates.facts, side.node) for side in (a, b)]
@@ -111,6 +115,12 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
         says = f"`{a.text}` and `{b.text}` may lie in memory in different orders, of which the result has one"
         predicates.differences.append(Difference("strides", says))
     return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
+
+
+def _known_while_tracing(facts: FunctionFacts, a: SideValue, b: SideValue) -> bool:
+    """Are two values tensors for certain, whose shapes may be found equal there?"""
+    proven = all(side.meta is not None and side.meta.proven for side in (a, b))
+    return proven and not (other_sizes(facts, a.node, b.node) or other_sizes(facts, b.node, a.node))
 
 
 @answers("memory")
@@ -219,12 +229,9 @@ def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValu
     if asked is None:
         raise NotSelectableError(f"`{a.text}` is a Python number, and would be returned as a tensor")
     exact = all(_in_float32(c) for c in (a, b))
-    dtype = {"int": "int64", "bool": "bool"}.get(a.number or "", "float32" if exact else "float64")
-    uses = ScalarUses(predicates.facts, dtype)
-    try:
-        asked(uses)
-    except NeedsPythonNumberError as error:
-        raise NotSelectableError(str(error)) from error
+    wanted = {"int": "int64", "bool": "bool"}.get(a.number or "", "float32" if exact else "float64")
+    dtype, uses = as_tensor(predicates.facts, wanted, asked)
+    exact = exact or dtype == "float32"
     predicates.differences += uses.differences
     if (constant(a.node), constant(b.node)) == (True, False) and a.number == "bool":
         return test
@@ -233,6 +240,25 @@ def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValu
         imports = predicates.imports
         first = f"{imports.name('torch.tensor')}({a.text}, dtype={imports.name('torch.float64')})"
     return f"{predicates.imports.name('torch.where')}({test}, {first}, {b.text})"
+
+
+def as_tensor(facts: FunctionFacts, dtype: str, asked: Asked, *, rewrites: bool = False) -> tuple[str, ScalarUses]:
+    """The dtype of a 0-d tensor that stands for a Python number, at most `dtype`, and what its uses said.
+
+    A float64 has the number's own precision, but makes float64 of other tensors without dimensions: where it meets
+    such, the number has torch's usual precision.
+    """
+    for tried in (dtype, *(("float32",) if dtype == "float64" else ())):
+        uses = ScalarUses(facts, tried, rewrites=rewrites)
+        try:
+            asked(uses)
+        except NeedsPythonNumberError as error:
+            raise NotSelectableError(str(error)) from error
+        if PROMOTES not in uses.differences:
+            break
+    if tried == "float32" and dtype == "float64":
+        uses.differences.append(PRECISION)
+    return tried, uses
 
 
 def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Asked) -> None:

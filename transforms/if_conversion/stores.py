@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from graphmend.analysis.lattice.values import Container, Static, Tensor
+from graphmend.analysis.lattice.values import Container, Static, Tensor, options
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import reads
-from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality.dtypes import kind
@@ -129,10 +129,10 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     text = block.predicates.code.text(target, block.replace)
     block.evaluated.append(target.value)
     if isinstance(target, ast.Attribute):
-        return Change(text, root, choice, "store", before=_loaded(block, target))
+        return Change(text, root, choice, "store", before=held(block, target))
     owner = block.facts.value(target.value)
     if isinstance(owner, Container) and owner.kind == "dict" and constant(target.slice) is not None:
-        return Change(text, root, choice, "store", before=_loaded(block, target))
+        return Change(text, root, choice, "store", before=held(block, target))
     if not (isinstance(owner, Tensor) and not owner.ndarray):
         raise NotSelectableError(f"`{shortened(target)}` is no place of a tensor")
     if _is_mask(block, target.slice):
@@ -153,6 +153,23 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     if not dense(block.facts, block.whole, target.value) and not _one_element(block, target, indices):
         differences += (_overlapping(text),)
     return Change(text, root, stored, "element", before=SideValue(text, target, None), differences=differences)
+
+
+@answers("order")
+def counted(block: Converting, target: ast.Attribute, value: ast.expr, statement: ast.AugAssign) -> Change:
+    """`self.count += 1`, of a number."""
+    before = held(block, target)
+    if before is None or not before.number:
+        raise NotSelectableError(f"`{shortened(statement)}` does more than compute a value")
+    if number_type(block.facts, value) != before.number or isinstance(statement.op, (ast.Div, ast.Pow)):
+        raise NotSelectableError(f"`{shortened(statement)}` may change the type of a number")
+    code = block.predicates.code
+    place, right = code.text(target, block.replace), block.text(value)
+    sign = code.text(statement)[len(code.text(target)) :].strip().partition("=")[0]
+    block.evaluated.append(value)
+    text = f"{place} {sign} {_operand(right)}"
+    node = ast.BinOp(before.node, statement.op, value)
+    return store_of(block, target, SideValue(text, node, None, None, before.number))
 
 
 def may_read(statement: ast.stmt, target: str, root: str) -> bool:
@@ -253,17 +270,30 @@ def _cast_to_place(
 
 
 def _operand(text: str) -> str:
-    return text if is_atom(text) else f"({text})"
+    return text if is_atom(text) or text.isdecimal() else f"({text})"
 
 
-def _loaded(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue | None:
-    """The value that a place has before the branch, where the function reads it as a tensor."""
+def held(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue | None:
+    """The value that a place has before the branch: a tensor where the function reads it as one, or a number."""
     wanted = ast.unparse(target)
+    number = _number(block, target)
     for node in ast.walk(block.facts.function):
-        place = isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)
-        if place and ast.unparse(node) == wanted and isinstance(node, ast.expr) and is_tensor(block.facts, node):
+        if not (isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)):
+            continue
+        if ast.unparse(node) == wanted and is_tensor(block.facts, node):
             return SideValue(wanted, node, ShapeInference(block.facts).of(node))
-    return None
+        if ast.unparse(node) == wanted:
+            number = number or _number(block, node)
+    return SideValue(wanted, target, None, None, number) if number in NUMBER_TYPES else None
+
+
+def _number(block: Converting, node: ast.expr) -> str | None:
+    """The type of the Python number that a place holds, at first at least: a 0-d tensor may be stored there later."""
+    found = options(block.facts.value(node))
+    numbers = {v.type for v in found if isinstance(v, Static)}
+    rest = [v for v in found if not isinstance(v, Static)]
+    kept = all(isinstance(v, Tensor) and v.rank == 0 for v in rest)
+    return numbers.pop() if len(numbers) == 1 and kept else number_type(block.facts, node)
 
 
 def _is_mask(block: Converting, node: ast.expr) -> bool:

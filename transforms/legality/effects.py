@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind, options
 from graphmend.analysis.program.definitions import FunctionInfo
-from graphmend.analysis.program.entities import Instance, Record
+from graphmend.analysis.program.entities import Function, Instance, Record
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.own_functions import only_computes
 from graphmend.transforms.legality.randomness.draws import is_draw
 from graphmend.transforms.legality.rows.modules import does
 from graphmend.transforms.questions import answers
@@ -125,6 +126,8 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
     if is_layer(facts, node.func):
         return []
     name = qualified(facts, node.func)
+    if _computes(facts, node):
+        return []
     if name is None:
         return [f"`{shortened(node.func)}` may have side effects"]
     folder, _, last = name.rpartition(".")
@@ -149,6 +152,19 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
     if folder != "torch.Tensor" and _given(node, "max_norm", flags.MAX_NORM.get(last)) is not None:
         return [f"`{shortened(node)}` changes the table that it reads"]
     return []
+
+
+def _computes(facts: FunctionFacts, node: ast.Call) -> bool:
+    """Is what is called a function of the program that only computes, given tensors and numbers?"""
+    function = facts.value(node.func)
+    if not isinstance(function, Function) or function.bound is not None:
+        return False
+    given = [facts.value(a) for a in (*node.args, *(k.value for k in node.keywords))]
+    plain = all(isinstance(v, (Tensor, Static, Scalar)) for v in given)
+    # what gives a tensor computes with tensors, whatever else is not known of them
+    objects = any(isinstance(v, (Instance, Record, Container)) for v in given)
+    gives = isinstance(facts.value(node), Tensor) and not objects
+    return (plain or gives) and only_computes(function.info)
 
 
 def _builtin(facts: FunctionFacts, node: ast.Call, last: str) -> list[str]:

@@ -169,6 +169,26 @@ def compare(a: str, one: TensorType | None, b: str, two: TensorType | None) -> L
     return Likeness(None, tuple(differences))
 
 
+@answers("shapes")
+def other_sizes(facts: FunctionFacts, part: ast.expr, whole: ast.expr) -> bool:
+    """Is one expression a part of a tensor that the other one has all of, or of another rank?"""
+    values = facts.value(part), facts.value(whole)
+    ranks = [v.rank if isinstance(v, Tensor) else None for v in values]
+    if None not in ranks and ranks[0] != ranks[1]:
+        return True
+    if not isinstance(part, ast.Subscript):
+        return False
+    indices = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+    cuts = any(
+        i.lower or i.upper or i.step if isinstance(i, ast.Slice) else constant(i) not in (None, ...) for i in indices
+    )
+    if cuts and ast.unparse(part.value) == ast.unparse(whole):
+        return True
+    inference = ShapeInference(facts)
+    of, all_of = inference.of(part.value), inference.of(whole)
+    return cuts and of is not None and all_of is not None and of.shape is not None and of.shape == all_of.shape
+
+
 def broadcast(a: Hashable, b: Hashable) -> Hashable:
     """The token of two shapes broadcast together."""
     if a is None or b is None:

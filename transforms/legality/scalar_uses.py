@@ -30,8 +30,8 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     holds,
     unlike,
 )
+from graphmend.transforms.legality.numbers.dictionaries import Dictionaries
 from graphmend.transforms.legality.numbers.forms import compares, handed_on
-from graphmend.transforms.legality.numbers.lists import Lists
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
 
-class ScalarUses(Lists):
+class ScalarUses(Dictionaries):
     """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
 
     def __init__(
@@ -77,6 +77,12 @@ class ScalarUses(Lists):
     def name(self, name: str) -> None:
         """Follows a number to the uses of a name that it is given."""
         self._name(name, self._dtype)
+        self._check_names()
+
+    @answers("numbers")
+    def place(self, text: str) -> None:
+        """Follows a number to the readers of an attribute or a key that it is stored under."""
+        self._target(ast.parse(text, mode="eval").body, self._dtype)
         self._check_names()
 
     def _follow(self, node: ast.expr, dtype: Hashable) -> None:
@@ -121,6 +127,12 @@ class ScalarUses(Lists):
                 one is node and self.rewrites and _is_statement(self.facts, parent)
             ):
                 self._list_name(name, dtype)
+            case ast.Call(func=ast.Attribute(value=ast.Attribute() as of, attr="append"), args=[one]) if (
+                one is node and _is_statement(self.facts, parent) and _is_list(self.facts, of)
+            ):
+                self._grown(of, dtype)
+            case ast.Dict() if node in parent.values:
+                self._stored_in(node, dtype)
             case ast.Call() if node in parent.args or any(k.value is node for k in parent.keywords):
                 self._argument(parent, node, dtype)
             case ast.keyword():
@@ -264,12 +276,12 @@ class ScalarUses(Lists):
             case ast.Name(id=name):
                 self._name(name, dtype)
             case ast.Attribute():
-                self.differences.append(
-                    Difference("type", f"`{shortened(target)}` holds a 0-d tensor instead of a Python number")
-                )
+                self._outlives(target, dtype)
             case ast.Subscript(value=value) if isinstance(found := self.facts.value(value), Tensor):
                 if not holds(found, dtype):
                     self.differences.append(OVERFLOW)
+            case ast.Subscript():
+                self._entry(target, dtype)
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(target)}` is to hold a Python number")
 
@@ -351,3 +363,8 @@ class ScalarUses(Lists):
 
 def _is_statement(facts: FunctionFacts, call: ast.Call) -> bool:
     return isinstance(facts.parent(call), ast.Expr)
+
+
+def _is_list(facts: FunctionFacts, node: ast.expr) -> bool:
+    value = facts.value(node)
+    return isinstance(value, Container) and value.kind in ("list", "deque")

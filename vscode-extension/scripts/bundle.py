@@ -1,4 +1,4 @@
-"""Fills bundled/libs with GraphMend and what it needs: `bundle.py TARGET VERSION`.
+"""Fills bundled/libs with GraphMend and what it needs: `bundle.py TARGET VERSION`. `bundle.py --targets` lists targets.
 
 Everything but libcst is pure Python and comes once. Of libcst, the Python files come once too, with the compiled module
 of each supported Python beside them: Python picks the one that carries its tag. They lie apart, in libs/native, so that
@@ -73,7 +73,12 @@ def pure(wheel: Path) -> None:
 def requirements(wheel: Path) -> list[str]:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        lines = archive.read(name).decode().partition("\n\n")[0].splitlines()
+        return requirements_of(archive.read(name).decode())
+
+
+def requirements_of(metadata: str) -> list[str]:
+    """What a distribution requires everywhere, from its METADATA."""
+    lines = metadata.partition("\n\n")[0].splitlines()
     needs = (line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: "))
     return [need for need in needs if ";" not in need]
 
@@ -98,4 +103,7 @@ def prune(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1:] == ["--targets"]:
+        print(*PLATFORMS)
+    else:
+        main(*sys.argv[1:])

@@ -5,7 +5,6 @@ A mended text goes back into the cells that it changes; every other byte of the 
 
 from __future__ import annotations
 
-import ast
 import difflib
 import json
 import os
@@ -23,9 +22,6 @@ from graphmend.workspace.notebooks import json_spans
 SUFFIX = ".ipynb"
 #: bytes; outputs count, and may hold pictures
 LONGEST = 500_000_000
-
-
-_ONLY_RUN = (ast.Expr, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Assert, ast.Delete, ast.Raise)
 
 
 class Cell(NamedTuple):
@@ -57,17 +53,6 @@ class NotebookText(FileText):
             begin, end = cell.source
             result = result[:begin] + self._as_json("\n".join(lines), result[begin:end]) + result[end:]
         return result.encode("utf-8")
-
-    @property
-    def definitions(self) -> str:
-        """The module with what it defines, and nothing that only runs: loops, calls whose result is dropped. Lines stay
-        where they are."""
-        lines = self.text.split("\n")
-        for node in ast.parse(self.text).body:
-            if isinstance(node, _ONLY_RUN):
-                for number in range(node.lineno - 1, node.end_lineno or node.lineno):
-                    lines[number] = ""
-        return "\n".join(lines)
 
     def changed(self, text: str) -> list[tuple[Cell, list[str]]]:
         """The cells that change with the module, each with its new lines. Raises `FileProblem`."""

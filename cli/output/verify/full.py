@@ -1,21 +1,25 @@
 """`graphmend verify --output-format full`: what was run, each break with its line of source, and before beside
-after.
+after: at most six lines a break, as wide as the terminal. `--verbose` adds every hint, frame, run and difference.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from graphmend.cli.output.full import NARROWEST, WIDTH
 from graphmend.cli.output.verify.places import line, place
 from graphmend.cli.paths import relative
 from graphmend.dynamo.report import compilations
 from graphmend.dynamo.verdict import judge
 
 if TYPE_CHECKING:
+    from graphmend.analysis.finding import Finding
     from graphmend.cli.verifying.static_findings import Judged, Mending
     from graphmend.dynamo.report import Batch, Break, Comparison, Recompile, Report, TargetReport
     from graphmend.dynamo.watched_command import Watched
@@ -27,37 +31,75 @@ EFFECTS = {
     "error": "TorchDynamo fails",
 }
 
-LINES = 20
-"""Differences of a target that are shown; there may be some for each run."""
+LINES, FEW = 20, 3
+"""Differences of a target that are shown, in full and in brief; there may be some for each run."""
+_CUT = " ..."
 
 
 class Page:
-    """A terminal, where there is one, shows styles; a file or a pipe gets the bare text. Lines are never folded."""
+    """A terminal, where there is one, shows styles; a file or a pipe gets the bare text. Lines are never folded; those
+    of a brief page are cut where the terminal ends.
+    """
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, *, verbose: bool) -> None:
         self._console = Console(file=out, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self._width = max(
+            self._console.width if self._console.is_terminal or "COLUMNS" in os.environ else WIDTH, NARROWEST
+        )
+        self.verbose = verbose
         self._hints: set[str] = set()
 
-    def hint(self, text: str) -> None:
-        """TorchDynamo gives the same hints with each break of a kind: each is read once."""
-        if text not in self._hints:
-            self._hints.add(text)
-            self.write(f"      hint: {text}\n", "dim")
+    def hints(self, texts: Sequence[str]) -> None:
+        """TorchDynamo gives the same hints with each break of a kind: each is read once. In brief, the first alone."""
+        for text in texts if self.verbose else texts[:1]:
+            if text not in self._hints:
+                self._hints.add(text)
+                self.write(f"      hint: {text}\n", "dim")
 
     def write(self, text: str, style: str | None = None) -> None:
+        """One line, with its end."""
+        if not self.verbose:
+            text = f"{_cut(text.rstrip().replace(chr(10), ' '), self._width)}\n"
         self._console.print(Text(text, style or ""), end="")
+
+    def write_both(self, first: str, second: str) -> None:
+        """Two texts on one line, or on one each where a brief page is too narrow."""
+        whole = f"{first}  {second}"
+        if self.verbose or cell_len(whole) <= self._width:
+            self.write(f"{whole}\n")
+        else:
+            self.write(f"{first}\n")
+            self.write(f"            {second}\n")
+
+    def write_around(self, before: str, text: str, after: str) -> None:
+        """One line, of which a brief page cuts the middle, down to its first word."""
+        room = self._width - cell_len(before) - cell_len(after)
+        if not self.verbose and room < cell_len(text):
+            text = _cut(text, room) if room > NARROWEST // 2 else text.split(" ", 1)[0]
+        self.write(f"{before}{text}{after}\n")
+
+
+def _cut(text: str, width: int) -> str:
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, width - len(_CUT)).rstrip(" ,;") + _CUT
 
 
 def write(
-    reports: Sequence[Report], judged: Sequence[Sequence[Judged]], mendings: Sequence[Mending | None], to: TextIO
+    reports: Sequence[Report],
+    judged: Sequence[Sequence[Judged]],
+    mendings: Sequence[Mending | None],
+    to: TextIO,
+    *,
+    verbose: bool = False,
 ) -> None:
-    out = Page(to)
+    out = Page(to, verbose=verbose)
     for report, findings, mending in zip(reports, judged, mendings, strict=True):
         for target in report.targets:
             if target.problem is None:
                 _target(target, report, mending, out)
         if any(target.problem is None for target in report.targets):
-            _judged(findings, out)
+            _judged(findings, report.path, out)
     for note in dict.fromkeys(r.note for r in reports if any(t.device == "cpu" for t in r.targets)):
         if note:
             out.write(f"on the CPU: {note}\n")
@@ -65,10 +107,10 @@ def write(
 
 def _target(target: TargetReport, report: Report, mending: Mending | None, out: Page) -> None:
     out.write(f"{relative(report.path)}: {target.name}\n", "bold")
-    out.write(f"  ran       {target.inputs}  [{target.origin}; {target.device}; torch {report.torch}]\n")
-    for run in target.runs[1:]:
-        raised = f", which raises {run.raised}" if run.raised else ""
-        out.write(f"  also with {run.inputs}{raised}\n")
+    out.write_both(f"  ran       {target.inputs}", f"[{target.origin}; {target.device}; torch {report.torch}]")
+    also = [run.inputs + (f", which raises {run.raised}" if run.raised else "") for run in target.runs[1:]]
+    for text in also if out.verbose or not also else ["; ".join(also)]:
+        out.write(f"  also with {text}\n")
     out.write(f"  result    {_result(target)}\n", _colour(not target.breaks))
     for note in target.notes:
         out.write(f"  note      {note}\n")
@@ -138,20 +180,39 @@ def _unsafe(mending: Mending | None) -> str:
     return f"; {mending.unsafe}{' more' if mending.made else ' can be mended'} with --unsafe-fixes"
 
 
-def _judged(findings: Sequence[Judged], out: Page) -> None:
+def _judged(findings: Sequence[Judged], path: str, out: Page) -> None:
     """What became of the analysis' findings, in a line for each that Dynamo did not confirm."""
     confirmed = sum(item.state == "confirmed" for item in findings)
     if findings:
         foreseen = sum(item.state != "only TorchDynamo" for item in findings)
         out.write(f"graphmend check: {confirmed} of {foreseen} findings confirmed\n")
+    alike: dict[tuple[str, str, str], list[Judged]] = {}
     for item in findings:
-        finding = item.finding
         if item.state in ("not seen", "runs eagerly", "only TorchDynamo"):
-            where = place(finding.path, finding.span)
-            out.write(f"  {where}: {finding.code} {item.state}: {item.reason}\n")
+            finding = item.finding
+            where = "" if item.state == "runs eagerly" and not out.verbose else place(finding.path, finding.span)
+            alike.setdefault((item.state, item.reason, where), []).append(item)
+    for (state, reason, where), items in alike.items():
+        if where:
+            for item in items:
+                out.write(f"  {where}: {item.finding.code} {state}: {reason}\n")
+        else:
+            out.write(f"  {state}: {reason}\n")
+            out.write(f"    {_codes((item.finding for item in items), path)}\n")
     missed = [item.finding for item in findings if item.state == "not reached"]
     if missed:
-        out.write(f"  not reached: {', '.join(f'{f.code} in line {f.span.line}' for f in missed)}\n")
+        out.write(f"  not reached: {_codes(missed, path)}\n")
+
+
+def _codes(findings: Iterable[Finding], path: str) -> str:
+    """`GM101 in line 3`, or in a line of another file than the one that was checked."""
+    own = os.path.realpath(path)
+
+    def where(finding: Finding) -> str:
+        number = finding.span.line
+        return f"line {number}" if os.path.realpath(finding.path) == own else line(finding.path, number)
+
+    return ", ".join(f"{finding.code} in {where(finding)}" for finding in findings)
 
 
 def _colour(good: bool) -> str:
@@ -172,7 +233,7 @@ def _result(target: TargetReport) -> str:
 def _break(item: Break, out: Page) -> None:
     name = f"{item.gb_id} {item.gb_type}" if item.gb_id else item.gb_type
     times = f" ({item.count} times)" if item.count > 1 else ""
-    out.write(f"  {place(item.path, item.span)}: {name}: {EFFECTS[item.kind]}{times}\n")
+    out.write_around(f"  {place(item.path, item.span)}: ", name, f": {EFFECTS[item.kind]}{times}")
     source = item.source.rstrip()
     if source:
         text = source.lstrip()
@@ -181,13 +242,14 @@ def _break(item: Break, out: Page) -> None:
         out.write(f"      {text}\n")
         out.write(f"      {' ' * (item.span.column - indent)}{'^' * max(end - item.span.column, 1)}\n", "red")
     out.write(f"      {item.reason}\n")
-    for hint in item.hints:
-        out.hint(hint)
-    for frame in item.stack[:-1]:
-        out.write(f"      from {line(frame.path, frame.span.line)} in {frame.function}\n")
+    out.hints(item.hints)
+    frames = [f"{line(frame.path, frame.span.line)} in {frame.function}" for frame in item.stack[:-1]]
+    for text in frames if out.verbose or not frames else [", from ".join(reversed(frames))]:
+        out.write(f"      from {text}\n")
 
 
 def _comparison(comparison: Comparison, named: Sequence[str], out: Page) -> None:
+    most = LINES if out.verbose else FEW
     judged, runs = judge(comparison, named), f"{comparison.runs} run{'s' * (comparison.runs != 1)}"
     if not judged.named and not judged.unnamed:
         what = f"values, {comparison.gradients} gradients, state, printed text"
@@ -196,19 +258,19 @@ def _comparison(comparison: Comparison, named: Sequence[str], out: Page) -> None
         kinds = ", ".join(dict.fromkeys(item.kind for item in judged.named))
         out.write(f"  compared  equal in {runs} but for what the mend names: {kinds}\n", _colour(True))
     for title, items in (("named", judged.named), ("differs", judged.unnamed)):
-        for item in items[:LINES]:
+        for item in items[:most]:
             if item.kind != "output-text" or "compiled" not in item.where or not comparison.silenced:
                 out.write(f"  {title:<9} {item.kind}: {item.line}\n", _colour(title == "named"))
-        if len(items) > LINES:
-            out.write(f"  {title:<9} {len(items) - LINES} more\n", _colour(title == "named"))
+        if len(items) > most:
+            out.write(f"  {title:<9} {len(items) - most} more\n", _colour(title == "named"))
     for text in comparison.silenced:
         out.write(f"  silenced  {text}\n", _colour(False))
-    for text in comparison.remarks[:LINES]:
+    for text in comparison.remarks[:most]:
         out.write(f"  note      {text}\n")
 
 
-def write_watched(watched: Watched, to: TextIO) -> None:
-    out = Page(to)
+def write_watched(watched: Watched, to: TextIO, *, verbose: bool = False) -> None:
+    out = Page(to, verbose=verbose)
     if watched.command:
         out.write(f"{watched.graphs} graphs in {watched.processes} process{'es' * (watched.processes != 1)}\n")
     if watched.known:

@@ -44,6 +44,7 @@ _SIZES: tuple[tuple[str, int], ...] = (
 _SHALLOW = re.compile(rf"vocab|{_DEPTH}|^(image|img)_size$")
 _CONFIG_ENDINGS = ("Config", "Args", "Arguments", "Params", "Cfg", "Options", "Settings")
 _CONFIG_NAME = re.compile(r"^(config|cfg|args|hparams|params|conf|opt|options)$")
+_PART_NAME = re.compile(r"_(config|cfg|args|hparams|params|conf|opt|options)$")
 
 
 def is_depth(name: str) -> bool:
@@ -187,6 +188,8 @@ def _config_class(parameter: inspect.Parameter, use: Use, target: Target, module
             return known, own
     if annotated is None and _CONFIG_NAME.match(parameter.name):
         annotated = _only_config(module, use)
+    elif annotated is None and _PART_NAME.search(parameter.name):
+        annotated = _called_alike(parameter.name, module, use)
     return annotated if annotated is not None and is_config(annotated[1]) else None
 
 
@@ -214,6 +217,13 @@ def _only_config(module: ModuleType, use: Use) -> tuple[str, Any] | None:
         return next(iter(own or found), None)
     beside = project_classes.with_fields(str(module.__file__), set(use.attributes))
     return next(((n, v) for n, v in beside if is_config(v) and not issubclass(v, torch.nn.Module)), None)
+
+
+def _called_alike(name: str, module: ModuleType, use: Use) -> tuple[str, Any] | None:
+    """`TextCfg` for `text_cfg`, where it has all that is read of the parameter."""
+    said = name.replace("_", "").lower()
+    found = ((n, v) for n, v in vars(module).items() if n.lower() == said and is_config(v))
+    return next(((n, v) for n, v in found if set(use.attributes) <= _fields(v)), None)
 
 
 def _fields(value: type) -> set[str]:

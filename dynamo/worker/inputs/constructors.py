@@ -93,12 +93,13 @@ def _each(
         text = _call(name, parameters, found, target, module, sizes, level, given)
         return Making(text, after=after) if like is None else Making(text, like.calls, like.origin, after)
 
-    def of_project(*, reduced: bool) -> Iterator[Making]:
-        for suggestion in from_project.suggestions(target, module, parameters, found, small=reduced):
+    def of_project(large: int | None) -> Iterator[Making]:
+        for suggestion in from_project.suggestions(target, module, parameters, found, large):
             like = Making("", suggestion.calls, f"as in {suggestion.path}")
             yield making({}, small, suggestion.arguments, like)
 
-    yield from of_project(reduced=True)
+    yield from of_project(from_project.LARGE)
+    yield from of_project(from_project.MEDIUM)
     for sizes in _WAYS:
         yield making(sizes, small, {})
     for parameter in parameters:
@@ -106,7 +107,7 @@ def _each(
             yield making({}, small, {parameter.name: other})
     for level in levels:
         yield making({}, level, {})
-    yield from of_project(reduced=False)
+    yield from of_project(None)
 
 
 _SEVERAL = re.compile(
@@ -182,6 +183,8 @@ def _structure(
         return Source("torch.float32")
     if isinstance(annotation, type) and annotation in (int, float, str, bool):
         return None
+    if use.rank or use.least_rank:  # `vectors.size(1)`: a tensor, such as a table of embeddings
+        return Source(f"torch.randn({', '.join(['16'] * max(use.rank or 0, use.least_rank))})")
     if use.calls is not None:
         return _callable(name, use.calls, target, module)
     if use.choices:

@@ -18,8 +18,10 @@ from . import configs, variants
 from .reading.shapes import BATCH, LARGEST, Call, Source, Tensor, render
 from .reading.usage import Use
 
-LARGE = 64
-"""Sizes up to this one stay as they are."""
+LARGE, MEDIUM = 64, 256
+"""Sizes up to this one stay as they are: at first, and where that leaves too few factors (a width for its heads)."""
+HUGE = 1 << 10
+"""Odd sizes up to this one stay as they are."""
 ENOUGH = 1 << 14
 """Elements of an input that is not cut."""
 MOST = 3
@@ -38,10 +40,12 @@ class Suggestion:
         self.path = path
 
 
-def halved(number: int) -> int:
-    """A smaller size in place of a large one: without factors of two, so that most quotients stay whole."""
-    while number > LARGE and number % 2 == 0:
-        number //= 2
+def halved(number: int, large: int = LARGE) -> int:
+    """A smaller size in place of a large one: without factors of two, so that most quotients stay whole. Where none are
+    left, what is far too large is about halved all the same, such as a vocabulary of 50257.
+    """
+    while number > large and (number % 2 == 0 or number > HUGE):
+        number = (number + 1) // 2
     return number
 
 
@@ -50,16 +54,17 @@ def _same(number: int) -> int:
 
 
 def suggestions(
-    target: Target, module: ModuleType, parameters: list[inspect.Parameter], found: dict[str, Use], *, small: bool
+    target: Target, module: ModuleType, parameters: list[inspect.Parameter], found: dict[str, Use], large: int | None
 ) -> Iterator[Suggestion]:
-    """What the project's files show of a class, likeliest first. Without `small` all sizes are those of the project."""
+    """What the project's files show of a class, likeliest first. Sizes above `large`, if any, are made smaller."""
     path = getattr(module, "__file__", None)
     if path is None or target.kind != "class":
         return
-    source = Writer(module, shallow=small)
+    source = Writer(module, shallow=large is not None)
+    resize = _same if large is None else lambda number: halved(number, large)
     seen: set[str] = set()
     variants.seed(0)  # the same text each time
-    for site in sites.sites(path, target.value.__name__, halved if small else _same):
+    for site in sites.sites(path, target.value.__name__, resize):
         arguments = source.arguments(site.made, parameters, found)
         if repr(arguments) not in seen and len(seen) < MOST:
             seen.add(repr(arguments))

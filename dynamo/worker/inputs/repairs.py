@@ -22,7 +22,9 @@ def after(error: BaseException, combination: Combination) -> Iterator[Combinatio
 
 def guesses(error: BaseException, combination: Combination) -> Iterator[Combination]:
     """Combinations that may get around an error that does not say what it wants."""
-    return _repaired(error, combination, _GUESSES)
+    yield from _repaired(error, combination, _GUESSES)
+    if isinstance(error.__cause__ or error, (AssertionError, ValueError)):  # images, probabilities
+        yield from _each(combination, lambda t: Tensor("unit", t.shape) if t.kind == "float" else None)
 
 
 def _repaired(error: BaseException, combination: Combination, table: Any) -> Iterator[Combination]:
@@ -234,6 +236,7 @@ _GUESSES: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _joined),
     (r"shape '\[([\d, ]+)\]' is invalid for input of size", _viewed),
     (r"batch sizes? ?(?:>|larger|greater|other than 1)", _one_example),
+    (r"must match except in dimension \d+\. Expected size (?:\d+ but got size 1|1 but got size \d+)\b", _one_example),
     (r"<eos>|index -1 is out of bounds for dimension \d+ with size 0", _one_number),
     (r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", _broadcast),
     (r"Dimension out of range|too many indices for tensor", _more_rank),

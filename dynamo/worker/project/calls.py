@@ -56,7 +56,7 @@ class Calls(Expressions):
             found = value.get(name)
             return self._as_method(found, value, value) if isinstance(found, Function) else found
         if isinstance(value, Module):
-            return value.scope.get(name)
+            return value if name == "__dict__" else value.scope.get(name)
         if isinstance(value, Above):
             found = value.home.inherited(name)
             return found.bound(value.owner) if isinstance(found, Function) else External(name, None)
@@ -113,7 +113,22 @@ class Calls(Expressions):
                 kwargs.update({name: item for name, item in mapping.items() if isinstance(name, str)})
         if isinstance(function, External) and function.name == "super":
             return self._above(scope)
+        if function is UNKNOWN and isinstance(node.func, ast.Name):
+            return self._looked_up(node.func.id, args, kwargs, scope)
         return self.invoke(function, args, kwargs)
+
+    def _looked_up(self, name: str, args: list[Any], kwargs: dict[str, Any], scope: Scope) -> Any:
+        """`getattr(models, "small")`, `vars(models)`, `globals()`: a table of names stands for its module."""
+        if name == "getattr" and len(args) > 1 and isinstance(args[1], str):
+            found = self.attribute(args[0], args[1])
+            return args[2] if found is UNKNOWN and len(args) > 2 else found
+        if name == "vars" and len(args) == 1 and isinstance(args[0], Module):
+            return args[0]
+        if name == "globals" and not args:
+            while scope.outer is not None and scope.outer.outer is not None:  # the outermost are the builtins
+                scope = scope.outer
+            return Module(scope)
+        return self.invoke(UNKNOWN, args, kwargs)
 
     def invoke(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if isinstance(function, Function):
@@ -206,7 +221,9 @@ class Calls(Expressions):
         if given.kwarg is not None:
             scope.names[given.kwarg.arg] = {name: value for name, value in kwargs.items() if name not in named}
 
-    def make(self, cls: Class, args: list[Any], kwargs: dict[str, Any]) -> Instance:
+    def make(self, cls: Class, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if cls.is_mapping and not self.watched(cls):  # its attributes are its keys, as in most that are written
+            return {**(args[0] if args and isinstance(args[0], dict) else {}), **kwargs}
         instance = Instance(cls, args, kwargs)
         if self.watched(cls):
             self.made.append(instance)

@@ -154,7 +154,10 @@ class Expressions:
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Any:
         value = self.value(node.value, scope)
-        if value is UNKNOWN or isinstance(value, (External, Class, Function, Module)):
+        if isinstance(value, Module):  # its `__dict__`
+            index = self.value(node.slice, scope)
+            return value.scope.get(index) if isinstance(index, str) else UNKNOWN
+        if value is UNKNOWN or isinstance(value, (External, Class, Function)):
             return value if isinstance(value, (External, Class)) else UNKNOWN  # `list[int]`
         if isinstance(value, Instance):
             return self.item(value, self.value(node.slice, scope))

@@ -47,6 +47,9 @@ _HOLD_ANYTHING = frozenset(
     "list tuple len zip enumerate dict list.append list.insert list.extend dict.get dict.items dict.values"
     " dict.setdefault dict.update".split()
 )
+_MADE = frozenset(f"torch.{name}" for name in "rand randn zeros ones empty".split())
+_BATCH = 2
+"""The first size of a new tensor where it is unknown: most often that of a batch out of a loader."""
 _WRITES = frozenset("tofile dump share_memory_ storage untyped_storage backward register_hook".split())
 _MOVES = frozenset("cuda cpu to npu xpu mps pin_memory".split())
 _DATA = (".json", ".yaml", ".yml", ".toml")
@@ -138,6 +141,8 @@ def call(function: External, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if name == "functools.partial":
         return Layer(name, args, kwargs)
     args = [arg.value if isinstance(arg, External) and arg.name in _BUILTINS else arg for arg in args]
+    if name in _MADE and len(args) > 1 and args[0] is UNKNOWN:
+        args = [_BATCH, *args[1:]]
     if not known(args) or not known(kwargs):
         return value(*args, **kwargs) if name in _HOLD_ANYTHING else UNKNOWN
     if name.startswith(("torch.", "numpy.", "Tensor.", "ndarray.")) and _elements(args) > LARGEST:
@@ -164,7 +169,9 @@ def _hollow(name: str, args: list[Any]) -> Any:
     """A large tensor that takes no memory: one element, repeated."""
     shape = args[-1] if isinstance(args[-1], (list, tuple)) else args
     if name == "torch.randint":
-        return torch.tensor(args[-2] - 1).expand(shape)
+        row = torch.full(tuple(shape)[-1:], args[-2] - 1)
+        row[:-1] = args[0] if len(args) > 2 else 0
+        return row.expand(shape)
     return torch.zeros(()).expand(shape) if re.fullmatch(r"torch\.(rand|randn|zeros|ones|empty)", name) else UNKNOWN
 
 

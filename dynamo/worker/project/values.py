@@ -85,6 +85,12 @@ class Class:
         return [*self.bases, *(a for base in self.bases if isinstance(base, Class) for a in base.ancestors())]
 
     @property
+    def is_mapping(self) -> bool:
+        """Whether it is a dictionary with something more."""
+        outside = (each.value for each in self.ancestors() if isinstance(each, External))
+        return any(isinstance(value, type) and issubclass(value, dict) for value in outside)
+
+    @property
     def is_dataclass(self) -> bool:
         own = any("dataclass" in ast.unparse(each) or "attr" in ast.unparse(each) for each in self.node.decorator_list)
         named = any(isinstance(base, External) and base.name == "typing.NamedTuple" for base in self.bases)

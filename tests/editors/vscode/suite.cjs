@@ -122,12 +122,21 @@ const tests = {
     });
   },
 
-  async "findings of a notebook stand in its cells"() {
+  async "findings of a notebook stand in its cells, with a lens that checks"() {
     const notebook = await vscode.workspace.openNotebookDocument(file("book.ipynb"));
     await vscode.window.showNotebookDocument(notebook);
     const cell = notebook.cellAt(1).document;
     await until("a finding", () => codes(cell.uri).includes("GM201"));
     assert.equal(findings(cell.uri)[0].range.start.line, 2);
+    await until("the cell's lens", async () => (await lenses(cell.uri)).includes("1 graph break - Verify"));
+    const all = await vscode.commands.executeCommand("vscode.executeCodeLensProvider", cell.uri);
+    const lens = all.find(each => /Verify/.test(each.command.title));
+    assert.equal(lens.range.start.line, 1);
+    const outcome = await vscode.commands.executeCommand(lens.command.command, ...lens.command.arguments);
+    assert.equal(outcome.status, "checked", JSON.stringify(outcome));
+    assert.deepEqual(outcome.targets.map(target => target.name), ["f"]);
+    await until("the cell's lens after the check", async () => (await lenses(cell.uri)).some(title => /verified on/.test(title)));
+    await until("the confirmed finding", () => findings(cell.uri).some(found => /confirmed by TorchDynamo/.test(found.message)));
     await vscode.commands.executeCommand("workbench.action.closeAllEditors");
   },
 

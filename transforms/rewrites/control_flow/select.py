@@ -56,9 +56,8 @@ from graphmend.transforms.if_conversion.side_functions import (
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.memory import changed_in_place, identified, shares, written_to
-from graphmend.transforms.legality.same_shape import ShapeInference, compare
+from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
 from graphmend.transforms.legality.speculation import speculate
-from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.control_flow import where, where_expression
 
@@ -275,7 +274,7 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
             blocker = compare(one[2], metas[0], other[2], metas[1]).blocker
             if blocker is not None and "dtypes" in blocker:
                 raise NotAFunctionError(blocker)
-        if _of_other_sizes(facts, nodes[0], nodes[1]) or _of_other_sizes(facts, nodes[1], nodes[0]):
+        if other_sizes(facts, nodes[0], nodes[1]) or other_sizes(facts, nodes[1], nodes[0]):
             raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` have different shapes")
         if ast.dump(nodes[0]) == ast.dump(nodes[1]):
             return
@@ -287,26 +286,6 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
 
 def _is_detached(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
-
-
-@answers("shapes")
-def _of_other_sizes(facts: FunctionFacts, part: ast.expr, whole: ast.expr) -> bool:
-    """Is one expression a part of a tensor that the other one has all of, or of another rank?"""
-    values = facts.value(part), facts.value(whole)
-    ranks = [v.rank if isinstance(v, Tensor) else None for v in values]
-    if None not in ranks and ranks[0] != ranks[1]:
-        return True
-    if not isinstance(part, ast.Subscript):
-        return False
-    indices = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
-    cuts = any(
-        i.lower or i.upper or i.step if isinstance(i, ast.Slice) else constant(i) not in (None, ...) for i in indices
-    )
-    if cuts and ast.unparse(part.value) == ast.unparse(whole):
-        return True
-    inference = ShapeInference(facts)
-    of, all_of = inference.of(part.value), inference.of(whole)
-    return cuts and of is not None and all_of is not None and of.shape is not None and of.shape == all_of.shape
 
 
 def _cuts(index: ast.expr) -> bool:

@@ -301,11 +301,11 @@ def _change(
     if change.how == "store":
         a, b = (c.choice if c else change.before for c in (one, two))
         if a is None or b is None:
-            raise NotSelectableError(f"`{target}` is not known to be a tensor before the branch")
+            raise NotSelectableError(f"`{target}` is not known to be a tensor or a number before the branch")
         predicates.differences += aliasing(facts, target, a, b, statement)
         if not (one and two):
             predicates.differences.append(Difference("state", f"`{target}` is stored to on both sides"))
-        return _Store(select(predicates, condition.text, a, b))
+        return _Store(select(predicates, condition.text, a, b, lambda uses: uses.place(target)))
     unseen = not recorded(facts, statement) or (
         writable(facts, statement, change.root) and _only_changed(statement, change.root, one, two)
     )

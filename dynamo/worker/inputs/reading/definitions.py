@@ -7,6 +7,8 @@ import inspect
 import textwrap
 from typing import Any
 
+import torch
+
 
 def definition_of(function: Any) -> Any:
     """The syntax of a function; None where there is no source."""
@@ -27,3 +29,17 @@ def parameters_of(definition: Any) -> list[str]:
     given = definition.args
     several = [a.arg for a in (given.vararg, given.kwarg) if a is not None]
     return [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)] + several
+
+
+def name_of_another_form(node: ast.Assign, around: dict[str, Any]) -> str | None:
+    """`cfg` of `cfg = Config(**cfg)`, which is the same settings in another form; None of any other statement."""
+    made = node.value
+    if len(node.targets) != 1 or not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
+        return None
+    given = [*made.args, *(keyword.value for keyword in made.keywords if keyword.arg is None)]
+    maker = around.get(made.func.id)
+    settings = isinstance(maker, type) and not issubclass(maker, torch.nn.Module)
+    if not settings or len(made.args) + len(made.keywords) != 1:
+        return None
+    names = [each.id for each in (node.targets[0], *given) if isinstance(each, ast.Name)]
+    return names[0] if len(names) == 2 and names[0] == names[1] else None

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import layers, usage
+from . import definitions, layers, usage
 from .definitions import definition_of, globals_of, parameters_of
 from .shapes import LENGTH
 from .usage import Known, Ref, ShapeOf, Use, Value
@@ -93,6 +93,9 @@ class _Reader:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return
         if isinstance(node, ast.Assign):
+            name = definitions.name_of_another_form(node, self.around)
+            if name is not None and isinstance(self.names.get(name), Ref):
+                return
             value = self.value(node.value)
             for target in node.targets:
                 self._bind(target, value)

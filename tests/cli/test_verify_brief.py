@@ -1,0 +1,64 @@
+"""What `verify` prints of a break: six lines at most, as wide as the terminal; everything with `--verbose`."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from graphmend.analysis.syntax.span import Span
+from graphmend.cli.output.verify import full
+from graphmend.dynamo.report import Break, Frame
+from graphmend.dynamo.watched_command import Watched
+
+HINTS = ("Set `torch._dynamo.config.capture_scalar_outputs = True`, or keep the number a tensor " * 3, "Or do not.")
+
+
+def watched(folder: Path) -> Watched:
+    """Three breaks at the end of long chains of calls; two of a kind, with long words."""
+
+    def one(line: int, kind: str) -> Break:
+        path = str(folder / "net.py")
+        stack = tuple(Frame(path, f"function_{n}", Span(n, 0, n, 9)) for n in range(40, 46))
+        span = Span(line, 8, line, 200)
+        words = f"Unsupported Tensor.item() call with capture_scalar_outputs=False in {kind}"
+        reason = "Dynamo does not trace `Tensor.item()`.\nIt takes a number out of the graph, " * 4
+        source = "        " + "number = number + tensor.item() + " * 9
+        return Break(
+            path, span, "f", "skip", words, "GB0124", reason, HINTS, (*stack, stack[0]), count=3, source=source
+        )
+
+    return Watched(("python",), 0, None, 1, 4, (one(7, "a"), one(8, "a"), one(9, "b")))
+
+
+def printed(folder: Path, *, verbose: bool = False) -> str:
+    out = io.StringIO()
+    full.write_watched(watched(folder), out, verbose=verbose)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120, 300])
+def test_a_break_takes_six_lines_of_the_terminal_s_width(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.chdir(tmp_path)
+    lines = printed(tmp_path).splitlines()
+    starts = [number for number, line in enumerate(lines) if ": GB0124" in line] + [len(lines)]
+    assert len(starts) == 4
+    assert max(end - begin for begin, end in itertools.pairwise(starts)) <= 6
+    assert max(map(cell_len, lines)) <= columns, max(lines, key=len)
+    assert columns < 60 or all("eagerly (3 times)" in lines[number] for number in starts[:-1])  # what it costs
+    assert sum("hint:" in line for line in lines) == 1
+
+
+def test_verbose_cuts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    out = printed(tmp_path, verbose=True)
+    assert all(hint in out for hint in HINTS)
+    assert out.count("from net.py:4") == 18
+    assert ("number = number + tensor.item() + " * 9).rstrip() in out

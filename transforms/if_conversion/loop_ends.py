@@ -1,0 +1,122 @@
+"""When a loop ends for certain, whatever its tensors hold, and what it runs over is still there behind it."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Container, Static, Tensor
+from graphmend.transforms.code.liveness import reads, writes
+from graphmend.transforms.code.qualified_names import constant, number_type, qualified
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+#: they make an iterator of their own, which nothing else sees
+_THROUGH = frozenset(f"builtins.{name}" for name in ("enumerate", "zip", "reversed", "iter", "sorted"))
+_MODULES = frozenset(f"torch.nn.{name}" for name in ("ModuleList", "ModuleDict", "Sequential", "ParameterList"))
+
+_RISING = (ast.Lt, ast.LtE)
+_FALLING = (ast.Gt, ast.GtE)
+
+
+def runs_again(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does a loop over a value leave it as it was, for certain?"""
+    if isinstance(node, ast.Call):
+        name = qualified(facts, node.func) or ""
+        if name in ("builtins.range", "builtins.len"):
+            return True
+        if name in _THROUGH:
+            return all(runs_again(facts, a) for a in node.args)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "keys", "values", "children"):
+            return not node.args and _is_kept(facts, node.func.value)
+        return False
+    if isinstance(node, ast.GeneratorExp):
+        return False
+    return isinstance(node, (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp)) or _is_kept(facts, node)
+
+
+def _is_kept(facts: FunctionFacts, node: ast.expr) -> bool:
+    value = facts.value(node)
+    if isinstance(value, ExternalInstance):
+        return value.cls in _MODULES
+    return (
+        (isinstance(value, Container) and value.kind not in ("generator", "iterator"))
+        or isinstance(value, Tensor)
+        or (isinstance(value, Static) and value.type in ("str", "range", "tuple", "list", "Size"))
+    )
+
+
+class Counter(NamedTuple):
+    """A number that ends a `while` loop by itself."""
+
+    name: str
+    statement: ast.stmt
+    """The statement of the loop's body that counts."""
+
+
+def counter(facts: FunctionFacts, loop: ast.While) -> Counter | None:
+    """The number by which a `while` loop ends for certain: it is counted by a constant in every iteration, up or down
+    to a bound that the loop does not change.
+    """
+    if any(isinstance(node, ast.Continue) for node in ast.walk(loop)):
+        return None  # which may go around the counting
+    tests = [(test, False) for test in conjuncts(loop.test)]
+    tests += [
+        (statement.test, True)
+        for statement in loop.body
+        if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Break)
+    ]
+    found = (_counted(facts, loop, test, ends=ends) for test, ends in tests)
+    return next((one for one in found if one is not None), None)
+
+
+def conjuncts(test: ast.expr) -> list[ast.expr]:
+    """The parts of a test that all must hold."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return [part for value in test.values for part in conjuncts(value)]
+    return [test]
+
+
+def _counted(facts: FunctionFacts, loop: ast.While, test: ast.expr, *, ends: bool) -> Counter | None:
+    """The counter that a comparison is about; `ends` where the loop ends if it holds."""
+    match test:
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            pass
+        case _:
+            return None
+    for name, bound, mirrored in ((left, right, False), (right, left, True)):
+        if not isinstance(name, ast.Name) or not isinstance(op, (*_RISING, *_FALLING)):
+            continue
+        if number_type(facts, bound) != "int" or not isinstance(bound, (ast.Name, ast.Constant)):
+            continue
+        if writes(*loop.body) & reads(bound):
+            continue
+        up = isinstance(op, _RISING) ^ mirrored ^ ends
+        if (statement := _step(facts, loop, name.id, up=up)) is not None:
+            return Counter(name.id, statement)
+    return None
+
+
+def _step(facts: FunctionFacts, loop: ast.While, name: str, *, up: bool) -> ast.stmt | None:
+    """The only statement in a loop that binds a name, where it counts it in every iteration."""
+    before = facts.before(loop).get(name)
+    if not isinstance(before, Static) or before.type != "int":
+        return None
+    binding = [s for s in loop.body if name in writes(s)]
+    if len(binding) != 1 or name in writes(loop.test):
+        return None
+    step: object = None
+    match binding[0]:
+        case ast.AugAssign(target=ast.Name(), op=ast.Add() | ast.Sub() as op, value=value):
+            step = constant(value)
+        case ast.Assign(
+            targets=[ast.Name()],
+            value=ast.BinOp(left=ast.Name(id=left), op=ast.Add() | ast.Sub() as op, right=value),
+        ) if left == name:
+            step = constant(value)
+    if not isinstance(step, int) or isinstance(step, bool) or step == 0:
+        return None
+    rises = (step > 0) == isinstance(op, ast.Add)
+    return binding[0] if rises == up else None

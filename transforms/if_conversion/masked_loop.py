@@ -1,0 +1,290 @@
+"""Loops that are left early, run to their end: what an iteration binds is selected by whether the loop was left."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeGuard
+
+from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.transforms.code.expression_text import Code, is_atom
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import alive, fresh, reads, writes
+from graphmend.transforms.code.text_edits import insert_after, insert_before, replace_expression, replace_statements
+from graphmend.transforms.fix import Difference, TextEdit
+from graphmend.transforms.if_conversion.loop_ends import conjuncts, counter, runs_again
+from graphmend.transforms.if_conversion.masked_names import AskWhileTracingError, MaskedNames
+from graphmend.transforms.if_conversion.selection import NotSelectableError
+from graphmend.transforms.if_conversion.tensor_predicates import (
+    NotATensorError,
+    depends,
+    effects_of_test,
+    split,
+)
+from graphmend.transforms.legality.gradients import gradient_differences, recorded
+from graphmend.transforms.legality.speculation import speculate
+from graphmend.transforms.legality.totality import may_raise
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+_RUNTIME = "graphmend.runtime"
+_DTYPES = {"bool": "bool", "int": "int64", "float": "float64"}
+_LEAVES = (ast.Break, ast.Continue, ast.Return)
+
+
+def leaves(statement: ast.stmt) -> TypeGuard[ast.If]:
+    """`if test:` with assignments and `break`, `continue`, or `return value`."""
+    match statement:
+        case ast.If(body=[*before, ast.Break() | ast.Continue() | ast.Return(value=ast.expr())], orelse=[]):
+            return not any(isinstance(n, _LEAVES) for s in before for n in ast.walk(s))
+    return False
+
+
+def masked(facts: FunctionFacts, loop: ast.For | ast.While, imports: Imports) -> MaskedLoop:
+    """A loop under a mask; raises NotSelectableError and NotATensorError where it can't be."""
+    try:
+        return MaskedLoop(facts, loop, imports)
+    except AskWhileTracingError:
+        return MaskedLoop(facts, loop, imports, while_tracing=True)
+
+
+class MaskedLoop(MaskedNames):
+    """One loop, its statements under a mask."""
+
+    def __init__(
+        self, facts: FunctionFacts, loop: ast.For | ast.While, imports: Imports, *, while_tracing: bool = False
+    ) -> None:
+        super().__init__(facts, loop, imports, while_tracing=while_tracing)
+        self.skipped = fresh(facts, "skipped")
+        self._device = ""
+        self._counts: ast.stmt | None = None
+        self._skips = ""
+        """The mask of this iteration alone, once a `continue` was met."""
+        self._evaluated: list[ast.expr] = []
+        self._head = ""
+        """What the loop's own test makes of the mask."""
+        self._check_ends()
+        mask = self._enter()
+        self._block(loop.body, mask)
+        found = speculate(facts, *self._evaluated)
+        if found.blockers:
+            raise NotSelectableError(found.blockers[0])
+        self.differences = [
+            *self.predicates.differences,
+            *found.differences,
+            *gradient_differences(facts, loop, [self._evaluated]),
+            Difference("evaluation", "all iterations run, the skipped ones in vain"),
+        ]
+        if recorded(facts, loop):
+            self.differences.append(
+                Difference(
+                    "zero-gradients", "inputs that only skipped iterations use get zeros for gradients instead of None"
+                )
+            )
+
+    # The loop
+
+    def _check_ends(self) -> None:
+        facts, loop = self.facts, self.loop
+        ends = [n for s in _inside(loop.body) if leaves(s) and depends(facts, s.test) for n in s.body[-1:]]
+        returned = [n.value for n in ends if isinstance(n, ast.Return)]
+        self._returned = returned[0] if returned else None
+        self._breaks = isinstance(loop, ast.While) or any(isinstance(n, (ast.Break, ast.Return)) for n in ends)
+        if returned and (len([n for n in ends if not isinstance(n, ast.Continue)]) > 1 or self._test_stops()):
+            raise NotSelectableError("the loop is left in several ways")
+        if loop.orelse:
+            raise NotSelectableError("the loop has an `else`")
+        if isinstance(loop, ast.For):
+            if any(alive(facts, n, loop) for n in writes(loop.target)):
+                raise NotSelectableError("the loop's variable is read behind it")
+            if self._returned is not None and writes(loop.target) & reads(self._returned):
+                # behind the loop the variable holds its last value, not the one with which the loop was left
+                raise NotSelectableError("the loop's variable is read by what the loop returns")
+            if not runs_again(facts, loop.iter):
+                raise NotSelectableError(f"`{ast.unparse(loop.iter)}` may be used up by all iterations")
+            return
+        counted = counter(facts, loop)
+        if counted is None:
+            raise NotSelectableError("the loop has no fixed number of iterations")
+        if alive(facts, counted.name, loop) or (self._returned is not None and counted.name in reads(self._returned)):
+            raise NotSelectableError(f"`{counted.name}` counts the iterations, and is read behind the loop")
+        self._counts = counted.statement
+
+    def _test_stops(self) -> bool:
+        """Does the loop's own test ask a tensor?"""
+        return isinstance(self.loop, ast.While) and any(depends(self.facts, p) for p in conjuncts(self.loop.test))
+
+    def _enter(self) -> str:
+        """The mask that holds where an iteration begins."""
+        if not isinstance(self.loop, ast.While):
+            return self.stopped if self._breaks else ""
+        parts = conjuncts(self.loop.test)
+        tests = [p for p in parts if depends(self.facts, p)]
+        static = [p for p in parts if p not in tests]
+        if not tests:
+            return self.stopped
+        if not all(isinstance(self.facts.value(s), Static) for s in static) or writes(self.loop.test):
+            raise NotATensorError("the test is not about tensors and a counter alone")
+        asked = self._test(self.stopped, [], tests, self.loop.test)
+        self._head = f"{self.stopped} = {self.stopped} | ~{asked}\n"
+        self.values.append((self.loop.test, _all(self.code, static)))
+        return self.stopped
+
+    # Statements
+
+    def _block(self, statements: Sequence[ast.stmt], mask: str) -> str:
+        for statement in statements:
+            mask = self._take(statement, mask)
+        return mask
+
+    def _take(self, statement: ast.stmt, mask: str) -> str:
+        """One statement of the body; returns the mask that holds behind it."""
+        if statement is self._counts:
+            return mask
+        if leaves(statement):
+            if depends(self.facts, statement.test):
+                return self._leave(statement, mask)
+            if isinstance(statement.body[0], ast.Break) and isinstance(self.facts.value(statement.test), Static):
+                return mask  # nothing changes any more once the loop was left
+        if not mask and not any(isinstance(n, _LEAVES) for n in ast.walk(statement)):
+            return mask  # every iteration does it as before
+        match statement:
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                return mask
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                self._evaluated += [value] if mask else []
+                self._assign(name, value, mask)
+                return mask
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(
+                values
+            ) and all(isinstance(t, ast.Name) for t in targets):
+                for target, value in zip(targets, values, strict=True):
+                    assert isinstance(target, ast.Name)
+                    self._evaluated += [value] if mask else []
+                    self._assign(target.id, value, mask)
+                return mask
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                self._evaluated += [value] if mask else []
+                self._change(name, statement, mask)
+                return mask
+            case ast.If(test=test, body=body, orelse=orelse) if isinstance(
+                self.facts.value(test), Static
+            ) and not depends(self.facts, test):
+                masks = {self._block(body, mask), self._block(orelse, mask)}
+                if masks == {mask} or masks == {self._mask()}:
+                    return masks.pop()
+                raise NotSelectableError("the `continue` is nested")
+        if isinstance(statement, ast.If) and (left := [n for n in ast.walk(statement) if isinstance(n, _LEAVES)]):
+            raise NotSelectableError(f"the `{ast.unparse(left[0]).split()[0]}` is nested")
+        raise NotSelectableError(f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name")
+
+    def _mask(self) -> str:
+        if self._skips:
+            return f"{self.skipped} | {self.stopped}" if self._breaks else self.skipped
+        return self.stopped if self._breaks else ""
+
+    def _leave(self, statement: ast.If, mask: str) -> str:
+        static, tests = split(self.facts, statement.test)
+        if not tests or not all(isinstance(self.facts.value(s), Static) for s in static):
+            raise NotATensorError("the test is not about tensors alone")
+        test = self._test(mask, static, tests, statement.test)
+        lines: list[str] = []
+        if len(statement.body) > 1:
+            name = fresh(self.facts, "leaving", self.predicates.taken)
+            self.predicates.taken.append(name)
+            lines.append(f"{name} = {test}\n")
+            test = name
+            lines += self._before_leaving(statement.body[:-1], f"{mask} | ~{name}" if mask else f"~{name}")
+        if isinstance(statement.body[-1], ast.Continue):
+            self._skips = self.skipped
+            lines.append(f"{self.skipped} = {mask + ' | ' if mask else ''}{test}\n")
+            self.changes.append((statement, "".join(lines)))
+            return self.skipped
+        # what a `continue` has skipped in this iteration is not asked whether it leaves the loop
+        asked = f"(~{self.skipped} & {test})" if self._skips else test
+        lines.append(f"{self.stopped} = {self.stopped} | {asked}\n")
+        self.changes.append((statement, "".join(lines)))
+        return f"{self.skipped} | {self.stopped}" if self._skips else self.stopped
+
+    def _before_leaving(self, statements: Sequence[ast.stmt], mask: str) -> list[str]:
+        """What a branch does before it leaves the loop, as lines."""
+        lines = []
+        for statement in statements:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    self._evaluated.append(value)
+                    text = self._selected(name, value, mask)
+                    lines.append(f"{name} = {text if text is not None else self.code.line(value)}\n")
+                case ast.AugAssign(target=ast.Name(id=name), value=value) if (
+                    line := self._counted(name, statement, mask)
+                ) is not None:
+                    self._evaluated.append(value)
+                    lines.append(line)
+                case ast.Pass() | ast.Expr(value=ast.Constant()):
+                    continue
+                case _:
+                    raise NotSelectableError(
+                        f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name"
+                    )
+        return lines
+
+    def _test(self, mask: str, static: list[ast.expr], tests: list[ast.expr], whole: ast.expr) -> str:
+        """The text of a test that leaves the loop or an iteration."""
+        if mask:  # else every iteration asks it as before
+            if blockers := effects_of_test(self.facts, whole):
+                raise NotATensorError(blockers[0])
+            self.predicates.differences += may_raise(self.facts, whole)
+        test = self.predicates.all_of([*static, *tests])
+        test = test if is_atom(test) else f"({test})"
+        if not self._device:
+            # a mask without dimensions goes with tensors of any device, so any tensor that the loop computes with does
+            before = self.facts.before(self.loop)
+            read = [*sorted(reads(whole)), *sorted(reads(*self.loop.body))]
+            names = [n for n in read if isinstance(before.get(n), Tensor)]
+            if not names and self._breaks and not self._while_tracing:
+                raise AskWhileTracingError("no tensor of the loop exists before it")
+            self._device = f"{names[0]}.device" if names else ""
+        return test
+
+    # Text
+
+    def edits(self) -> list[TextEdit]:
+        source = self.facts.source
+        edits = [replace_statements(source, [s], text) for s, text in self.changes] + [
+            replace_expression(source, v, text) for v, text in self.values
+        ]
+        kept = [n for n, _ in self.values] + [s for s, _ in self.changes]
+        inside = {n for node in kept for n in ast.walk(node)}
+        edits += [replace_expression(source, n, text) for n, text in self._replace.items() if n not in inside]
+        device = f", device={self._device}" if self._device else ""
+        first = [line.replace("{device}", device) for line in self._first]
+        if self._breaks and self._while_tracing:
+            first.append(f"{self.stopped} = False\n")
+        elif self._breaks:
+            zeros, dtype = self.imports.name("torch.zeros"), self.imports.name("torch.bool")
+            first.append(f"{self.stopped} = {zeros}((), dtype={dtype}, device={self._device})\n")
+        if first:
+            edits.append(insert_before(source, self.loop, "".join(first)))
+        if self._head:
+            edits.append(insert_before(source, self.loop.body[0], self._head))
+        if self._returned is not None:  # what it returns is what the names were when it was left
+            returned = self.code.line(self._returned, self._replace)
+            edits.append(insert_after(source, self.loop, f"if {self.stopped}:\n    return {returned}\n"))
+        return edits
+
+
+def _all(code: Code, tests: Sequence[ast.expr]) -> str:
+    return code.line(tests[0]) if len(tests) == 1 else " and ".join(code.operand(t) for t in tests) or "True"
+
+
+def _inside(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Statements, and those of branches among them."""
+    found = list(statements)
+    for statement in statements:
+        if isinstance(statement, ast.If):
+            found += _inside([*statement.body, *statement.orelse])
+    return found

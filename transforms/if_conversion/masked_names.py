@@ -1,0 +1,183 @@
+"""What a loop under a mask binds: each name is what it was where the loop was left, and what the iteration computes
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import alive, fresh, reads
+from graphmend.transforms.code.qualified_names import number_type
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.if_conversion.kept_scalars import written
+from graphmend.transforms.if_conversion.selection import NotSelectableError, as_tensor, incoming
+from graphmend.transforms.if_conversion.tensor_predicates import Predicates
+from graphmend.transforms.legality.dtypes import casts_into, kind
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.in_place import intact, linear_operator, writable, written_on_both_sides
+from graphmend.transforms.legality.memory import changed_in_place, seen_elsewhere
+from graphmend.transforms.legality.same_shape import ShapeInference, compare
+from graphmend.transforms.legality.totality import may_raise
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+_RUNTIME = "graphmend.runtime"
+_DTYPES = {"bool": "bool", "int": "int64", "float": "float64"}
+
+
+class AskWhileTracingError(Exception):
+    """What `torch.where` needs is not known before TorchDynamo traces; the message says what."""
+
+
+class MaskedNames:
+    """Values of names under a mask, and the edits that give them."""
+
+    def __init__(
+        self, facts: FunctionFacts, loop: ast.For | ast.While, imports: Imports, *, while_tracing: bool = False
+    ) -> None:
+        """`while_tracing`: shapes are compared there, by `graphmend.runtime.select`, which also takes False."""
+        self.facts, self.loop, self.imports = facts, loop, imports
+        self.predicates = Predicates(facts, imports)
+        self.code = Code(facts.source)
+        self.where = imports.name("torch.where")
+        self.stopped = fresh(facts, "stopped")
+        """The name of the mask that is set once the loop was left."""
+        self.changes: list[tuple[ast.stmt, str]] = []
+        self.values: list[tuple[ast.expr, str]] = []
+        self._while_tracing = while_tracing
+        self._returned: ast.expr | None = None
+        """What the loop returns where it is left."""
+        self._first: list[str] = []
+        """What stands in front of the loop."""
+        self._numbers: set[str] = set()
+        """Names of Python numbers that become 0-d tensors."""
+        self._replace: dict[ast.expr, str] = {}
+
+    def _assign(self, name: str, value: ast.expr, mask: str) -> None:
+        text = self._selected(name, value, mask)
+        if text is not None:
+            self.values.append((value, text))
+
+    def _lives(self, name: str) -> bool:
+        read = self._returned is not None and name in reads(self._returned)
+        return read or name in self.facts.before(self.loop) or alive(self.facts, name, self.loop)
+
+    def _selected(self, name: str, value: ast.expr, mask: str) -> str | None:
+        """The text of a value under a mask; None where nobody reads it once the loop was left."""
+        if not mask or not self._lives(name):
+            return None
+        before = self.facts.before(self.loop).get(name)
+        if isinstance(before, Static) and before.type in _DTYPES:
+            return self._number(name, before.type, value, mask)
+        if before is None:
+            return self._only_here(name, value, mask)
+        old = incoming(self.facts, self.loop, name)
+        likeness = compare(name, old.meta, self.code.text(value), ShapeInference(self.facts).of(value))
+        known = isinstance(self.facts.value(value), Tensor)
+        if likeness.blocker and not ("shapes" in likeness.blocker and known):
+            raise NotSelectableError(likeness.blocker)
+        if likeness.blocker and not self._while_tracing:
+            raise AskWhileTracingError(likeness.blocker)
+        self.predicates.differences += () if self._while_tracing else likeness.differences
+        self._copied(name)
+        return self._chosen(name, mask, self.code.argument(value, self._replace))
+
+    def _copied(self, name: str) -> None:
+        if seen_elsewhere(self.facts, ast.Name(name, ast.Load()), rebound=name):
+            if changed_in_place(self.facts, name, behind=self.loop):
+                raise NotSelectableError(f"`{name}` may be another tensor, and is changed in place")
+            self.predicates.differences.append(
+                Difference("aliasing", f"`{name}` is a copy where the loop leaves it as it was")
+            )
+
+    def _chosen(self, name: str, mask: str, text: str) -> str:
+        if self._while_tracing:  # shapes are known there, and what differs in them is branched on as before
+            select = self.imports.name(f"{_RUNTIME}.select", _RUNTIME)
+            return f"{select}({mask}, lambda: {name}, lambda: {text})"
+        return f"{self.where}({mask}, {name}, {text})"
+
+    def _only_here(self, name: str, value: ast.expr, mask: str) -> str:
+        """A name that only the loop binds: there is nothing to keep before it is bound once."""
+        if not isinstance(self.facts.value(value), Tensor):
+            raise NotSelectableError(f"`{self.code.text(value)}` is not known to be a tensor")
+        if not self._while_tracing:
+            raise AskWhileTracingError(f"`{name}` may not be bound before the loop")
+        self._copied(name)
+        text = self.code.argument(value, self._replace)
+        if mask == self.stopped:  # False at first, when nothing is read
+            return self._chosen(name, mask, text)
+        first = f"{name} = None\n"
+        if first not in self._first:
+            self._first.append(first)
+            self.predicates.differences.append(
+                Difference("exception", f"`{name}` has a value where nothing in the loop bound it, and raised")
+            )
+        return f"{text} if {name} is None else {self._chosen(name, mask, text)}"
+
+    def _number(self, name: str, of: str, value: ast.expr, mask: str) -> str:
+        """A Python number that the loop computes becomes a 0-d tensor."""
+        self._becomes_tensor(name, of, number_type(self.facts, value), value)
+        return self._chosen(name, mask, self.code.argument(value, self._replace))
+
+    def _becomes_tensor(self, name: str, of: str, given: str | None, value: ast.expr) -> None:
+        if given != of:
+            raise NotSelectableError(f"`{name}` and `{self.code.text(value)}` are not known to be numbers of one type")
+        if name in self._numbers:
+            return
+        self._numbers.add(name)
+        made, uses = as_tensor(self.facts, _DTYPES[of], lambda uses: uses.name(name), rewrites=True)
+        if uses.also:
+            raise NotSelectableError(f"`{self.code.text(uses.also[0])}` stays a Python number")
+        self.predicates.differences += uses.differences
+        self._replace |= written(self.facts, self.imports, {}, uses.counterparts)
+        tensor, dtype = self.imports.name("torch.tensor"), self.imports.name(f"torch.{made}")
+        self._first.append(f"{name} = {tensor}({name}, dtype={dtype}{{device}})\n")
+
+    def _change(self, name: str, statement: ast.AugAssign, mask: str) -> None:
+        """`x += v`: the tensor itself is changed, to what it is where the loop was left."""
+        if mask and (line := self._counted(name, statement, mask)) is not None:
+            self.changes.append((statement, line))
+            return
+        if not isinstance(self.facts.before(statement).get(name), Tensor):
+            raise NotSelectableError(f"`{name}` is not known to be a tensor that is changed in place")
+        if not mask:
+            return
+        node = ast.Name(name, ast.Load())
+        fits = casts_into(self.facts, node, statement.value)
+        if isinstance(statement.op, ast.Div):
+            fits = True if kind(self.facts, node) in ("float", "complex") else None
+        if fits is False:
+            raise NotSelectableError(f"`{ast.unparse(statement)}` raises for the dtype of `{name}`")
+        if fits is None:
+            self.predicates.differences.append(
+                Difference("dtype", f"where `{ast.unparse(statement)}` raised for the dtype of `{name}`, it is rounded")
+            )
+        self.predicates.differences += may_raise(
+            self.facts, ast.copy_location(ast.BinOp(node, statement.op, statement.value), statement)
+        )
+        if recorded(self.facts, self.loop) and not writable(self.facts, self.loop, name):
+            self.predicates.differences.append(written_on_both_sides(name))
+        read = intact(self.facts, statement, name, linear=linear_operator(self.facts, statement.op, statement.value))
+        sign = self._operator(name, statement)
+        value = f"{read} {sign} {self.code.operand(statement.value, self._replace)}"
+        self.changes.append((statement, f"{name}.copy_({self._chosen(name, mask, value)})\n"))
+
+    def _counted(self, name: str, statement: ast.AugAssign, mask: str) -> str | None:
+        """`n += 1` of a number, as a line; None where `n` is none."""
+        before = self.facts.before(self.loop).get(name)
+        if not (isinstance(before, Static) and before.type in _DTYPES):
+            return None
+        given = number_type(self.facts, statement.value)
+        if isinstance(statement.op, (ast.Div, ast.Pow)) and before.type != "float":
+            given = None
+        self._becomes_tensor(name, before.type, given, statement.value)
+        value = self.code.operand(statement.value, self._replace)
+        return f"{name} = {self._chosen(name, mask, f'{name} {self._operator(name, statement)} {value}')}\n"
+
+    def _operator(self, name: str, statement: ast.AugAssign) -> str:
+        return self.code.text(statement)[len(name) :].strip().partition("=")[0]

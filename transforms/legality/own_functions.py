@@ -1,0 +1,92 @@
+"""Does a function of the program only compute, by the code of its body?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from functools import lru_cache
+
+from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
+from graphmend.transforms.code.liveness import locals_of
+from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds
+
+#: methods that only compute, whatever tensor they are called on
+_METHODS = (
+    known.ELEMENTWISE | known.ARITHMETIC | known.TESTS | known.REDUCTIONS | known.CASTS
+    | frozenset(
+        "max min amax amin argmax argmin size dim numel view reshape transpose permute unsqueeze squeeze flatten "
+        "expand expand_as softmax log_softmax dot matmul mm bmm cumsum t masked_fill type_as new_zeros new_ones".split()
+    )
+)  # fmt: skip
+_BUILTINS = frozenset({"builtins.len", "builtins.isinstance", "builtins.range"})
+
+
+@lru_cache(maxsize=64)
+def only_computes(info: FunctionInfo) -> bool:
+    """Is every statement of a function an assignment to a local name, a branch or a `return`, and does every call in it
+    only compute? It is taken to be given tensors and numbers.
+    """
+    node = info.node
+    if not isinstance(node, ast.FunctionDef) or node.decorator_list:
+        return False
+    if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(node)):
+        return False
+    body = _Body(info.module, locals_of(node))
+    return body.computes(node.body)
+
+
+class _Body(Kinds):
+    """The expressions of a function's body."""
+
+    def __init__(self, module: ModuleInfo, names: set[str]) -> None:
+        super().__init__()
+        self._module, self._local = module, names
+
+    def computes(self, statements: Sequence[ast.stmt]) -> bool:
+        for statement in statements:
+            match statement:
+                case ast.Expr(value=ast.Constant()) | ast.Pass():
+                    continue
+                case ast.Assign(targets=[ast.Name()], value=value) | ast.Return(value=ast.expr() as value):
+                    self.kind(value)
+                case ast.If(test=test, body=body, orelse=orelse):
+                    self.kind(test)
+                    if not (self.computes(body) and self.computes(orelse)):
+                        return False
+                case _:
+                    return False
+        return self.pure
+
+    def leaf(self, node: ast.expr) -> Kind | None:
+        match node:
+            case ast.Name():
+                return "const"
+            case ast.BoolOp(values=values):
+                for value in values:
+                    self.kind(value)
+                return "const"
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                for value in (test, body, orelse):
+                    self.kind(value)
+                return "const"
+        return None
+
+    def module(self, function: ast.expr, given: Kind) -> Does | None:
+        name = self.qualified(function)
+        if name is not None and (name in _BUILTINS or name.startswith("math.")):
+            return Does(True, "const")
+        if name is None and not (isinstance(function, ast.Attribute) and function.attr in _METHODS):
+            return Does(False, "other")
+        return None
+
+    def qualified(self, function: ast.expr) -> str | None:
+        if isinstance(function, ast.Name):
+            bound = function.id in self._local or function.id in self._module.globals
+            return None if bound else self._module.imports.get(function.id, f"builtins.{function.id}")
+        if isinstance(function, ast.Attribute) and isinstance(inner := function.value, (ast.Name, ast.Attribute)):
+            if isinstance(inner, ast.Name) and (inner.id not in self._module.imports or inner.id in self._local):
+                return None
+            above = self.qualified(inner)
+            return f"{above}.{function.attr}" if above else None
+        return None
