@@ -183,6 +183,47 @@ for i in range(4):
 return x
 """
 
+#: programs in which something is compiled anew
+_AGAIN = (
+    """
+class Counter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = 0
+
+    def forward(self, x):
+        self.steps += 1
+        return x / self.steps
+
+
+def calls():
+    net = torch.compile(Counter())
+    for _ in range(3):
+        net(torch.ones(4))
+""",
+    """
+@torch.compile
+def update(p, rate):
+    return p - rate
+
+
+def calls():
+    for i in range(3):
+        update(torch.ones(4), 0.5 * i)
+""",
+    """
+@torch.compile
+def twice(x):
+    return x * 2
+
+
+def calls():
+    for n in (2, 3, 4):
+        x = torch.ones(n)
+        twice(x)
+""",
+)
+
 _CLASSES = (
     """
 class Counting(nn.Module):
@@ -215,4 +256,4 @@ def _functions() -> list[str]:
     return [f"@torch.compile\ndef case({given}):\n{textwrap.indent(body, '    ')}" for given, body in pairs]
 
 
-EXAMPLES = tuple(_HEAD + text for text in (*_functions(), *_CLASSES))
+EXAMPLES = tuple(_HEAD + text for text in (*_functions(), *_CLASSES, *_AGAIN))
