@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from graphmend.analysis.driver.guards.variation import Variation
 from graphmend.analysis.driver.near import may_drive
 from graphmend.analysis.facts.function_facts import FunctionFacts
 from graphmend.analysis.facts.recording import Recording
@@ -12,6 +13,8 @@ from graphmend.analysis.finding import Finding
 from graphmend.analysis.findings.recompilations import merged, recompilations
 from graphmend.analysis.findings.report import report
 from graphmend.analysis.interprocedural.session import AnalysisSession
+from graphmend.analysis.lattice.evidence import Evidence
+from graphmend.analysis.lattice.values import Tensor, Value
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.region.roots import roots
@@ -36,8 +39,10 @@ class Result:
     elsewhere: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     _places: dict[tuple[str, str], Place] = field(default_factory=dict, repr=False)
+    _variations: dict[tuple[str, str], Variation] = field(default_factory=dict, repr=False)
     _again: tuple[Project, Settings, ModuleInfo] | None = field(default=None, repr=False)
     _recording: Recording | None = field(default=None, repr=False)
+    _of_calls: Recording | None = field(default=None, repr=False)
 
     def facts(self, finding: Finding) -> FunctionFacts | None:
         """The facts about the function that `finding`, of this file or of `elsewhere`, stands in; None for a lambda at
@@ -48,27 +53,66 @@ class Result:
         place = self._places.get((finding.path, finding.key))
         if self._again is None or place is None:
             raise LookupError(f"{finding.code} is no finding of this result")
-        project, settings, module = self._again
-        if self._recording is None:
-            around = (_definition(info) for _, info in self._places.values() if info is not None)
-            self._recording = Recording({definition for definition in around if definition is not None})
-            session = AnalysisSession(module, project, settings)
-            session.recording = self._recording
-            _walk(session)
+        settings = self._again[1]
+        variation = self._variations.get((finding.path, finding.key))
+        recording = self._recorded() if variation is None else self._recorded_calls()
         node, info = place
         definition = _definition(info) if info is not None else None
+        target = variation.target if variation is not None else None
+        compiled = _definition(target) if target is not None else None
+        if target is not None and compiled is not None and target.module.source.path == finding.path:
+            node, info, definition = compiled, target, compiled
         if definition is None or info is None:
             return None
         version = load(settings.torch_version).minor
-        return self._recording.facts(info.module.source, definition, node, dict(info.module.imports), version)
+        names = dict(info.module.imports)
+        return recording.facts(info.module.source, definition, node, names, version, variation)
+
+    def _recorded(self) -> Recording:
+        """What the walks of all roots see in the functions that have a finding."""
+        if self._recording is None:
+            assert self._again is not None
+            around = (_definition(info) for _, info in self._places.values() if info is not None)
+            self._recording = Recording({definition for definition in around if definition is not None})
+            session = self._session(self._recording)
+            _walk(session)
+        return self._recording
+
+    def _recorded_calls(self) -> Recording:
+        """What the walks of compiled roots see in all functions, given what the calls in sight give them."""
+        if self._of_calls is None:
+            assert self._again is not None
+            tree = self._again[2].source.tree
+            functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+            every = {n for n in ast.walk(tree) if isinstance(n, functions)} if tree is not None else set()
+            self._of_calls = Recording(every)
+            session = self._session(self._of_calls)
+            session.given = dict(_given(one) for one in self._variations.values() if one.target is not None)
+            _walk(session, compiled=True)
+        return self._of_calls
+
+    def _session(self, recording: Recording) -> AnalysisSession:
+        assert self._again is not None
+        project, settings, module = self._again
+        session = AnalysisSession(module, project, settings)
+        session.recording = recording
+        return session
 
     def close(self) -> None:
         """Release the definitions that facts are made from; `facts` has no answers any more."""
-        self._places, self._recording = {}, None
+        self._places, self._variations, self._recording, self._of_calls = {}, {}, None, None
         if self._again is not None:
             project, _, module = self._again
             project.release(module)
             self._again = None
+
+
+def _given(variation: Variation) -> tuple[ast.AST, dict[str, Value]]:
+    """The tensors that a compiled function is given in every call in sight."""
+    says = f"is a tensor in each of the {variation.calls} calls of `{variation.name}` in sight"
+    given = {name: Tensor(Evidence(says, name), *kind) for name, kind in variation.tensors.items() if kind is not None}
+    assert variation.target is not None
+    return variation.target.node, dict(given)
 
 
 def _definition(info: FunctionInfo) -> Definition | None:
@@ -100,13 +144,16 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
         (path, one.finding.key): (one.node, one.info) for path, found in everything.items() for one in found
     }
     places.update({(one.finding.path, one.finding.key): (one.node, one.info) for one in again})
+    variations = {(one.finding.path, one.finding.key): one.variation for one in again}
     by_path = merged(session.driven, everything, again, settings)
     own = by_path.pop(source.path, ())
     session.close()
-    return Result(source, own, by_path, tuple(session.notes), places, (project, settings, module))
+    return Result(source, own, by_path, tuple(session.notes), places, variations, (project, settings, module))
 
 
-def _walk(session: AnalysisSession) -> None:
+def _walk(session: AnalysisSession, *, compiled: bool = False) -> None:
+    """Walks the roots; with `compiled`, those alone for which a compile site is in sight."""
     assert session.module is not None
     for root in roots(session, session.module, session.drive()):
-        session.walk_root(root)
+        if not compiled or root.region.kind == "compiled":
+            session.walk_root(root)

@@ -39,9 +39,19 @@ def of(report: Report, finding: Finding) -> str:
             return f"{name} differs: {unnamed[0].line}"
     before = _breaks((target for target in report.targets if target.name in after), finding.path)
     left = _breaks(after.values(), finding.path)
+    if finding.effect == "recompiles" and left <= before:
+        return _compiled_less((target for target in report.targets if target.name in after), after.values())
     if left < before or left == before == 0:
         return ""
     return "TorchDynamo breaks the graph " + ("as often as before" if left == before else "more often than before")
+
+
+def _compiled_less(before: Iterable[TargetReport], after: Iterable[TargetReport]) -> str:
+    """Why a mend of what is compiled anew is not verified: targets are compiled less often, or are compiled once."""
+    was, now = (sum(target.compilations - 1 for target in targets) for targets in (before, after))
+    if now < was or now == was == 0:
+        return ""
+    return "TorchDynamo compiles anew " + ("as often as before" if now == was else "more often than before")
 
 
 def _covering(report: Report, finding: Finding) -> list[TargetReport]:

@@ -31,6 +31,7 @@ from graphmend.transforms.rewrites.output import (
     skip_value,
     text_form,
 )
+from graphmend.transforms.rewrites.recompilation import compile_dynamic, hold_tensor, pass_tensor
 from graphmend.transforms.rewrites.scalars import (
     computed_index,
     counter_buffer,
@@ -160,6 +161,13 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             skip_value.rewrite,
         ),
     ),
+    ("GM701", (hold_tensor.rewrite,)),
+    ("GM702", (compile_dynamic.rewrite, pass_tensor.rewrite)),
+    ("GM705", (compile_dynamic.rewrite,)),
+    ("GM706", (compile_dynamic.rewrite,)),
+    ("GM707", (hold_tensor.rewrite,)),
+    ("GM709", (pass_tensor.rewrite,)),
+    ("GM711", (hold_tensor.rewrite,)),
 )
 
 

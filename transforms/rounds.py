@@ -284,6 +284,9 @@ class Run:
         if choice.narrows:
             return self._lets_others(state, after, choice, choices, permitted)
         path, code = choice.finding.path, choice.finding.code
+        if choice.finding.effect == "recompiles" and choice.facts.variation is not None:
+            alike = [sum(_same(f, choice.finding) for f in one.findings(path)) for one in (state, after)]
+            return alike[1] < alike[0] and self._lets_others(state, after, choice, choices, permitted)
         old, new = regions(state.sources[path], choice.facts, choice.edits, _all_edits(choices, path))
         before = [f.code for f in state.findings(path) if _inside(f, state.sources[path], old)]
         behind = [f.code for f in after.findings(path) if _inside(f, after.sources[path], new)]
@@ -306,6 +309,11 @@ class Run:
             if fix is not None and now is not None and (now.best is None or now.best.rewrite != fix.rewrite):
                 return False
         return True
+
+
+def _same(one: Finding, other: Finding) -> bool:
+    """Do two findings say that one thing varies? Where the call stands that is compiled anew may have changed."""
+    return (one.code, one.function, one.facts) == (other.code, other.function, other.facts)
 
 
 def _position(place: Place) -> tuple[int, ...]:

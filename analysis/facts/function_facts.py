@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from graphmend.analysis.lattice.values import UNKNOWN, Value
 
 if TYPE_CHECKING:
+    from graphmend.analysis.driver.guards.variation import Variation
     from graphmend.analysis.syntax.source import Source
 
 
@@ -20,6 +21,8 @@ class FunctionFacts:
 
     `node` is the expression or statement that the finding is about, `statement` the statement around it, `names` the
     qualified name of everything that the module imports or defines at its top level (`{"F": "torch.nn.functional"}`).
+    Where the finding says that something is compiled anew, `variation` is what varies, and `function` and `node` are
+    what is compiled, or the function that calls it where that is not of the same file.
     """
 
     def __init__(
@@ -33,17 +36,28 @@ class FunctionFacts:
         gradients_off: frozenset[ast.stmt],
         torch_version: str,
         parents: Mapping[ast.AST, ast.AST] | None = None,
+        variation: Variation | None = None,
     ) -> None:
         self.source = source
         self.function = function
         self.node = node
         self.names = names
         self.torch_version = torch_version
+        self.variation = variation
         self._values = values
         self._environments = environments
         self._gradients_off = gradients_off
         self._parents = parents if parents is not None else parents_in(function)
         self.statement = next(n for n in (node, *self.ancestors(node)) if isinstance(n, ast.stmt))
+
+    def within(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionFacts:
+        """The facts of another function of the file, from the same recording."""
+        seen = (self._values, self._environments, self._gradients_off)
+        return FunctionFacts(self.source, function, function, self.names, *seen, self.torch_version)
+
+    def is_traced(self, statement: ast.stmt) -> bool:
+        """Whether a walk came to a statement."""
+        return statement in self._environments
 
     def same_walk(self, other: FunctionFacts) -> bool:
         """Whether both are facts about one function from one recording; they may be about different places in it."""

@@ -13,6 +13,7 @@ from graphmend.analysis.lattice.environment import Environment
 from graphmend.analysis.lattice.values import Value, join
 
 if TYPE_CHECKING:
+    from graphmend.analysis.driver.guards.variation import Variation
     from graphmend.analysis.interpreter.interface import Host
     from graphmend.analysis.program.definitions import FunctionInfo
     from graphmend.analysis.syntax.source import Source
@@ -50,13 +51,14 @@ class Recording:
         node: ast.expr | ast.stmt,
         names: Mapping[str, str],
         torch_version: str,
+        variation: Variation | None = None,
     ) -> FunctionFacts:
         off = frozenset(self.gradients_off - self.gradients_on)
         parents = self._parents.get(function)
         if parents is None:
             parents = self._parents[function] = parents_in(function)
         seen = (self.values, self.environments, off)
-        return FunctionFacts(source, function, node, names, *seen, torch_version, parents)
+        return FunctionFacts(source, function, node, names, *seen, torch_version, parents, variation)
 
 
 class _RecordingWalker(Walker):

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 
 class Recompilation(NamedTuple):
-    """A finding, with the node and the function that it stands in; None at a module's top level."""
+    """A finding, with the node and the function that it stands in (None at a module's top level), and what varies."""
 
     finding: Finding
     node: ast.expr | ast.stmt
     info: FunctionInfo | None
+    variation: Variation
 
 
 def recompilations(driven: Driven | None, judging: Judging) -> list[Recompilation]:
@@ -72,7 +73,7 @@ def _recompilation(rule: Rule, said: Break, variation: Variation, place: Place) 
         key=hashlib.blake2b(f"{rule.code}|{function}|{text}|{variation.subject}".encode(), digest_size=8).hexdigest(),
         facts={"subject": variation.subject},
     )
-    return Recompilation(finding, place.node, place.function)
+    return Recompilation(finding, place.node, place.function, variation)
 
 
 def _at(place: Place) -> tuple[str, Span]:

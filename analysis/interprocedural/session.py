@@ -36,7 +36,7 @@ from graphmend.analysis.interprocedural.verdicts import Verdict
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.dependence import declared_sources
 from graphmend.analysis.lattice.environment import Environment
-from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Value, as_input
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, as_input
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.program.project import Project
@@ -74,6 +74,8 @@ class AnalysisSession(ProgramContext):
         self.reading = Reading(self)
         self.follows = False
         """Whether edits are followed: the call that a summary was computed for may then be gone from the text."""
+        self.given: dict[ast.AST, dict[str, Value]] = {}
+        """Arguments that roots are called with in sight, for those that nothing else says anything of."""
         self.driven: Driven | None = None
         """What the driver code of the checked module compiles, and the objects that it makes."""
         self._recursion = Recursion(self.summaries)
@@ -188,6 +190,9 @@ class AnalysisSession(ProgramContext):
                     self._walk_as_root(wrapper, region, parameters(self, wrapper.info, function.bound))
 
     def _walk_as_root(self, function: Function, region: Region, env: Environment) -> None:
+        for name, value in self.given.get(function.info.node, {}).items():
+            if env.get(name) is UNKNOWN or isinstance(env.get(name), Tensor):
+                env[name] = value
         summary = FunctionSummary(function.info, env, function.closure, 0, True, region.mode)
         self.summaries.roots.append((summary, region))
         self.walk(summary)

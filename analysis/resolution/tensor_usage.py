@@ -81,10 +81,9 @@ def _uses(session: ProgramView, info: FunctionInfo) -> dict[str, str]:
         elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             computed.append(node)
     for statement in computed:
-        operands = {n.id for n in walk(statement.value) if isinstance(n, ast.Name)}
-        target = statement.targets[0]
-        if len(operands) == 1 and isinstance(target, ast.Name) and target.id in found:
-            found.setdefault(operands.pop(), f"{target.id} = {ast.unparse(statement.value)}, and {found[target.id]}")
+        operand, target = _operand(statement.value), statement.targets[0]
+        if operand is not None and isinstance(target, ast.Name) and target.id in found:
+            found.setdefault(operand, f"{target.id} = {ast.unparse(statement.value)}, and {found[target.id]}")
     return found
 
 

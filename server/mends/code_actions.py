@@ -119,7 +119,7 @@ async def _mend(
     session: Session, document: Document, shown: ShownFinding, offer: mend_edits.Offer
 ) -> list[types.CodeAction | types.Command]:
     fix, can = offer.fix, session.client.capabilities
-    title = mend_edits.title(fix)
+    title = mend_edits.title(shown.finding, fix)
     data = _data(document, shown, offer)
     if not can.action_literals:
         return [types.Command(title, MEND, arguments=[data])] if fix.applicability != "display" else []

@@ -53,8 +53,9 @@ async def evidence(session: Session, document: Document, finding: Finding) -> tu
     return (await session.analyses.mends(document.host, finding)).evidence or finding.evidence
 
 
-def title(fix: Fix) -> str:
-    return f"Mend graph break: {fix.title}" + (" (unsafe)" if fix.applicability == "unsafe" else "")
+def title(finding: Finding, fix: Fix) -> str:
+    what = "recompilation" if finding.effect == "recompiles" else "graph break"
+    return f"Mend {what}: {fix.title}" + (" (unsafe)" if fix.applicability == "unsafe" else "")
 
 
 def is_preferred(fix: Fix) -> bool:

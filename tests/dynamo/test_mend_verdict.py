@@ -9,7 +9,7 @@ import pytest
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.syntax.span import Span
 from graphmend.dynamo import mend_verdict
-from graphmend.dynamo.report import Break, Comparison, Lines, Report, TargetReport
+from graphmend.dynamo.report import Break, Comparison, Lines, Recompile, Report, TargetReport
 
 PATH = "/project/model.py"
 SPAN = Span(4, 4, 4, 20)
@@ -44,6 +44,25 @@ def test_nothing_differs() -> None:
 def test_one_line_says_why_it_is_not_verified(found: Report, says: str) -> None:
     assert says in mend_verdict.of(found, FINDING)
     assert "\n" not in mend_verdict.of(found, FINDING)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "says"),
+    [
+        (3, 1, ""),
+        (0, 0, ""),
+        (2, 2, "compiles anew as often as before"),
+        (1, 2, "compiles anew more often than before"),
+    ],
+)
+def test_what_is_compiled_anew_is_compiled_less_often(was: int, now: int, says: str) -> None:
+    def again(target: TargetReport, times: int) -> TargetReport:
+        found = (Recompile(PATH, 4, "forward", "self.steps == 0", times),) if times else ()
+        return replace(target, breaks=(), recompiles=found)
+
+    finding = replace(FINDING, code="GM701", effect="recompiles")
+    found = mend_verdict.of(report(again(BEFORE, was), again(AFTER, now)), finding)
+    assert found == says or says in found != ""
 
 
 def test_no_breaks_before_and_none_after() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from graphmend.dynamo import watched_command
 from graphmend.dynamo.report import Recompile, TargetReport, compilations, gathered
+from graphmend.dynamo.worker.recording import guards
 
 pytestmark = pytest.mark.torch
 
@@ -99,14 +102,16 @@ def test_what_raises_on_a_change_does_not_count(check: Check) -> None:
     found = check(
         """
         @torch.compile
-        def f(x: torch.Tensor, n: int = 2):
-            if n != 2:
-                raise ValueError(n)
-            return x.reshape(x.shape[0], -1) * n
+        def f(x: torch.Tensor):
+            if x.dim() > 1 and not x.is_contiguous():
+                raise ValueError("not contiguous")
+            return x.reshape(x.shape[0], -1) * 2
         """,
         names=("f",),
     )
-    assert all(one.recompile is None or one.raised is None for one in found.varied)
+    raised = [one for one in found.varied if one.raised is not None]
+    assert any("ValueError" in str(one.raised) for one in raised)
+    assert all(one.recompile is None for one in raised)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +133,30 @@ def test_what_raises_on_a_change_does_not_count(check: Check) -> None:
 )
 def test_subjects(reason: str, subject: str) -> None:
     assert Recompile("f.py", 1, "f", reason).subject == subject
+
+
+@pytest.mark.parametrize(
+    "text", ["0/1: ", "0/1: some guard of a kind that nobody knows", "0/1: n == 1  # gone.py:7 in g"]
+)
+def test_a_guard_without_a_line_of_the_file_belongs_to_the_function(text: str) -> None:
+    def f(x: int) -> int:
+        return x
+
+    found = guards.recompilation(f.__code__, text)
+    assert (found["file"], found["line"]) == (__file__, f.__code__.co_firstlineno)
+
+
+def test_a_thousand_of_a_watched_program_are_one_each(tmp_path: Path) -> None:
+    lines = [
+        {"recompile": {"file": "f.py", "line": 1, "function": f"f{i % 3}", "reason": f"step == {i}", "seconds": 0.5}}
+        for i in range(3000)
+    ]
+    (tmp_path / "1.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines) + '{"recompile": {"fi', "ascii"
+    )
+    found = watched_command._collect(tmp_path).recompiles
+    assert [(one.function, one.times, one.subject) for one in found] == [(f"f{i}", 1000, "step") for i in range(3)]
+    assert found[0].seconds == pytest.approx(500)
 
 
 def test_very_many_are_bounded() -> None:

@@ -137,3 +137,16 @@ async def test_a_check_without_inputs_says_why(start: Start, tmp_path: Path) -> 
     uri = editor.open(path)
     await editor.execute("graphmend.verify", uri, patience=PATIENCE)
     assert any("no inputs found for f" in said and "next_batch" in said for said in editor.shown)
+
+
+@pytest.mark.torch
+async def test_a_lens_counts_what_is_compiled_anew(start: Start, tmp_path: Path) -> None:
+    path = tmp_path / "sizes.py"
+    path.write_text(
+        "import torch\n\n\n@torch.compile\ndef f(x):\n    return x * 2\n\n\n"
+        "def example_inputs():\n    return [(torch.ones(n),) for n in (2, 3, 4)]\n"
+    )
+    editor = await start(options=TRUSTED)
+    uri = editor.open(path)
+    await editor.execute("graphmend.verify", uri, patience=PATIENCE)
+    assert any("1 graph, 2 compilations: `x` changes" in lens for lens in await editor.lenses(uri))

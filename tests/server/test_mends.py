@@ -214,3 +214,23 @@ async def test_an_untrusted_workspace_is_told_of_once(start: Start, module: Path
         outcome = await editor.execute("graphmend.verify", uri)
         assert outcome["status"] == "refused"
         assert len([said for said in editor.shown if "trust" in said]) == told
+
+
+async def test_what_is_compiled_anew_is_mended_as_such(start: Start, tmp_path: Path) -> None:
+    path = tmp_path / "schedule.py"
+    path.write_text(
+        "import torch\n\n\n@torch.compile\ndef step(p, rate):\n    return p - rate\n\n\n"
+        "def train():\n    for i in range(4):\n        step(torch.ones(4), 0.5 * i)\n"
+    )
+    editor = await start()
+    uri = editor.open(path)
+    (diagnostic,) = await editor.diagnostics(uri)
+    assert diagnostic.severity == types.DiagnosticSeverity.Information
+    actions = await editor.actions(uri, diagnostic.range)
+    (mend,) = [action for action in actions if action.title.startswith("Mend recompilation: ")]
+    assert mend.title == "Mend recompilation: pass `rate` as a 0-d tensor"
+    assert mend.is_preferred
+    resolved = await editor.client.code_action_resolve_async(mend)
+    editor.apply(resolved.edit)
+    assert "step(torch.ones(4), torch.tensor(0.5 * i, dtype=torch.float64))" in editor.texts[uri]
+    assert not await editor.diagnostics(uri)

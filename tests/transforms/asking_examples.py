@@ -94,6 +94,8 @@ out = torch.zeros_like(x)
 y = x[rows] * 2
 out.index_add_(0, rows, y)
 return out
+# x: Tensor, n: Tensor
+return (x[:, : n.max()] * 2).sum(1)
 # x: Tensor
 return torch.tensor([len(x[x > 0]), x.sum().item()])
 # x: Tensor
@@ -181,6 +183,47 @@ for i in range(4):
 return x
 """
 
+#: programs in which something is compiled anew
+_AGAIN = (
+    """
+class Counter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = 0
+
+    def forward(self, x):
+        self.steps += 1
+        return x / self.steps
+
+
+def calls():
+    net = torch.compile(Counter())
+    for _ in range(3):
+        net(torch.ones(4))
+""",
+    """
+@torch.compile
+def update(p, rate):
+    return p - rate
+
+
+def calls():
+    for i in range(3):
+        update(torch.ones(4), 0.5 * i)
+""",
+    """
+@torch.compile
+def twice(x):
+    return x * 2
+
+
+def calls():
+    for n in (2, 3, 4):
+        x = torch.ones(n)
+        twice(x)
+""",
+)
+
 _CLASSES = (
     """
 class Counting(nn.Module):
@@ -213,4 +256,4 @@ def _functions() -> list[str]:
     return [f"@torch.compile\ndef case({given}):\n{textwrap.indent(body, '    ')}" for given, body in pairs]
 
 
-EXAMPLES = tuple(_HEAD + text for text in (*_functions(), *_CLASSES))
+EXAMPLES = tuple(_HEAD + text for text in (*_functions(), *_CLASSES, *_AGAIN))

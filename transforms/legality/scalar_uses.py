@@ -49,6 +49,8 @@ class ScalarUses(Dictionaries):
     ) -> None:
         """Nothing is asked of what becomes of `within`: whoever keeps a tensor for that sees to it."""
         super().__init__(facts, rewrites=rewrites)
+        self.asks: list[ast.AST] = []
+        """The uses that ask torch for the number: branches, bounds of slices, indices. They have mends of their own."""
         self._within = within
         self._dtype = dtype
         self._seen: set[tuple[str, Hashable]] = set()
@@ -102,25 +104,25 @@ class ScalarUses(Dictionaries):
             case ast.UnaryOp(op=ast.Not()):
                 self._test(parent, "bool")
             case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if test is node:
-                pass  # a branch on a tensor, which has mends of its own
+                self.asks.append(parent)  # a branch on a tensor
             case ast.Match(cases=cases) if all(compares(case.pattern) for case in cases):
-                pass
+                self.asks.append(parent)
             case ast.IfExp():
                 self._follow(parent, dtype)
             case ast.Assert(test=test) if test is node:
-                pass
+                self.asks.append(parent)
             case ast.FormattedValue(conversion=-1) if self._raised(parent):
                 pass
             case ast.Slice() if self._bounds(parent, node, dtype):
-                pass
+                self.asks.append(parent)
             case ast.Attribute(attr=attr) if not hasattr(0.0, attr) and not hasattr(0, attr):
                 pass  # no number has it: what is computed is a tensor already
             case ast.Subscript(slice=index) if index is node and self._picks(parent, dtype):
-                pass
+                self.asks.append(parent)
             case ast.Tuple() if isinstance(above := self.facts.parent(parent), ast.Subscript) and self._picks(
                 above, dtype
             ):
-                pass
+                self.asks.append(above)
             case ast.List() | ast.ListComp() | ast.GeneratorExp() if self.rewrites:
                 self._listed(parent, dtype)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[one]) if (

@@ -24,6 +24,7 @@ from graphmend.analysis.driver.guards.facts import SPECIALISED_SIZES, WIDENED
 if TYPE_CHECKING:
     from graphmend.analysis.driver.execution.interface import Machine
     from graphmend.analysis.driver.guards.moment import Moment
+    from graphmend.analysis.driver.guards.variation import Place
 
 
 class Guard(NamedTuple):
@@ -39,6 +40,19 @@ class Guard(NamedTuple):
         return now is ... or now == self.value
 
 
+class TensorKind(NamedTuple):
+    """Rank and dtype of a tensor, None where not known."""
+
+    rank: int | None
+    dtype: str | None
+
+    def join(self, other: TensorKind) -> TensorKind:
+        """What holds of both."""
+        return TensorKind(
+            self.rank if self.rank == other.rank else None, self.dtype if self.dtype == other.dtype else None
+        )
+
+
 class Frame:
     """What was compiled of one function: its graphs' guards, and the last value seen on each path."""
 
@@ -50,6 +64,10 @@ class Frame:
         """In which branches of unknown conditions each graph was compiled."""
         self.seen: dict[Path, object] = {}
         self.calls = 0
+        self.places: dict[ast.expr, Place] = {}
+        """The calls in sight."""
+        self.tensors: dict[str, TensorKind | None] = {}
+        """What each argument is in every call; None where it is not always a tensor."""
 
     def widens(self, path: Path, now: object) -> bool:
         """Whether TorchDynamo compiles for any value of a number or size, of which it has seen another one."""
@@ -57,6 +75,20 @@ class Frame:
         if self.dynamic is False:
             return False
         return self.dynamic is True or before is _ANY or before != now
+
+    def called(self, node: ast.expr, place: Place, arguments: dict[str, Values]) -> None:
+        """The function is called with these arguments."""
+        self.calls += 1
+        self.places.setdefault(node, place)
+        for name in {*arguments, *self.tensors}:
+            kind = _tensor_kind(arguments.get(name, ()))
+            before = self.tensors.get(name) if self.calls > 1 else kind
+            self.tensors[name] = None if kind is None or before is None else before.join(kind)
+
+    def open_sizes(self, path: Path) -> tuple[int, ...]:
+        """The dimensions of a tensor in which graphs were compiled for several sizes."""
+        found = (step[-1][1] for step, now in self.seen.items() if now is _ANY and step[:-1] == path)
+        return tuple(sorted(dimension for dimension in found if isinstance(dimension, int)))
 
     def remember(self, path: Path, now: object) -> None:
         """A graph was compiled with this value."""
@@ -238,6 +270,13 @@ class Trace:
         else:
             self.frame.widens(path, size)
             self.guard(path)
+
+
+def _tensor_kind(values: Values) -> TensorKind | None:
+    atom = values[0] if len(values) == 1 else None
+    if not isinstance(atom, Tensor):
+        return None
+    return TensorKind(None if atom.shape is None else len(atom.shape), atom.dtype)
 
 
 def _peeking(path: Path) -> Compute:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +11,7 @@ from graphmend.analysis.driver.guards.atoms import Path
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.execution.objects import Site
-    from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
+    from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 
 
 class Place(NamedTuple):
@@ -44,6 +45,17 @@ class Variation:
     """Whether the compile site says `dynamic=False`, or the tensor is marked static in that dimension."""
     in_module: bool = False
     """Whether the path ends in an attribute of a torch.nn.Module."""
+
+    target: FunctionInfo | None = None
+    """What is compiled, where it is a function of the program."""
+    owner: ClassInfo | None = None
+    """The class of the object whose attribute the path ends in."""
+    at: dict[ast.expr, Place] = field(default_factory=dict)
+    """By call in sight, what it gives where the path begins; the call itself where it gives nothing."""
+    tensors: Mapping[str, tuple[int | None, str | None] | None] = field(default_factory=dict)
+    """By argument, (rank, dtype) where it is a tensor in every call in sight."""
+    dimensions: tuple[int, ...] = ()
+    """The dimensions in which the sizes of the tensor differ, where one does."""
 
     program: int = 0
     """Which of the module's programs this is of: each function that nothing calls is one by itself."""

@@ -36,6 +36,6 @@ def history(program: ProgramView, module: ModuleInfo, reach: Reach) -> History:
     most: dict[tuple[str, Path], Variation] = {}
     for one in machine.variations:
         known = most.setdefault((one.name, one.path), one)
-        if len(one.changes) > len(known.changes):
+        if (len(one.changes), one.calls) > (len(known.changes), known.calls):
             most[one.name, one.path] = one
     return History(list(most.values()), frozenset(machine.visited))

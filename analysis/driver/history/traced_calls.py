@@ -76,10 +76,7 @@ def _compiled(
     named = _named(m, target, arguments, keywords)
     around = target.function.scope if target.function is not None else None
     moment = Moment(m, named, around, m.modes)
-    frame.calls += 1
-    for known in m.variations:
-        if known.name == target.name and known.program == m.program_number:
-            known.calls = frame.calls
+    frame.called(node, m.place(node, scope), named)
     failed = _failed(frame, moment, m.choices)
     records = (not frame.graphs or failed is not None) and len(frame.graphs) <= LIMIT
     if failed is not None and records:
@@ -96,7 +93,21 @@ def _compiled(
     if records:
         frame.graphs.append(guards)
         frame.choices.append(trace_choices)
+    for known in m.variations:
+        if known.name == target.name and known.program == m.program_number:
+            _extend(known, target, frame)
     return values
+
+
+def _extend(known: Variation, target: _Target, frame: Frame) -> None:
+    """One more call of a function is in sight."""
+    known.calls = frame.calls
+    if known.kind == "size":
+        known.dimensions = frame.open_sizes(known.path[:-1])
+    for call, place in frame.places.items():
+        if call not in known.at:
+            argument = _argument(target, call, known.path) if isinstance(call, ast.Call) else None
+            known.at[call] = place if argument is None else place._replace(node=argument)
 
 
 def _target(m: Recorder, compiled: Compiled, scope: Scope) -> _Target | None:
@@ -302,6 +313,9 @@ def _report(
             frame.calls,
             static=marked or frame.dynamic is False,
             in_module=isinstance(owner, Object) and is_module(m, owner),
+            target=target.function.info if target.function is not None else None,
+            owner=owner.info if isinstance(owner, Object) else None,
+            tensors=frame.tensors,
             program=m.program_number,
         )
     )

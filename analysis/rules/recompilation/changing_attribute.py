@@ -38,7 +38,7 @@ class ChangingAttribute(Rule):
             return self.layer(x)
 
     Mends:
-        none: make the number a 0-d buffer in `__init__`
+        a 0-d buffer or tensor instead of an int or float
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html

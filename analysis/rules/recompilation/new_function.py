@@ -30,7 +30,7 @@ class NewFunction(Rule):
             x = f(x, power)
 
     Mends:
-        none: hand what changes to the function as a tensor
+        a 0-d tensor in the place of an int or float
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html

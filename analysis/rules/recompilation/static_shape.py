@@ -28,7 +28,7 @@ class StaticShape(Rule):
         def net(x): ...
 
     Mends:
-        none: leave out `dynamic=False` or `mark_static`
+        `dynamic=True`, or `maybe_mark_dynamic` in the place of `mark_static`
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html

@@ -30,7 +30,7 @@ class ToggledAttribute(Rule):
             fast(a, b, torch.tensor(epoch / epochs))
 
     Mends:
-        none: pass the value as a tensor, or keep one module for each value
+        a 0-d tensor instead of an int or float; none for a bool or string: keep one module for each value
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html

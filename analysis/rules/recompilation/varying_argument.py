@@ -29,7 +29,7 @@ class VaryingArgument(Rule):
             update(x, torch.tensor(step))
 
     Mends:
-        none: pass a 0-d tensor, where the function only computes with the number
+        a 0-d tensor, where the function only computes with the number; `dynamic=True` for an int
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html

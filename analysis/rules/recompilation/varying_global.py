@@ -26,7 +26,7 @@ class VaryingGlobal(Rule):
         scaled(x, torch.tensor(scale))
 
     Mends:
-        none: pass the value as a tensor
+        a 0-d tensor instead of an int or float
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html

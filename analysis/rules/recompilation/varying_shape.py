@@ -30,7 +30,7 @@ class VaryingShape(Rule):
             model(batch)
 
     Mends:
-        none: mark the dimension dynamic at the call (`torch._dynamo.mark_dynamic`)
+        the size marked dynamic at the call, or `dynamic=True`
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html

@@ -1,0 +1,1 @@
+"""Rewrites of what is compiled anew from call to call."""

@@ -1,0 +1,156 @@
+"""Compile for any size, or any whole number, from the start.
+
+Before:
+    for batch in batches:
+        net(batch)
+
+After:
+    for batch in batches:
+        torch._dynamo.maybe_mark_dynamic(batch, 0)
+        net(batch)
+
+Legal when:
+    the sizes of a tensor that is an argument differ between calls in sight, or a whole number that is one or is held
+    by one. Where every such call gives the tensor by name, in the same file, its dimensions are marked there; else the
+    compile call says `dynamic=True`, in place of `dynamic=False` too.
+
+Differs in:
+    where the program asks for one graph for each size, or the compile call is changed: a backend may make slower code
+    for sizes that are kept open. Marking alone differs in nothing: TorchDynamo does the same once it has seen
+    another size.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.analysis.facts.function_facts import parents_in
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.positions import begins_line
+from graphmend.transforms.code.text_edits import insert_before, replace_expression
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.numbers.varied import kind_of
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.driver.guards.variation import Place, Variation
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "compile_dynamic"
+_MARK, _STATIC = "torch._dynamo.maybe_mark_dynamic", "torch._dynamo.mark_static"
+_EACH = Difference("evaluation", "one graph serves every size, and a backend may make slower code of it")
+_ALL = Difference(
+    "evaluation", "every size and whole number of the inputs is kept open, of which a backend may make slower code"
+)
+
+
+@asks("names")
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    variation = facts.variation
+    if variation is None or variation.kind not in ("size", "argument", "item"):
+        return None
+    if any(step[0] not in ("argument", "item", "size") for step in variation.path):
+        return None
+    if variation.kind != "size" and kind_of(variation) != "int":
+        return None
+    if variation.site.module.source.path != finding.path:
+        return refuse(NAME, f"`{variation.name}` is compiled in another file")
+    marked = _static_marks(facts, variation) if variation.static else []
+    if marked:
+        return offer(NAME, "mark the size dynamic", facts, lambda: _marked_otherwise(facts, marked), [_EACH])
+    is_size = variation.kind == "size" and len(variation.path) == 2
+    if is_size and not variation.static and (calls := _by_name(facts, variation)) is not None:
+        title = f"mark the size of `{variation.filled()['subject']}` dynamic"
+        return offer(NAME, title, facts, lambda: _marks(facts, variation, calls))
+    edit = _compiled_dynamic(facts, variation.site.node)
+    if edit is None:
+        return refuse(NAME, f"how `{variation.name}` is compiled cannot be changed there")
+    return offer(NAME, "compile with dynamic=True", facts, lambda: [edit], [_EACH if variation.static else _ALL])
+
+
+def _by_name(facts: FunctionFacts, variation: Variation) -> list[tuple[ast.stmt, Place]] | None:
+    """The statements of all calls, where each gives the tensor by name and has its line to itself."""
+    tree = facts.source.tree
+    assert tree is not None
+    parents = parents_in(tree)
+    found: list[tuple[ast.stmt, Place]] = []
+    for call, place in variation.at.items():
+        if place.module.source.path != facts.source.path or not isinstance(place.node, ast.Name):
+            return None
+        node: ast.AST = call
+        while not isinstance(node, ast.stmt):
+            if isinstance(node, (ast.Lambda, ast.comprehension, ast.ListComp, ast.GeneratorExp, ast.NamedExpr)):
+                return None
+            node = parents[node]
+        simple = isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return))
+        if not simple or not begins_line(facts.source, node):
+            return None
+        found.append((node, place))
+    return found
+
+
+def _marks(facts: FunctionFacts, variation: Variation, calls: list[tuple[ast.stmt, Place]]) -> list[TextEdit]:
+    dimensions = variation.dimensions or (int(str(variation.path[-1][1])),)
+    which = str(dimensions[0]) if len(dimensions) == 1 else str(list(dimensions))
+    edits: list[TextEdit] = []
+    for statement, place in calls:
+        imports, name = _imports(facts, place), ast.unparse(place.node)
+        edits.append(insert_before(facts.source, statement, f"{imports.name(_MARK)}({name}, {which})\n"))
+        edits += imports.edits()
+    return edits
+
+
+def _imports(facts: FunctionFacts, place: Place) -> Imports:
+    """Names for new code where a call stands."""
+    function = place.function.node if place.function is not None else None
+    here = isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    return Imports(facts.within(function) if here else facts)  # type: ignore[arg-type]
+
+
+def _static_marks(facts: FunctionFacts, variation: Variation) -> list[tuple[ast.expr, Place]]:
+    """The callees of `mark_static` for what the calls are given by name."""
+    found: list[tuple[ast.expr, Place]] = []
+    for place in variation.at.values():
+        function = place.function.node if place.function is not None else facts.source.tree
+        for node in ast.walk(function) if function is not None else ():
+            match node:
+                case ast.Call(func=func, args=[ast.Name(id=name), *_]) if (
+                    isinstance(place.node, ast.Name)
+                    and name == place.node.id
+                    and place.module.source.path == facts.source.path
+                    and place.module.qualified(func) == _STATIC
+                    and func not in [one for one, _ in found]
+                ):
+                    found.append((func, place))
+    return found
+
+
+def _marked_otherwise(facts: FunctionFacts, marks: list[tuple[ast.expr, Place]]) -> list[TextEdit]:
+    edits: list[TextEdit] = []
+    for callee, place in marks:
+        imports = _imports(facts, place)
+        edits += [replace_expression(facts.source, callee, imports.name(_MARK)), *imports.edits()]
+    return edits
+
+
+def _compiled_dynamic(facts: FunctionFacts, site: ast.expr) -> TextEdit | None:
+    """`dynamic=True` in a call of `compile`, or a decorator that becomes one."""
+    function = site.func if isinstance(site, ast.Call) else site
+    last = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if last != "compile":
+        return None
+    text = Code(facts.source).text(site)
+    if not isinstance(site, ast.Call):
+        return replace_expression(facts.source, site, f"{text}(dynamic=True)")
+    for keyword in site.keywords:
+        if keyword.arg is None:
+            return None
+        if keyword.arg == "dynamic":
+            return replace_expression(facts.source, keyword.value, "True")
+    inside = text[:-1].rstrip()
+    comma = "" if inside.endswith(("(", ",")) else ","
+    space = "" if inside.endswith("(") else " "
+    return replace_expression(facts.source, site, f"{inside}{comma}{space}dynamic=True)")
