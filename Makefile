@@ -48,8 +48,8 @@ test-fast: $(STAMP)  ## the tests of a minute: none imports torch, builds anythi
 test-pythons: $(STAMP)  ## the tests without torch on each Python that is here; PYTHONS names others
 	$(BIN)/python -m bench.versions.pythons $(PYTHONS)
 
-versions: $(STAMP)  ## facts, examples and tests with other versions of torch; VERSIONS="2.10 2.12", PARTS="examples mends", AGAIN=1
-	PYTHONPATH=src:. $(BIN)/python -m bench.versions $(VERSIONS) $(if $(PARTS),--only $(PARTS)) $(if $(AGAIN),--again)
+versions: $(STAMP)  ## facts, examples and tests with other versions of torch; VERSIONS="2.10 2.12", PARTS="examples mends", TESTS=test_picked.py, AGAIN=1
+	PYTHONPATH=src:. $(BIN)/python -m bench.versions $(VERSIONS) $(if $(PARTS),--only $(PARTS)) $(if $(TESTS),--tests $(TESTS)) $(if $(AGAIN),--again)
 
 lint: $(STAMP)  ## ruff and mypy --strict
 	$(BIN)/ruff check .

@@ -24,6 +24,7 @@ SHORT = {
     "analysis": ("--rounds", "1"),
     "lsp_latency": ("--characters", "40", "--starts", "3"),
     "speed": ("--models", "t5"),
+    "steady": ("--rows", "t5-small"),
 }
 
 #: the lines of a measurement's output that go into the table; of others the last line does
@@ -34,6 +35,7 @@ HEADLINES = {
     "lsp_latency": r"graphmend .*",
     "quiet": r"\d+ findings .*",
     "speed": r"\| t5 .*",
+    "steady": r"\| t5-small .*",
 }
 
 

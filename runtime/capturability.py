@@ -19,6 +19,7 @@ import torch
 from torch._dynamo.exc import RestartAnalysis, TorchRuntimeError
 from torch._dynamo.polyfills import getattr_and_trace
 from torch._dynamo.variables.ctx_manager import CatchWarningsCtxManagerVariable
+from torch.utils._pytree import tree_leaves
 
 from .torch_version import version
 
@@ -53,6 +54,8 @@ def check(tx: Any) -> None:
     tracer = tx.output.current_tracer
     if tracer.parent is not None and tracer.source_target not in _BODIES:
         raise Uncapturable("in the body of an operator such as torch.cond, AOTAutograd drops effects")
+    if _overlap(_inputs(tx.output)):
+        raise Uncapturable("AOTAutograd loses effects where inputs share memory and one of them is written to")
     for thing in _WORLD:
         check_unchanged(tx, thing)
     for frame in _frames(tx):
@@ -60,6 +63,27 @@ def check(tx: Any) -> None:
             raise Uncapturable("what fails in the graph would not reach the handler")
         if frame.f_code is getattr_and_trace.__code__ and _caches(frame.symbolic_locals["args"].items[0]):
             raise Uncapturable("a function that is called once for equal arguments is traced for every call")
+
+
+def _inputs(output: Any) -> list[torch.Tensor]:
+    """The tensors that a frame was called with, and what its graph takes in besides."""
+    placeholders = (n.meta.get("grapharg") for n in output.root_tracer.graph.nodes if n.op == "placeholder")
+    taken = (argument.example for argument in placeholders if argument is not None)
+    given = tree_leaves([*output.root_tx.f_locals.values(), *taken])
+    return list({id(v): v for v in given if isinstance(v, torch.Tensor) and v.layout == torch.strided}.values())
+
+
+def _overlap(tensors: list[torch.Tensor]) -> bool:
+    """Do two tensors have bytes in common, from the first one of each to its last one?"""
+    reaches: dict[int, list[tuple[int, int]]] = {}
+    for tensor in tensors:
+        if tensor.numel() and tensor.device.type != "meta":
+            first = int(tensor.storage_offset())
+            last = first + sum(int((n - 1) * step) for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+            bounds = first * tensor.itemsize, (last + 1) * tensor.itemsize
+            reaches.setdefault(tensor.untyped_storage()._cdata, []).append(bounds)
+    pairs = (pair for shared in reaches.values() for pair in itertools.combinations(shared, 2))
+    return any(a[0] < b[1] and b[0] < a[1] for a, b in pairs)
 
 
 def break_if_tracing_fails(tx: Any) -> None:

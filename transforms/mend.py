@@ -75,7 +75,7 @@ def mend_all(
     if source.tree is None:
         return result
 
-    run = Run(_OneFile(source, project, settings, others, accept), wanted)
+    run = Run(OneFile(source, project, settings, others, accept), wanted)
     permitted = run.to_the_end(unsafe, prefer_runtime)
     result.source, result.applied = run.state.sources[source.path], run.applied
     result.left, result.looked_at = run.left(source.path, permitted), result.source.text
@@ -103,7 +103,7 @@ def outcome(
     accept: Collection[str] = frozenset(),
 ) -> Outcome:
     """Mends a text as `mend_all` does, safe mends first, and says which findings go; the text stays as it is."""
-    run = Run(_OneFile(source, project, settings, None, accept), wanted)
+    run = Run(OneFile(source, project, settings, None, accept), wanted)
     before = [finding.key for finding in run.state.findings(source.path)]
     run.to_the_end(unsafe=False)
     behind = {finding.key for finding in run.state.findings(source.path)}
@@ -117,16 +117,16 @@ def outcome(
     )
 
 
-class _OneFile:
-    """A text that is checked alone, and others that may be mended along with it."""
+class OneFile:
+    """A text that is checked alone, and others that may be mended along with it: the files of a `Run`."""
 
     def __init__(
         self,
         source: Source,
-        project: Project | None,
-        settings: Settings | None,
-        others: OtherFiles | None,
-        accept: Collection[str],
+        project: Project | None = None,
+        settings: Settings | None = None,
+        others: OtherFiles | None = None,
+        accept: Collection[str] = frozenset(),
     ) -> None:
         self.checked, self._accept = (source.path,), accept
         self._own, self._project, self._settings, self._others = source, project, settings, others

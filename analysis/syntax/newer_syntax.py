@@ -23,8 +23,19 @@ class SyntaxFeature(NamedTuple):
 #: quotes within the braces of a string that the same quotes surround, and a backslash there
 _QUOTES = r"""[fF](?P<q>["'])(?:(?!(?P=q)).)*\{(?:(?!(?P=q))[^{}])*(?P=q)[^"']*(?P=q)[^{}]*\}[^"']*(?P=q)"""
 _BACKSLASH = r"""[fF](?P<r>["'])(?:(?!(?P=r)).)*\{[^{}"']*(?:'[^{}'"]*\\[^{}'"]*'|"[^{}'"]*\\[^{}'"]*")[^{}]*\}"""
+_BRACKETED = r"\[(?:[^\[\]]|\[[^\[\]]*\])*?"
+#: of those that one line may have, the newest stands first
 _FORMS = (
+    SyntaxFeature(
+        (3, 13),
+        "a default of a type parameter",
+        re.compile(rf"\s*(?:async\s+def|def|class|type)\s+\w+\s*{_BRACKETED}[^=!<>:]=[^=]"),
+    ),
     SyntaxFeature((3, 11), "except*", re.compile(r"\s*except\s*\*")),
+    SyntaxFeature((3, 11), "a starred index", re.compile(r".*[\w\])]\[(?:[^\[\]]*,\s*)?\*[\w.]+[^\[\]]*\]")),
+    SyntaxFeature(
+        (3, 11), "a starred annotation", re.compile(r"\s*(?:(?:async\s+)?def\b.*)?\*\w+\s*:\s*\*[\w.]+\s*[,)\[]")
+    ),
     SyntaxFeature((3, 12), "a type statement", re.compile(r"\s*type\s+\w+\s*(\[.*\])?\s*=")),
     SyntaxFeature((3, 12), "type parameters", re.compile(r"\s*(async\s+def|def|class)\s+\w+\s*\[")),
     SyntaxFeature((3, 12), "a nested f-string", re.compile(rf".*?(?:{_QUOTES}|{_BACKSLASH})")),

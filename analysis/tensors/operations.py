@@ -192,6 +192,8 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
         return result(first, node, said, rank=rank, dtype=first.dtype, shape=shape)
     if name in SAME:
         dtype = dtype_of(keywords.get("dtype")) if "dtype" in keywords else first.dtype
+        if name in ("abs", "absolute") and dtype_kind(dtype) in ("complex", None):
+            dtype = "float" if dtype_kind(dtype) else ("abs", dtype)  # of complex numbers it is real
         return result(first, node, said, rank=first.rank, dtype=dtype, shape=first.shape)
     if name in FLOATING:
         kind = dtype_kind(first.dtype)

@@ -1,6 +1,6 @@
 """Measures GraphMend with versions of torch: `make versions VERSIONS="2.10 2.12"`.
 
-    python -m bench.versions VERSION [VERSION ...] [--only PART [PART ...]] [--again]
+    python -m bench.versions VERSION [VERSION ...] [--only PART [PART ...] | --tests FILE [FILE ...]] [--again]
 
 Writes the facts of each version, with which mends hold, `bench/results/torch-versions.json` and
 `docs/torch-versions.md`, part by part. A run that was ended goes on where it was: what was measured is measured anew
@@ -81,6 +81,17 @@ PARTS: dict[str, Callable[[str, str], Measured]] = {
 }
 
 
+def add(version: str, files: list[str]) -> None:
+    """Measures files of tests of mends alone, for the rewrites that have no count with a version yet."""
+    before = {minor: dict(of) for minor, of in torch_versions.measured().items()}
+    known = before.get(torch_versions.minor(version) or (0, 0), {})
+    found = suites.run(environments.python_with(version), "mends", files)
+    new = {name: count for name, count in found.rewrites.items() if name not in known}
+    print(f"torch {version}: {json.dumps(new)}; failed: {found.failed}", flush=True)
+    _hold(version, dict(sorted({**known, **new}.items())))
+    page.save(page.load())
+
+
 def _hold(version: str, rewrites: dict[str, tuple[int, int]]) -> None:
     """Keeps with which mends a version's tests pass, where `transforms` reads it."""
     data = json.loads(torch_versions.DATA.read_text("utf-8")) if torch_versions.DATA.is_file() else {}
@@ -118,12 +129,21 @@ def main() -> None:
     parser.add_argument("versions", nargs="+", metavar="VERSION", help="a minor version, such as 2.10")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure")
     parser.add_argument("--again", action="store_true", help="also where nothing changed since it was measured")
+    parser.add_argument(
+        "--tests",
+        nargs="+",
+        metavar="FILE",
+        help="measure only these files of tests/transforms, for mends without a count",
+    )
     arguments = parser.parse_args()
     progress.again = arguments.again
     missing = False
     for version in arguments.versions:
         try:
-            measure(version, arguments.only)
+            if arguments.tests:
+                add(version, arguments.tests)
+            else:
+                measure(version, arguments.only)
         except environments.MissingError as error:
             print(error, file=sys.stderr)
             missing = True

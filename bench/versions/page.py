@@ -38,7 +38,7 @@ one `check` works and says what it assumes; `verify` and `run` say that they do 
 
 CI runs torch {newest}. The others are run by hand before a release, with `make versions VERSIONS="2.10 2.12"`; each
 row has the date of its run, and names the builds that it was made with. Of one core, a version's mends take about five
-minutes, the patterns six, the recompilations one, the calls ten. A run that was ended goes on where it was: programs,
+minutes, the patterns six, the recompilations one, the calls five. A run that was ended goes on where it was: programs,
 tests and calls are kept step by step beside the environments, and are measured anew where a file changed that has a
 part in them.
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +18,9 @@ from bench.versions.environments import ROOT
 
 #: where mended programs are run, for every rewrite; the other tests of mends are about the edits
 _MENDED = (
-    "judged.py chosen.py cond.py counter.py device_context.py empty_guard.py every_index.py picked.py selection.py "
-    "switches.py programs.py output_places.py range_guard.py::test_nothing_breaks_where_the_range_is_empty"
+    "judged.py chosen.py cond.py counter.py device_context.py empty_guard.py every_index.py every_row.py more_forms.py "
+    "picked.py selection.py switches.py programs.py output_places.py "
+    "range_guard.py::test_nothing_breaks_where_the_range_is_empty"
 )
 _SECONDS = 3600
 """After which a file's tests are ended."""
@@ -60,11 +62,11 @@ class Outcome(NamedTuple):
     """Of the tests that mend with a rewrite and run what came out: how many passed, and how many there are."""
 
 
-def run(python: str, suite: str) -> Outcome:
-    """One suite in one interpreter, file by file. GraphMend itself is read from this repository."""
+def run(python: str, suite: str, files: Sequence[str] = ()) -> Outcome:
+    """One suite, or some files of its folder, in one interpreter. GraphMend itself is read from this repository."""
     cases: list[Case] = []
     needed = progress.rooms(SUITES[suite].folder, "tests/conftest.py", "pyproject.toml")
-    for path in SUITES[suite].paths():
+    for path in SUITES[suite]._replace(files=tuple(files) or SUITES[suite].files).paths():
         tests = functools.partial(_run, python, path, SUITES[suite].marked)
         cases += [Case(*entry) for entry in progress.kept(python, ["tests", path], needed, tests)]
     return outcome(cases)

@@ -85,7 +85,7 @@ class CrossFileMender:
 
         checker = Checker(self.plan, self.texts)
         before = {path: checker.source(Path(path)).text for path in paths if path in self.reports}
-        together = _Together(checker, paths, self.reports.keys())
+        together = _Together(checker, paths, before)
         try:
             run = Run(together, together.wanted)
             run.to_the_end(self.plan.unsafe)

@@ -209,3 +209,37 @@ def test_safe_mends_and_then_the_rest_end_where_both_do(run: Run, project: Path)
     assert at_once != KEPT
     assert ending((), ("--unsafe-fixes",)) == at_once
     assert found(run) == []
+
+
+LOSS = """\
+import torch
+from torch import nn
+
+
+class Loss(nn.Module):
+    def forward(self, out):
+        total = out["logits"].new_zeros(())
+        for part in out["logits"]:
+            total = total + part.sum()
+        if total > 1:
+            print("large", float(total))
+        return total
+"""
+
+
+def test_a_file_that_a_caller_knows_more_of_is_not_mended_with_another_one(run: Run, folder: Path) -> None:
+    """`helper.py` is mended together with its caller, in whose eyes a mend of `loss.py` would be safe, too."""
+    caller = MODEL.replace(
+        "    return helper(x)", '    from loss import Loss\n\n    return Loss()({"logits": helper(x)})'
+    )
+    for name, text in (
+        ("helper.py", HELPER),
+        ("loss.py", LOSS),
+        ("model.py", caller.replace("(x)", "(x: torch.Tensor)", 1)),
+    ):
+        (folder / name).write_text(text)
+    done = run("check", "--fix")
+    assert done.status == 1, done.err
+    assert "emit(print" in (folder / "helper.py").read_text()
+    assert (folder / "loss.py").read_text() == LOSS
+    assert "internal error" not in done.out + done.err

@@ -22,7 +22,7 @@ UNFIT = {"swin", "tacotron", "scheduler"}
 
 def fitted(text: Path, folder: Path, *names: str) -> dict[str, dict[str, str]]:
     command = [sys.executable, str(HERE / "fit_projects.py"), str(text), str(folder), *names]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"name"')]
     assert lines, done.stderr
     return {line["name"]: line for line in lines}

@@ -1,14 +1,17 @@
 """Answers about layers of transformers: what a good model would write in the place of a few statements, and how such
-an answer goes wrong. The layers themselves come from the transformers that is installed, or from
-`GRAPHMEND_TRANSFORMERS`, a folder that holds one (`pip install --target FOLDER transformers==5.23.0`).
+an answer goes wrong. The layers themselves come from transformers 5.23.0, where that is installed, or from the folder
+`GRAPHMEND_TRANSFORMERS` (`pip install --target FOLDER transformers==5.23.0`).
 """
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
+import importlib.metadata
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+VERSION = "5.23.0"
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,14 @@ class Layer:
 
 
 def home() -> Path | None:
-    """The folder that holds transformers; None where there is none."""
+    """The folder that holds the transformers of which the answers speak; None where there is none."""
     if given := os.environ.get("GRAPHMEND_TRANSFORMERS"):
         return Path(given)
-    found = importlib.util.find_spec("transformers")
-    return None if found is None or found.origin is None else Path(found.origin).parents[1]
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        found = importlib.metadata.distribution("transformers")
+        if found.version == VERSION:
+            return Path(str(found.locate_file("")))
+    return None
 
 
 BOTH_NORMS = Change(
@@ -202,7 +208,6 @@ LAYERS = {
         (
             ("        loss_fct = MSELoss()", "        labels = labels.flip(1)\n        loss_fct = MSELoss()"),
             ("dim=0, stable=True)", "dim=0, descending=True, stable=True)"),
-            ("embeddings[patches[:kept]]", "embeddings[patches[:kept].sort()[0]]"),
         ),
     ),
     "musicflamingo": Layer(
@@ -216,7 +221,6 @@ LAYERS = {
         (
             ("cumsum_post, right=True)", "cumsum_post)"),
             ("(sample_indices, sample_indices)", "(sample_indices, sample_indices, right=True)"),
-            ("(torch.cumsum(begins, dim=0) - 1)[first_tokens]", "torch.cumsum(begins, dim=0)[first_tokens]"),
         ),
     ),
 }  # fmt: skip

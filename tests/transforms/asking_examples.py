@@ -94,6 +94,8 @@ out = torch.zeros_like(x)
 y = x[rows] * 2
 out.index_add_(0, rows, y)
 return out
+# x: Tensor, n: Tensor
+return (x[:, : n.max()] * 2).sum(1)
 # x: Tensor
 return torch.tensor([len(x[x > 0]), x.sum().item()])
 # x: Tensor

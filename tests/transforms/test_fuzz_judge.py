@@ -75,6 +75,15 @@ def test_what_differs_is_named(before: str, after: str, expected: set[str]) -> N
     assert set(judge.differences(want, got)) == expected
 
 
+def test_gradients_that_raise_may_raise_with_the_result_when_compiled() -> None:
+    fine = {"value": ["int", "1"], "grads": None}
+    late = {**fine, "grads": ["raised", "RuntimeError"]}
+    early = {"raised": "RuntimeError"}
+    assert judge.compiled_differences([fine, late, fine], [fine, early, early]) == {}
+    assert judge.compiled_differences([fine], [early]) == {"raised True instead of nothing": 0}
+    assert judge.compiled_differences([late], [fine]) == {"grads.raised": 0}
+
+
 def test_a_mend_admits_what_its_kinds_do() -> None:
     named = SimpleNamespace(differences=(SimpleNamespace(kind="rounding"), SimpleNamespace(kind="exception")))
     silent = SimpleNamespace(differences=())

@@ -28,8 +28,12 @@ def test_a_seed_makes_one_program() -> None:
 @pytest.mark.many
 @pytest.mark.parametrize(
     "options",
-    [("--programs", str(PROGRAMS), "--small", "1", "--at-most", "10"), ("--given", str(HERE / "attacks"))],
-    ids=["random", "given"],
+    [
+        ("--programs", str(PROGRAMS), "--small", "1", "--at-most", "10"),
+        ("--given", str(HERE / "attacks")),
+        ("--given", str(HERE / "attacks" / "written.txt"), "--offers", "99"),
+    ],
+    ids=["random", "given", "each"],
 )
 def test_no_mend_is_wrong(options: tuple[str, ...]) -> None:
     """In a process of its own: the judge forks, which one that has asked for gradients can't do."""

@@ -82,3 +82,25 @@ def test_results_of_modules_are_chosen() -> None:
 def test_a_module_that_is_more_than_called_stays(old: str, new: str) -> None:
     text = CHOSEN.replace(" if x.mean() > 2 else self.large)(x)", ")(x)").replace(old, new)
     assert "chosen_call" not in [a.fix.rewrite for a in mend_all(Source(text, "model.py"), unsafe=True).applied]
+
+
+GROUPS = """
+import itertools
+import torch
+
+class Net(torch.nn.Module):
+    def count(self, rows):
+        found = []
+        for row, _ in enumerate(rows):
+            kind = rows[row]
+            found.append(len([key for key, _ in itertools.groupby(kind.tolist(), lambda each: each > 0)]))
+        return torch.tensor(found)
+
+    def forward(self, rows: torch.Tensor):
+        return self.count(rows) + rows.sum()
+"""
+
+
+def test_the_name_of_an_argument_is_safe_whatever_is_grouped() -> None:
+    mended = mend_all(Source(GROUPS, "groups.py"), unsafe=False)
+    assert "groupby(kind.tolist(), key=lambda each: each > 0)" in mended.source.text

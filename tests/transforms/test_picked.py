@@ -165,8 +165,8 @@ return (x[m] * x[~m]).sum()
 # no_derivative_at_one
 return torch.acos(x[m]).sum()
 
-# cumulated
-return x[m].cumsum(0).sum()
+# running_maximum
+return x[m].cummax(0).values.sum()
 
 # changed_before_it_is_used
 p = x[m]

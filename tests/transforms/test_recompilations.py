@@ -111,6 +111,13 @@ WRITTEN = {
         argument("return x * 2", "x = torch.ones(i + 2, 3)\n        step(x, 0.5)"),
         "torch._dynamo.maybe_mark_dynamic(x, 0)\n        step(x, 0.5)",
     ),
+    "no size is marked in a `forward`, which may be compiled": (
+        argument("return x * 2", "Net()(torch.ones(i + 2))").replace(
+            "def calls",
+            "class Net(torch.nn.Module):\n    def forward(self, x):\n        return step(x, 0.5)\n\n\ndef calls",
+        ),
+        "@torch.compile(dynamic=True)",
+    ),
     "both sizes are marked": (
         argument("return x * 2", "x = torch.ones(i + 2, 2 * i + 3)\n        step(x, 0.5)"),
         "torch._dynamo.maybe_mark_dynamic(x, [0, 1])",

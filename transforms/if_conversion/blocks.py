@@ -191,6 +191,8 @@ class Block:
         text = self.text(node)
         if isinstance(node, ast.Name) and node.id in self.numbers:
             return self.numbers[node.id]
+        if isinstance(node, ast.Name) and self.nothing.get(node.id):
+            return SideValue(text, ast.Constant(None), None)
         meta = ShapeInference(self.facts, self.bound).of(node)
         return SideValue(text, node, meta, None, None if meta else number_type(self.facts, node))
 

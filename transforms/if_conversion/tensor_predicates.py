@@ -123,7 +123,7 @@ class Predicates:
                 if (tensor := tensor_in(value)) is not None and _on_some_paths(value):
                     self.differences.append(Difference("type", "where the test is a Python value it becomes a tensor"))
                     text = f"{self.imports.name('torch.as_tensor')}({self.code.argument(node, replace)})"
-                    return text if tensor.dtype == "bool" and tensor.rank == 0 else f"({text} != 0).reshape(())"
+                    return text if tensor.dtype == "bool" and tensor.rank == 0 else self._single(f"{text} != 0")
                 if tensor is not None:
                     raise NotATensorError(f"`{ast.unparse(node)}` is a tensor on some paths only")
                 raise NotATensorError(f"`{ast.unparse(node)}` is not known to be a tensor")
@@ -133,9 +133,12 @@ class Predicates:
         text = self.code.argument(node, replace)
         if value.dtype != "bool":
             text = f"{_operand(text)} != 0"
-        if value.rank != 0:
-            text = f"{_operand(text)}.reshape(())"
-        return text
+        return text if value.rank == 0 else self._single(text)
+
+    def _single(self, text: str) -> str:
+        """A tensor of an unknown shape as a 0-d one."""
+        self.differences.append(_ANOTHER_ERROR)
+        return f"{_operand(text)}.reshape(())"
 
     def _compare(self, node: ast.Compare, replace: Replace) -> str:
         left, operators, rights = node.left, node.ops, node.comparators
@@ -166,7 +169,7 @@ class Predicates:
                 self.differences += kept_.differences
             value = self.facts.value(side)
             if isinstance(value, Tensor) and value.rank != 0:
-                changes[side] = f"{self.code.operand(side, changes)}.reshape(())"
+                changes[side] = self._single(self.code.operand(side, changes))
             texts.append(changes.get(side) or self.code.operand(side, changes))
         if bind and not isinstance(right, (ast.Name, ast.Constant, ast.Attribute)):
             name = fresh(self.facts, "middle", self.taken)
@@ -189,7 +192,7 @@ class Predicates:
             test = f"({self.code.operand(item, replace)} == {self.code.operand(element, replace)})"
             values = [self.facts.value(side) for side in (item, element)]
             if not all(isinstance(v, Static) or (isinstance(v, Tensor) and v.rank == 0) for v in values):
-                test += ".reshape(())"
+                test = self._single(test)
             pieces.append("True" if same and pieces else test)
         return " | ".join(pieces)
 
@@ -246,6 +249,10 @@ class Predicates:
         )
         return f"{stack}([{self.of(items.elt, replace)} {clauses}]).{which}()"
 
+
+_ANOTHER_ERROR = Difference(
+    "exception", "a test of more than one element raises a RuntimeError of torch._dynamo's own class while compiled"
+)
 
 #: calls that give a bool
 _TESTS = tuple(f"builtins.{n}" for n in ("isinstance", "issubclass", "hasattr", "callable", "bool"))

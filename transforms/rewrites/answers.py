@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
-from graphmend.transforms.legality.context import observed
+from graphmend.transforms.legality.context import observed, overloading
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
 
@@ -49,6 +49,8 @@ class Rewrite:
             return refuse(self.name, _undeclared(error))
         if not isinstance(answer, Fix):
             return answer
+        if (overloads := overloading(facts)) is not None:
+            return refuse(self.name, f"`{overloads}` may do something else where torch's operations are called")
         if any(d.kind == "exception" for d in answer.differences) and observed(facts, facts.statement):
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
         if not answer.narrows and (forgotten := orphaned(facts)):

@@ -67,7 +67,9 @@ def main() -> int:
 
 
 def _progress(found: Summary) -> None:
-    if sys.stderr.isatty() or found.programs % 500 == 0:
+    for wrong in found.latest.wrong:
+        print(f"{wrong.program.seed}: {' '.join(wrong.signature)}", file=sys.stderr)
+    if sys.stderr.isatty() or found.programs % 100 == 0:
         end = "\r" if sys.stderr.isatty() else "\n"
         print(f"{found.programs} programs, {len(found.wrong)} wrong, {found.seconds:.0f} s", end=end, file=sys.stderr)
 

@@ -51,8 +51,10 @@ class Summary:
     wrong: list[Wrong] = field(default_factory=list)
     small: list[Wrong] = field(default_factory=list)
     seconds: float = 0.0
+    latest: Verdict = field(default_factory=lambda: Verdict("unmended"))
 
     def add(self, verdict: Verdict) -> None:
+        self.latest = verdict
         self.programs += 1
         self.statuses[verdict.status] += 1
         for mode, rewrites in verdict.mends.items():

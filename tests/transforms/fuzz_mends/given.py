@@ -31,13 +31,13 @@ INPUTS = {
 }
 
 
-def programs(folder: Path) -> list[Program]:
-    """The programs of the text files in a folder, or of a JSON file, by their names."""
+def programs(place: Path) -> list[Program]:
+    """The programs of a text file, of those in a folder, or of a JSON file, by their names."""
     found = []
-    if folder.is_file():
-        listed = json.loads(folder.read_text("utf-8"))
+    if place.suffix == ".json":
+        listed = json.loads(place.read_text("utf-8"))
         return [Program(one["name"], one["text"], (_rows(one["inputs"]),)) for one in listed]
-    for path in sorted(folder.glob("*.txt")):
+    for path in sorted(place.glob("*.txt")) if place.is_dir() else [place]:
         for block in re.split(r"(?m)^#: ", path.read_text("utf-8"))[1:]:
             head, text = block.split("\n", 1)
             name, given = (part.strip() for part in head.split(" | ", 1))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphmend.transforms.fix import Fix, Unmendable
-from graphmend.transforms.mend import mend, mend_all
+from graphmend.transforms.fix import Fix, Refusal, Unmendable
+from graphmend.transforms.mend import OneFile, mend, mend_all
+from graphmend.transforms.offers import Applied
+from graphmend.transforms.rounds import Run
 
 
 def _source() -> Any:
@@ -36,30 +39,56 @@ class Text:
         return [fix.rewrite for fix in self.fixes]
 
 
+@dataclass
+class Mends:
+    """All that GraphMend makes of a text."""
+
+    safe: Text
+    unsafe: Text
+    """All mends, safe ones first."""
+    offered: list[Text]
+    """One for each mend of the text as it is."""
+
+
+def every(text: str) -> Mends:
+    """What `mended` and `offered` give, from one walk: unsafe mends begin where safe ones end."""
+    run = Run(OneFile(Source(text, "program.py")))
+    places = run.state.places("program.py")
+    singles = [single for place in places for single in _singles(text, place.answers)]
+    run.to_the_end(unsafe=False)
+    safe = _reached(run.state.sources["program.py"].text, run.applied)
+    run.to_the_end(unsafe=True)
+    return Mends(safe, _reached(run.state.sources["program.py"].text, run.applied), singles)
+
+
 def mended(text: str, *, unsafe: bool) -> Text:
     """All mends that are permitted, as `check --fix` makes them."""
     result = mend_all(Source(text, "program.py"), unsafe=unsafe)
-    fixes: list[Fix] = []
-    for one in result.applied:
-        if one.fix not in fixes:
-            fixes.append(one.fix)
-    return Text(result.source.text, fixes)
+    return _reached(result.source.text, result.applied)
 
 
 def offered(text: str) -> list[Text]:
     """One text for each mend that an editor offers: the first of a finding, which `--fix` takes, and all others."""
-    source = Source(text, "program.py")
-    result = check(source)
-    found: list[Text] = []
-    for finding in result.findings:
-        for fix in mend(finding, result.facts(finding)):
-            if not isinstance(fix, Fix) or fix.applicability == "display":
-                continue
-            try:
-                found.append(Text(_edited(text, fix), [fix]))
-            except Unmendable:
-                continue
-    return found
+    result = check(Source(text, "program.py"))
+    return [single for finding in result.findings for single in _singles(text, mend(finding, result.facts(finding)))]
+
+
+def _reached(text: str, applied: Iterable[Applied]) -> Text:
+    fixes: list[Fix] = []
+    for one in applied:
+        if one.fix not in fixes:
+            fixes.append(one.fix)
+    return Text(text, fixes)
+
+
+def _singles(text: str, answers: Iterable[Fix | Refusal]) -> Iterator[Text]:
+    for fix in answers:
+        if not isinstance(fix, Fix) or fix.applicability == "display":
+            continue
+        try:
+            yield Text(_edited(text, fix), [fix])
+        except Unmendable:
+            continue
 
 
 def shown(text: str) -> list[str]:

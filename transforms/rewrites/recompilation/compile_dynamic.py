@@ -11,8 +11,8 @@ After:
 
 Legal when:
     the sizes of a tensor that is an argument differ between calls in sight, or a whole number that is one or is held
-    by one. Where every such call gives the tensor by name, in the same file, its dimensions are marked there; else the
-    compile call says `dynamic=True`, in place of `dynamic=False` too.
+    by one. Where every such call gives the tensor by name, in the same file and outside of a module's `forward`, its
+    dimensions are marked there; else the compile call says `dynamic=True`, in place of `dynamic=False` too.
 
 Differs in:
     where the program asks for one graph for each size, or the compile call is changed: a backend may make slower code
@@ -80,6 +80,8 @@ def _by_name(facts: FunctionFacts, variation: Variation) -> list[tuple[ast.stmt,
     for call, place in variation.at.items():
         if place.module.source.path != facts.source.path or not isinstance(place.node, ast.Name):
             return None
+        if place.function is not None and place.function.owner is not None and place.function.name == "forward":
+            return None  # TorchDynamo refuses to trace a mark, once somebody compiles the module
         node: ast.AST = call
         while not isinstance(node, ast.stmt):
             if isinstance(node, (ast.Lambda, ast.comprehension, ast.ListComp, ast.GeneratorExp, ast.NamedExpr)):

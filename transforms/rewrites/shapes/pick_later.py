@@ -33,7 +33,7 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.positions import begins_line
-from graphmend.transforms.code.qualified_names import number_type, qualified
+from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.gradients import leak, recorded
@@ -44,9 +44,11 @@ from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     aligned,
     is_line,
+    missing_dimensions,
     one_by_one,
     other_shape,
     picked,
+    picks_in,
     unlike,
 )
 from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows
@@ -69,9 +71,11 @@ class _NotLaterError(Exception):
 @asks("effects", "totality", "memory", "order", "domain", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = picked(facts, facts.node)
-    if found is None or not isinstance(facts.statement, ast.Assign) or _parts(facts.statement) is None:
+    if found is None or (isinstance(facts.node, ast.Subscript) and not isinstance(facts.node.ctx, ast.Load)):
         return None
-    if isinstance(facts.node, ast.Subscript) and not isinstance(facts.node.ctx, ast.Load):
+    if (along := _along(facts, found)) is not None:
+        return along
+    if not isinstance(facts.statement, ast.Assign) or _parts(facts.statement) is None:
         return None
     try:
         flow = _Flow(facts, found.mask)
@@ -298,3 +302,64 @@ def _singular(facts: FunctionFacts, found: list[_Value]) -> str | None:
     calls = [n for v in found for n in ast.walk(v.node) if isinstance(n, ast.Call)]
     names = {(qualified(facts, c.func) or "").rpartition(".")[2] for c in calls}
     return min(names & SINGULAR_AT_ONE, default=None)
+
+
+# What is computed along the picked elements
+
+#: functions along a dimension, with what counts for nothing there
+_NOTHING = {"softmax": 'float("-inf")', "log_softmax": 'float("-inf")', "cumsum": "0", "cumprod": "1"}
+
+
+def _along(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
+    """`x[m].softmax(0)`: of all elements, where those that are not picked count for nothing, and picked then."""
+    above = (n for n in facts.ancestors(facts.node) if isinstance(n, ast.Call))
+    call = next((n for n in above if (qualified(facts, n.func) or "").rpartition(".")[2] in _NOTHING), None)
+    if call is None or (body := _first(facts, call)) is None:
+        return None
+    mask, picks = found.mask, picks_in(facts, body, found.mask)
+    name = (qualified(facts, call.func) or "").rpartition(".")[2]
+    given = [*(a for a in call.args if a is not body), *(k.value for k in call.keywords if k.arg == "dim")]
+    plain = len(given) == 1 and len(call.args) + len(call.keywords) - (body in call.args) == 1
+    flat = all(missing_dimensions(facts, p) == 0 for p in picks.values())
+    if not plain or not picks or constant(given[0]) not in ((0, -1) if flat else (0,)):
+        return None
+    if not one_by_one(facts, body, picks):
+        return refuse(NAME, f"`{ast.unparse(body)}` is not computed from elements picked by one mask, one at a time")
+    if not repeatable(facts, mask, *(p.tensor for p in picks.values())):
+        return refuse(NAME, f"`{ast.unparse(mask)}` does more than compute")
+    if blockers := speculate(facts, body).blockers:
+        return refuse(NAME, blockers[0])
+    value = _Value(body, picks)
+    fills = body not in picks and leak(facts, body) != "never" and recorded(facts, facts.statement)
+    if fills and (singular := _singular(facts, [value])):
+        return refuse(NAME, f"`{singular}` has no derivative at 1")
+    differences = [_ALL, Difference("rounding", f"`{name}` may round differently, as more elements are added")]
+    for pick in picks.values():
+        differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, found.tensor)]
+    if not flat and missing_dimensions(facts, found) is None:
+        differences.append(Difference("shape", f"`{ast.unparse(mask)}` is taken to have dimensions"))
+
+    def make() -> list[TextEdit]:
+        imports, code = Imports(facts), Code(facts.source)
+        where, line = imports.name("torch.where"), is_line(facts, mask)
+        texts: dict[ast.expr, str] = {n: code.operand(p.tensor) for n, p in picks.items()}
+        if fills:
+            texts = {n: f"{where}({aligned(facts, p)}, {code.argument(p.tensor)}, 1)" for n, p in picks.items()}
+        every = f"{where}({aligned(facts, found)}, {code.argument(body, texts)}, {_NOTHING[name]})"
+        shape = ""
+        if not line:  # the dimensions of the mask are one, as they are for what it picks
+            text = code.operand(mask)
+            every += ".flatten()" if flat else f".flatten(0, {text}.dim() - 1)"
+            shape = f".view_as({text if flat else code.argument(next(iter(picks.values())).tensor)})"
+        new = f"{code.text(call, {body: every})}{shape}[{code.argument(mask)}]"
+        return [*imports.edits(), replace_expression(facts.source, call, new)]
+
+    return offer(NAME, f"compute `{name}` of all elements and pick then", facts, make, differences)
+
+
+def _first(facts: FunctionFacts, call: ast.Call) -> ast.expr | None:
+    """The tensor that a function of torch works on."""
+    folder = (qualified(facts, call.func) or "").rpartition(".")[0]
+    if folder == "torch.Tensor" and isinstance(call.func, ast.Attribute):
+        return call.func.value
+    return call.args[0] if folder in ("torch", "torch.nn.functional") and call.args else None

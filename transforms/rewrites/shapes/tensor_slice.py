@@ -9,8 +9,8 @@ After:
 Legal when:
     one slice of a tensor has a bound that is a 0-d tensor of whole numbers, and beside it stand whole dimensions, and
     in a store also what is known while tracing. What is read is a part of known length, `x[n : n + 3]`, or of the first
-    dimension, behind numbers too, or it is summed or averaged along its dimension: there a mask serves (and is mended
-    next). What is stored is one number, a part of known length, or what
+    dimension, behind numbers too, or reduced along its dimension or as a whole, together with the same slice of other
+    tensors: there a mask serves (and is mended next). What is stored is one number, a part of known length, or what
     the same slice picks out of another tensor.
 
 Differs in:
@@ -33,10 +33,12 @@ from graphmend.transforms.code.qualified_names import constant, is_tensor, numbe
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind, kinds
+from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, shares, written_to
-from graphmend.transforms.legality.rows.masked_elements import same_dtype, same_shape
-from graphmend.transforms.legality.speculation import repeatable
+from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.rows.masked_elements import WORKS, one_by_one, same_dtype, same_shape
+from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ _END = Difference("exception", "a part that would reach over an end of the tenso
 _SHORT = Difference("shape", "a part that begins below zero is taken from the end, where it was empty")
 _COPY = Difference("aliasing", "the result is a copy instead of a view")
 _LAYOUT = Difference("strides", "the result may have other strides")
+_ALL = Difference("evaluation", "all elements are computed, those outside of the slice in vain")
 _FLOAT = Difference("exception", "a bound that is no whole number raises no more")
 
 
@@ -62,9 +65,11 @@ class _Sliced(NamedTuple):
     """The dimension of the tensor that is sliced."""
     whole: bool
     """Do all other indices take whole dimensions?"""
+    kept: bool = False
+    """Do all other indices take whole dimensions, or add one behind the slice?"""
 
 
-@asks("effects", "memory", "dtypes", "shapes", "names")
+@asks("effects", "totality", "memory", "domain", "dtypes", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = _found(facts)
     if found is None:
@@ -79,16 +84,15 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if isinstance(node.ctx, ast.Del) or written_to(facts, node):
         return refuse(NAME, "what the slice gives is written to")
     if not found.whole and (chosen := _behind_numbers(facts, found)) is not None:
-        return _masked(facts, found, chosen, None, differences)
-    if not found.whole:
+        return _behind(facts, found, chosen, differences)
+    if not found.whole and not found.kept:
         return refuse(NAME, "what the slice gives is taken from some of the other dimensions")
-    if (width := _width(facts, part)) is not None:
+    if found.whole and (width := _width(facts, part)) is not None:
         return _offer(facts, found, width, [*differences, _END, _SHORT, _COPY, _LAYOUT])
-    if found.dim != 0:
+    if found.dim != 0 or not found.whole:
         if (reduced := _reduced_along(facts, found)) is None:
             return refuse(NAME, "how much the slice takes is not known, and it is not the first dimension")
-        tensor = f"{Code(facts.source).operand(node.value)}.movedim({found.dim}, 0)"
-        return _masked(facts, found, tensor, reduced, differences)
+        return _later(facts, found, reduced, differences)
     return _offer(facts, found, None, [*differences, _COPY, _LAYOUT] if _seen_as_view(facts, node) else differences)
 
 
@@ -105,42 +109,96 @@ def _behind_numbers(facts: FunctionFacts, found: _Sliced) -> str | None:
     return f"{code.operand(found.node.value)}[{', '.join(code.argument(i) for i in front)}]"
 
 
-def _reduced_along(facts: FunctionFacts, found: _Sliced) -> ast.expr | None:
-    """The argument that names the sliced dimension, in a reduction of the part along it."""
-    above = facts.parent(found.node)
-    call = facts.parent(above) if isinstance(above, ast.Attribute) else above
-    if not isinstance(call, ast.Call):
-        return None
-    folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
-    if folder not in ("torch", "torch.Tensor") or last not in ("sum", "mean"):
-        return None
-    given = [*call.args[(folder == "torch") :], *(k.value for k in call.keywords if k.arg in ("dim", "axis"))]
-    value = facts.value(found.node.value)
-    rank = value.rank if isinstance(value, Tensor) else None
+class _Reduced(NamedTuple):
+    """A reduction of what is computed, element by element, from the same slice of tensors, along `dim` or of all."""
+
+    body: ast.expr
+    leaves: list[_Sliced]
+    dim: ast.expr | None
+
+
+def _reduced_along(facts: FunctionFacts, found: _Sliced) -> _Reduced | None:
+    """The reduction, along the sliced dimension or of everything, that a part ends in."""
+    node: ast.expr = found.node
+    while True:
+        above = facts.parent(node)
+        call = facts.parent(above) if isinstance(above, ast.Attribute) else above
+        if isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+            node = above
+            continue
+        if not isinstance(call, ast.Call):
+            return None
+        folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
+        if folder in known.FUNCTIONAL and last in WORKS:
+            node = call
+            continue
+        break
+    arguments = call.args[1:] if folder == "torch" else call.args
+    given = [*arguments, *(k.value for k in call.keywords if k.arg in ("dim", "axis"))]
+    rank = value.rank if isinstance(value := facts.value(node), Tensor) else None
     own = (found.dim,) if rank is None else (found.dim, found.dim - rank)
-    only = len(given) == 1 and len(call.args) + len(call.keywords) == (folder == "torch") + 1
-    return given[0] if only and constant(given[0]) in own else None
+    some = not given and last in _OF_ALL
+    one = len(given) == 1 and last in ("sum", "mean") and constant(given[0]) in own
+    if (
+        folder not in ("torch", "torch.Tensor")
+        or not (some or one)
+        or len(given) != len(arguments) + len(call.keywords)
+    ):
+        return None
+    leaves = [s for n in ast.walk(node) if isinstance(n, ast.Subscript) and (s := _like(facts, n, found)) is not None]
+    if not one_by_one(facts, node, {s.node for s in leaves}) or speculate(facts, node).blockers:
+        return None
+    return _Reduced(node, leaves, given[0] if given else None)
 
 
-def _masked(
-    facts: FunctionFacts, found: _Sliced, tensor: str, dim: ast.expr | None, differences: list[Difference]
-) -> Fix:
-    """The part as rows of `tensor` that a mask picks, reduced along the first dimension where it was along `dim`."""
+_OF_ALL = frozenset("sum mean prod norm max min amax amin std var".split())
+
+
+def _like(facts: FunctionFacts, node: ast.Subscript, found: _Sliced) -> _Sliced | None:
+    """The same slice of another tensor, in the same dimension."""
+    other = _sliced(facts, node) if is_tensor(facts, node.value) else None
+    same = (
+        other is not None
+        and other.kept
+        and other.dim == found.dim
+        and ast.unparse(other.part) == ast.unparse(found.part)
+    )
+    return other if same else None
+
+
+def _later(facts: FunctionFacts, found: _Sliced, reduced: _Reduced, differences: list[Difference]) -> Fix:
+    """All elements are computed, and the part is taken where they are reduced."""
+    ranks = {v.rank if isinstance(v := facts.value(s.node), Tensor) else None for s in reduced.leaves}
+    if len(reduced.leaves) > 1 and (len(ranks) > 1 or None in ranks):
+        says = "what is sliced is taken to have as many dimensions each, and may broadcast or raise"
+        differences = [*differences, Difference("exception", says)]
+    if reduced.body is not found.node:
+        differences = [*differences, _ALL, *gradient_differences(facts, facts.statement, [[reduced.body]])]
+
+    def make() -> list[TextEdit]:
+        imports, code = Imports(facts), Code(facts.source)
+        texts: dict[ast.expr, str] = {s.node: code.operand(s.node.value) for s in reduced.leaves}
+        for leaf in (s for s in reduced.leaves if not s.whole):
+            texts[leaf.node] += f"[{code.text(leaf.node.slice, {leaf.part: ':'})}]"
+        body = texts.get(reduced.body) or f"({code.argument(reduced.body, texts)})"
+        mask, edits = _named(facts, _mask(facts, imports, found, line=True))
+        edits.append(replace_expression(facts.source, reduced.body, f"{body}.movedim({found.dim}, 0)[{mask}]"))
+        edits += [replace_expression(facts.source, reduced.dim, "0")] if reduced.dim is not None else []
+        return [*imports.edits(), *edits]
+
+    return offer(NAME, "compute all and pick by positions instead of by a slice", facts, make, differences)
+
+
+def _behind(facts: FunctionFacts, found: _Sliced, tensor: str, differences: list[Difference]) -> Fix:
+    """The part as rows of `tensor` that a mask picks."""
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)
-        edits = [replace_expression(facts.source, found.node, f"{tensor}[{_mask(facts, imports, found, line=True)}]")]
-        edits += [replace_expression(facts.source, dim, "0")] if dim is not None else []
-        return [*imports.edits(), *edits]
+        mask, named = _named(facts, _mask(facts, imports, found, line=True))
+        return [*imports.edits(), *named, replace_expression(facts.source, found.node, f"{tensor}[{mask}]")]
 
-    seen = _seen_as_view(facts, found.node)
-    return offer(
-        NAME,
-        "pick by positions instead of by a slice",
-        facts,
-        make,
-        [*differences, *([_COPY, _LAYOUT] if seen else [])],
-    )
+    seen = [_COPY, _LAYOUT] if _seen_as_view(facts, found.node) else []
+    return offer(NAME, "pick by positions instead of by a slice", facts, make, [*differences, *seen])
 
 
 def _seen_as_view(facts: FunctionFacts, node: ast.Subscript) -> bool:
@@ -279,10 +337,16 @@ def _sliced(facts: FunctionFacts, node: ast.Subscript) -> _Sliced | None:
         return None
     at = places[0]
     others = [index for index in indices if index is not indices[at]]
-    whole = all(isinstance(o, ast.Slice) and o.lower is o.upper is o.step is None for o in others)
-    known = all(_is_known(facts, o) for o in others)
+    whole = all(map(_is_whole, others))
+    added = [i for i, o in enumerate(indices) if isinstance(o, ast.Constant) and o.value is None]
+    kept = len(added) > 0 and added[0] > at and all(_is_whole(o) or isinstance(o, ast.Constant) for o in others)
+    known = all(_is_known(facts, o) for o in others) or kept
     part = indices[at]
-    return _Sliced(node, part, at, whole) if known and isinstance(part, ast.Slice) else None
+    return _Sliced(node, part, at, whole, whole or kept) if known and isinstance(part, ast.Slice) else None
+
+
+def _is_whole(index: ast.expr) -> bool:
+    return isinstance(index, ast.Slice) and index.lower is index.upper is index.step is None
 
 
 def _by_tensor(facts: FunctionFacts, part: ast.Slice) -> bool:

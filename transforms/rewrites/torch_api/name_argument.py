@@ -32,7 +32,7 @@ NAME = "name_argument"
 _FUNCTION, _COUNT, _NAME = "itertools.groupby", 2, "key"
 
 
-@asks()
+@asks(any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | None:
     call = called(facts, facts.node, _FUNCTION) if isinstance(facts.node, ast.expr) else None
     if call is None or len(call.args) != _COUNT or any(isinstance(a, ast.Starred) for a in call.args):

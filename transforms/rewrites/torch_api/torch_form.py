@@ -94,11 +94,11 @@ def _least_squares(facts: FunctionFacts, code: Code, imports: Imports) -> _Form 
         return "only the solution of a least-squares problem has another form"
     a, b = (code.argument(x) for x in call.args)
     text = f"{imports.name('torch.linalg.pinv')}({a}) @ {code.operand(call.args[1])}"
-    return (
-        parent,
-        f"({text})",
-        [Difference("rounding", f"the solution for `{b}` comes from the pseudo-inverse, which costs more")],
-    )
+    differences = [
+        Difference("rounding", f"the solution for `{b}` comes from the pseudo-inverse, which costs more"),
+        Difference("strides", "the solution lies in memory row by row"),
+    ]
+    return parent, f"({text})", differences
 
 
 def _random(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | str | None:

@@ -1,0 +1,41 @@
+"""The page of measured results, made from the tables in `bench/results`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_RESULTS = Path(__file__).resolve().parents[1] / "bench" / "results"
+
+_TEXT = """\
+# Results
+
+What mending gives whole models. The tables are kept in `bench/results`, by the commands that are named here;
+`python docs/generate.py` makes this page from them.
+
+## A stream of batches
+
+A program that runs for long meets other token ids, other paddings and other floats in every batch. A graph that took
+those of the first one for granted is compiled again, or breaks. `compiled` are the graphs compiled up to each batch,
+`executed` those that its call ran, and a row is `equal` where every output is that of the same model run eagerly. Rows
+are those of the paper's table, with random weights and small sizes; rows that share code are one measurement. No time
+is measured here, so a busy machine makes no difference.
+
+    python bench/steady.py --write bench/results/steady.md
+
+{steady}
+`graphmend verify --batches 8 TARGET` measures the same of a model of your own.
+
+## Speed
+
+The first call, compilation included (`cold`), and the median of the calls behind it (`steady`), on TorchInductor, each
+arm in a process of its own.
+
+    python bench/speed.py --models t5 phi3_longrope --write bench/results/cpu-tiny.md
+
+{speed}"""
+
+
+def results_page() -> str:
+    """The page's text."""
+    steady, speed = ((_RESULTS / name).read_text("utf-8") for name in ("steady.md", "cpu-tiny.md"))
+    return _TEXT.format(steady=steady, speed=speed)
