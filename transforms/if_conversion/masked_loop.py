@@ -191,6 +191,9 @@ class MaskedLoop(MaskedNames):
         static, tests = split(self.facts, statement.test)
         if not tests or not all(isinstance(self.facts.value(s), Static) for s in static):
             raise NotATensorError("the test is not about tensors alone")
+        if static and self._while_tracing and isinstance(statement.body[-1], ast.Continue):
+            # where it does not hold no tensor is asked, and where shapes or gradients differ `select` would ask one
+            raise NotSelectableError(f"`{ast.unparse(static[0])}` may say that nothing is skipped")
         test = self._test(mask, static, tests, statement.test)
         lines: list[str] = []
         if len(statement.body) > 1:
