@@ -19,7 +19,7 @@ from bench.versions.environments import ROOT
 #: where mended programs are run, for every rewrite; the other tests of mends are about the edits
 _MENDED = (
     "judged.py chosen.py cond.py counter.py device_context.py empty_guard.py every_index.py every_row.py more_forms.py "
-    "picked.py selection.py switches.py programs.py output_places.py "
+    "picked.py selection.py switches.py programs.py output_places.py recompilations.py "
     "range_guard.py::test_nothing_breaks_where_the_range_is_empty"
 )
 _SECONDS = 3600

@@ -14,14 +14,16 @@ from graphmend.transforms.mend import Mended, mend, mend_all, outcome
 
 sys.path.insert(0, str(Path(__file__).with_name("recompilations")))
 
+import judge
 import recompiled_score
 
 #: mends of a set that are right, of the programs with a known rewrite
 LEAST = 0.85
-#: programs of the truth set that are not mended although a rewrite is known, each with the reason
+#: programs that are not mended although a rewrite is known, each with the reason
 NOT_YET = {
     "arguments/parity_branch": "a branch on the number has to be mended along with it",
     "arguments/lr_from_optimizer": "schedulers are not followed, so that nothing is found",
+    "ema_decay_in_forward": "`torch.lerp` refuses a weight of another dtype than that of the tensors",
     "attributes/momentum_decays": "`alpha` takes no tensor",
     "attributes/running_length": "`torch.arange` takes no tensor for its bounds",
     "sites/lambda_argument_default": "what a function that is passed computes with is not known",
@@ -223,8 +225,20 @@ def test_differences_are_named() -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize(
+    "case", [case for case in recompiled_score.cases("seen.txt") if case.known], ids=lambda c: c.name
+)
+def test_a_mended_program_does_the_same_and_compiles_less(case: recompiled_score.Case) -> None:
+    """One a program, so that a run over versions of torch learns which rewrites hold."""
+    made = recompiled_score.score([case])
+    judge.record.rewrites |= made.rewrites
+    judge.record.ran = bool(made.rewrites)
+    assert (made.wrong, made.mended) == (0, case.name not in NOT_YET), made.said
+
+
+@pytest.mark.torch
 @pytest.mark.many
-@pytest.mark.parametrize("which", ["seen.txt", "apart.txt", "attacks.txt"])
+@pytest.mark.parametrize("which", ["apart.txt", "attacks.txt"])
 def test_mended_programs_do_the_same_and_compile_less(which: str) -> None:
     made = recompiled_score.score(recompiled_score.cases(which))
     assert made.wrong == 0, made.said

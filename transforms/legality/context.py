@@ -1,12 +1,14 @@
-"""What the place of a statement means for it: who would see its exceptions, what its function is given to. Whether
-gradients are recorded there says `FunctionFacts.gradients`.
+"""What the place of a statement means for it: who would see its exceptions, what its function is given to, what it asks
+of its own values. Whether gradients are recorded there says `FunctionFacts.gradients`.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -106,6 +108,39 @@ def _called_from(facts: FunctionFacts, function: ast.AST) -> set[str]:
                     found.add(name)
                     stack.append(functions[name])
     return found
+
+
+#: what tells a tensor from one with the same numbers, by the kind of difference that it tells
+_TELLS: dict[str, frozenset[str]] = {
+    "strides": frozenset({"stride", "is_contiguous", "storage_offset", "dim_order", "suggest_memory_format"}),
+    "aliasing": frozenset({"data_ptr", "untyped_storage", "storage", "is_set_to", "_base", "_is_view", "is_leaf"}),
+}
+_CLASSES_OF_COPIES = ("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer")
+
+
+@answers("context")
+def telling(facts: FunctionFacts, kinds: Collection[str]) -> str | None:
+    """What the function asks that a difference of these kinds answers otherwise: a value that it computes would be
+    another one.
+    """
+    names = frozenset[str]().union(*(_TELLS.get(kind, frozenset()) for kind in kinds))
+    for node in ast.walk(facts.function) if names else ():
+        if isinstance(node, ast.Attribute) and node.attr in names:
+            return ast.unparse(node)
+        if "aliasing" in kinds and _tells_tensors_apart(facts, node):
+            return ast.unparse(node)
+    return None
+
+
+def _tells_tensors_apart(facts: FunctionFacts, node: ast.AST) -> bool:
+    match node:
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot()], comparators=[right]):
+            return all(isinstance(facts.value(side), Tensor) for side in (left, right))
+        case ast.Call(func=ast.Name(id="id" | "type"), args=[one], keywords=[]):
+            return isinstance(facts.value(one), Tensor)
+        case ast.Call(func=ast.Name(id="isinstance"), args=[_, of]):
+            return any(_module_name(facts, n) in _CLASSES_OF_COPIES for n in ast.walk(of) if isinstance(n, ast.expr))
+    return False
 
 
 _OVERLOADS = ("__torch_function__", "__torch_dispatch__")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
-from graphmend.transforms.legality.context import observed, overloading
+from graphmend.transforms.legality.context import observed, overloading, telling
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
 
@@ -51,7 +51,10 @@ class Rewrite:
             return answer
         if (overloads := overloading(facts)) is not None:
             return refuse(self.name, f"`{overloads}` may do something else where torch's operations are called")
-        if any(d.kind == "exception" for d in answer.differences) and observed(facts, facts.statement):
+        kinds = {difference.kind for difference in answer.differences}
+        if answer.applicability != "display" and (asked := telling(facts, kinds)) is not None:
+            return refuse(self.name, f"`{asked}` would tell the difference")
+        if "exception" in kinds and observed(facts, facts.statement):
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
         if not answer.narrows and (forgotten := orphaned(facts)):
             answer = _differing(answer, forgotten)

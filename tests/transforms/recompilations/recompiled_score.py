@@ -46,6 +46,8 @@ class Score(NamedTuple):
     safe: int
     wrong: int
     said: list[str]
+    rewrites: frozenset[str]
+    """Those by which anything was mended."""
 
 
 def cases(file: str) -> list[Case]:
@@ -89,7 +91,8 @@ def score(which: list[Case]) -> Score:
         said += [f"wrong {case.name}: {what}" for what in found]
         if not case.known and not found:
             said.append(f"mended without a label {case.name}: {one['compilations']} to {other['compilations']}")
-    return Score(good, sum(case.known for case in which), safe, wrong, said)
+    rewrites = frozenset(a.fix.rewrite for mend in mends for a in mend.applied)
+    return Score(good, sum(case.known for case in which), safe, wrong, said, rewrites)
 
 
 def main(arguments: list[str]) -> int:
