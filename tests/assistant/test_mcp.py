@@ -106,7 +106,7 @@ async def test_tools_that_read_find_explain_and_mend(project: Path) -> None:
 
 
 async def test_differences_that_the_project_accepts_are_safe(project: Path) -> None:
-    (project / "graphmend.toml").write_text('accept = ["dtype"]\n', encoding="utf-8")
+    (project / "graphmend.toml").write_text('accept = ["rounding"]\n', encoding="utf-8")
     (project / "scaled.py").write_text(
         "import torch\n\n\n@torch.compile\ndef scaled(x: torch.Tensor):\n    return x * x.mean().item()\n",
         encoding="utf-8",
@@ -116,7 +116,7 @@ async def test_differences_that_the_project_accepts_are_safe(project: Path) -> N
         (found,) = (await assistant.call("check", path="scaled.py"))["findings"]
         assert found["mend"] == "safe"
         diff = await assistant.call("mend", path="scaled.py", key=found["key"])
-        assert [each["kind"] for each in diff["differences"]] == ["dtype"]
+        assert [each["kind"] for each in diff["differences"]] == ["rounding"]
 
     await driven(project, script)
 
