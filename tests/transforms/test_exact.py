@@ -117,13 +117,6 @@ except RuntimeError:
     s = 0.0
 return torch.ones(2) * s
 
-# a_softmax_is_of_all
-with torch.no_grad():
-    y = x.flatten().float() * 1
-    m = y > 1
-    y[m] = y[m].softmax(0)
-    return y
-
 # in_place_by_position
 with torch.no_grad():
     y = x.flatten().float() * 1
@@ -163,6 +156,13 @@ return s / x
 x = x.flatten().float()
 s = x[0].item()
 return x.abs() ** s
+
+# rounding__a_softmax_of_what_a_mask_picks
+with torch.no_grad():
+    y = x.flatten().float() * 1
+    m = y > 1
+    y[m] = y[m].softmax(0)
+    return y
 
 # exception__a_negative_power
 x = x.flatten().long()
@@ -229,6 +229,11 @@ def test_named(name: str, body: str) -> None:
 def test_a_reduction_of_picked_elements_is_mended_before_what_it_is_part_of() -> None:
     body = "    x = x.flatten().float()\n    p = x[x > 0]\n    return ((p - p.mean()) ** 2).mean()"
     judge(function(body, "x, k", _EXAMPLES), floats)
+
+
+def test_a_softmax_of_what_a_mask_picks_is_computed_under_the_mask() -> None:
+    body = NAMED["rounding__a_softmax_of_what_a_mask_picks"]
+    assert "softmax" in judge(function(body, "x: torch.Tensor, k: torch.Tensor", _EXAMPLES), floats)
 
 
 def test_positions_are_no_mask() -> None:

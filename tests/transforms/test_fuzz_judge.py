@@ -36,6 +36,8 @@ def case(x):
 PAIRS = [
     ("return x * 2", "return x * 3", {"value.data"}),
     ("return x * 0.1", "return x * 0.1000001", {"value.rounding"}),
+    ("return torch.arange(1000) * 0.1", "return torch.arange(1000) * 0.1000001", {"value.rounding"}),
+    ("return torch.arange(1000) * 0.1", "return torch.arange(1000) * 0.1001", {"value.data"}),
     ("return x * 2", "return x.double() * 2", {"value.dtype"}),
     ("return x * 2", "return x.sum() * 2", {"value.shape", "value.stride"}),
     ("return x[None] * torch.ones(2, 1)", "return (x[:, None] * torch.ones(2)).t()", {"value.stride"}),
@@ -57,6 +59,8 @@ PAIRS = [
     ("return x + 1", "net.last += 1\n    return x + 1", {"state.data"}),
     ("return x + 1", "net.bias.data[0] = 7\n    return x + 1", {"state.data"}),
     ("return x + 1", "print(1)\n    return x + 1", {"stdout"}),
+    ("print(x)\n    return x + 1", "print(x.double())\n    return x + 1", {"stdout.dtype"}),
+    ("print(x)\n    return x + 1", "print(x.double() * 2)\n    return x + 1", {"stdout"}),
     ("return x + 1", "logging.info(1)\n    return x + 1", {"logs"}),
     ("return x + 1", "warnings.warn('1')\n    return x + 1", {"warnings"}),
     ("return x + 1", "torch.rand(1)\n    return x + 1", {"rng"}),
@@ -64,6 +68,12 @@ PAIRS = [
     ("return x + 1", "raise ValueError", {"raised ValueError instead of nothing"}),
     ("raise IndexError", "raise ValueError", {"raised ValueError instead of IndexError"}),
     ("x += 1\n    raise IndexError", "raise IndexError", {"raised IndexError at another place"}),
+    ("torch.rand(1)\n    raise IndexError", "raise IndexError", {"rng before an exception"}),
+    (
+        "x += torch.rand(1)\n    raise IndexError",
+        "raise IndexError",
+        {"raised IndexError at another place", "rng before an exception"},
+    ),
 ]
 
 
@@ -90,6 +100,19 @@ def test_a_mend_admits_what_its_kinds_do() -> None:
     assert unnamed(["value.rounding", "grads.rounding", "raised ValueError instead of nothing"], [named]) == []
     assert unnamed(["state.data", "inputs.alias", "rng"], [silent, named]) == ["state.data", "inputs.alias", "rng"]
     assert unnamed(["value.rounding"], [silent]) == ["value.rounding"]
+    promoted = SimpleNamespace(differences=(SimpleNamespace(kind="dtype"),))
+    assert unnamed(["stdout.dtype", "stdout"], [promoted]) == ["stdout"]
+    assert unnamed(["stdout.dtype"], [named]) == ["stdout.dtype"]
+
+
+def test_numbers_drawn_otherwise_before_an_exception_are_no_other_exception() -> None:
+    drawn = SimpleNamespace(differences=(SimpleNamespace(kind="random"),))
+    moved = SimpleNamespace(differences=(SimpleNamespace(kind="exception"),))
+    silent = SimpleNamespace(differences=())
+    seen = ["raised IndexError at another place", "rng before an exception"]
+    assert unnamed(seen, [drawn]) == unnamed(seen, [moved]) == []
+    assert unnamed(seen, [silent]) == seen
+    assert unnamed(seen[:1], [drawn]) == seen[:1]
 
 
 def test_no_word_covers_other_values() -> None:

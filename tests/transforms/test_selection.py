@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import pytest
+from asked import offered
 from bodies import bodies, function
 from judge import judge, mend_text, torch
 
@@ -273,3 +275,19 @@ def test_dictionaries_of_tensors_are_selected_key_by_key() -> None:
         "        found = {'out': x + 1, 'loss': -s, 'of': 3}\n    return found['out'] * found['of'], found['loss']\n"
     )
     assert "graphmend.runtime.select" in judge(function(body), lambda: [(t.detach(),) for (t,) in signs()])
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "body"),
+    [
+        ("select", "if x.max() > 1.5:\n    x = x.reshape(x.shape)\nreturn x"),
+        ("stop_mask", "for i in range(2):\n    if x.sum() > 0:\n        break\n    x = x * 2\nreturn x"),
+        ("while_loop", "while x.sum() < 3:\n    x = x * 2\nreturn x"),
+    ],
+)
+def test_a_copy_of_what_is_kept_has_no_history_under_no_grad(rewrite: str, body: str) -> None:
+    head = "import torch\nfrom torch import Tensor\n\n@torch.compile\ndef case(x: Tensor):\n"
+    inner = textwrap.indent(body, " " * 8)
+    for around, expected in (("with torch.no_grad():", True), ("if True:", False)):
+        [fix] = [f for f in offered(f"{head}    {around}\n{inner}\n") if f.rewrite == rewrite]
+        assert any("loses its gradient history" in d.says for d in fix.differences) is expected

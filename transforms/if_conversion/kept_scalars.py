@@ -141,7 +141,8 @@ def written(
         if form.like is None:
             return text
         tensor = code.operand(form.like)
-        default = f" if {tensor}.is_floating_point() else {imports.name('torch.get_default_dtype')}()"
+        asked = f"{tensor}.is_floating_point()" + ("" if form.real else f" or {tensor}.is_complex()")
+        default = f" if {asked} else {imports.name('torch.get_default_dtype')}()"
         return f"{text}.to({tensor}.dtype{'' if form.floating else default})"
 
     outer: dict[ast.expr, str] = {}

@@ -1,4 +1,6 @@
-"""When a loop ends for certain, whatever its tensors hold, and what it runs over is still there behind it."""
+"""When a loop ends for certain, whatever its tensors hold, and what it leaves as it was: what it runs over, and the
+names that no iteration changed.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,11 @@ from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Static, Tensor
 from graphmend.transforms.code.liveness import reads, writes
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.if_conversion.selection import NotSelectableError
+from graphmend.transforms.legality.gradients import lost
+from graphmend.transforms.legality.memory import changed_in_place, identified, seen_elsewhere
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -46,6 +53,21 @@ def _is_kept(facts: FunctionFacts, node: ast.expr) -> bool:
         or isinstance(value, Tensor)
         or (isinstance(value, Static) and value.type in ("str", "range", "tuple", "list", "Size"))
     )
+
+
+@answers("memory")
+def copied(facts: FunctionFacts, loop: ast.For | ast.While, name: str, where: str) -> list[Difference]:
+    """What differs as a loop gives a copy of the tensor that a name was bound to before it, where that is the one
+    behind it, too; `where` says when. Refuses where somebody asks which tensor it is, or changes it in place.
+    """
+    node, found = ast.Name(name, ast.Load()), []
+    if identified(facts, name):
+        raise NotSelectableError(f"which tensor `{name}` is asked for, and it would be a copy")
+    if seen_elsewhere(facts, node, rebound=name):
+        if changed_in_place(facts, name, behind=loop):
+            raise NotSelectableError(f"`{name}` may be another tensor, and is changed in place")
+        found.append(Difference("aliasing", f"`{name}` is a copy where {where}"))
+    return [*found, *lost(facts, loop, f"`{name}` loses its gradient history where {where}", node)]
 
 
 class Counter(NamedTuple):

@@ -14,12 +14,12 @@ from graphmend.transforms.code.liveness import alive, fresh, reads
 from graphmend.transforms.code.qualified_names import number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import written
+from graphmend.transforms.if_conversion.loop_ends import copied
 from graphmend.transforms.if_conversion.selection import NotSelectableError, as_tensor, incoming
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates
 from graphmend.transforms.legality.dtypes import casts_into, kind
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator, writable, written_on_both_sides
-from graphmend.transforms.legality.memory import changed_in_place, seen_elsewhere
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.totality import may_raise
 
@@ -88,12 +88,7 @@ class MaskedNames:
         return self._chosen(name, mask, self.code.argument(value, self._replace))
 
     def _copied(self, name: str) -> None:
-        if seen_elsewhere(self.facts, ast.Name(name, ast.Load()), rebound=name):
-            if changed_in_place(self.facts, name, behind=self.loop):
-                raise NotSelectableError(f"`{name}` may be another tensor, and is changed in place")
-            self.predicates.differences.append(
-                Difference("aliasing", f"`{name}` is a copy where the loop leaves it as it was")
-            )
+        self.predicates.differences += copied(self.facts, self.loop, name, "the loop leaves it as it was")
 
     def _chosen(self, name: str, mask: str, text: str) -> str:
         if self._while_tracing:  # shapes are known there, and what differs in them is branched on as before

@@ -15,7 +15,7 @@ from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients import lost
 from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, seen_elsewhere, shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES, exact_in
 from graphmend.transforms.legality.operations import names as known
@@ -146,9 +146,7 @@ def aliasing(
         raise NotSelectableError(f"`{name}` is changed in place, and would be a copy of the tensor that it is now")
     elif not name.isidentifier() or escapes(facts, name):
         found.append(Difference("aliasing", f"`{name}` is bound to a copy where a side keeps an existing tensor"))
-    if not recorded(facts, statement):
-        found.append(Difference("gradients", "under no_grad the tensor that is kept loses its gradient history"))
-    return found
+    return [*found, *lost(facts, statement, "the tensor that is kept loses its gradient history")]
 
 
 def _only_here(facts: FunctionFacts, name: str, a: SideValue, b: SideValue) -> bool:

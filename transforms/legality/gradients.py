@@ -35,6 +35,16 @@ def recorded(facts: FunctionFacts, statement: ast.stmt) -> bool:
 
 
 @answers("gradients")
+def lost(facts: FunctionFacts, statement: ast.stmt, what: str, *tensors: ast.expr) -> list[Difference]:
+    """What a copy that a statement makes of existing `tensors`, told as `what`, loses: where nothing is recorded it has
+    no history, and asks for no gradients.
+    """
+    if recorded(facts, statement) or (tensors and not any(carries(facts, t) for t in tensors)):
+        return []
+    return [Difference("gradients", f"under no_grad {what}")]
+
+
+@answers("gradients")
 def leak(facts: FunctionFacts, expression: ast.expr, protected: Container[ast.expr] = frozenset()) -> Leak:
     """Where a gradient of zero, sent into an expression whose side was not taken, may come out as NaN."""
     worst: Leak = "never"

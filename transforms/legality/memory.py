@@ -283,6 +283,8 @@ class _Sharing:
 
     def _operation(self, node: ast.Call, last: str, arguments: list[ast.expr]) -> Shares:
         copied = any(k.arg == "copy" and constant(k.value) is True for k in node.keywords)
+        if any(k.arg == "requires_grad" and constant(k.value) is not False for k in node.keywords):
+            return Shares(bases=frozenset({_OUTSIDE}))  # a leaf, whose gradients backward leaves with it
         if last in aliases.NEW or (copied and last in ("to", "asarray")):
             return _made(node)
         tensors = self._all(arguments)

@@ -52,4 +52,5 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
         covering |= KINDS["requires-grad"]
     if field == "nan":  # other values, where a NaN is among them
         covering |= {"nan"}
-    return covering | (KINDS["random"] if "rng" in seen else frozenset())
+    drawn = any(other.partition(" ")[0] == "rng" for other in seen)
+    return covering | (KINDS["random"] if drawn else frozenset())

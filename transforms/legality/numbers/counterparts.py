@@ -46,6 +46,8 @@ class Counterpart:
     """A tensor, in whose dtype torch computes with a Python number of this kind."""
     floating: bool = False
     """Is that tensor known to hold floating numbers, so that its dtype is the one?"""
+    real: bool = False
+    """Is it known to hold no complex ones, whose dtype is the one as well?"""
 
 
 @dataclass(frozen=True)

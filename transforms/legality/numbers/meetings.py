@@ -74,7 +74,8 @@ class Meetings:
         if not self._is_taken(number, set()):
             return False
         suffix = before.suffix.removesuffix(".double()")
-        self.counterparts[number] = replace(before, suffix=suffix, like=other, floating=of == {"float"})
+        real = "complex" not in of
+        self.counterparts[number] = replace(before, suffix=suffix, like=other, floating=of == {"float"}, real=real)
         return True
 
     def _is_taken(self, node: ast.expr, seen: set[str]) -> bool:

@@ -54,7 +54,7 @@ from graphmend.transforms.if_conversion.side_functions import (
     side_of,
 )
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
-from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.gradients import gradient_differences, lost
 from graphmend.transforms.legality.memory import changed_in_place, identified, shares, written_to
 from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
 from graphmend.transforms.legality.speculation import speculate
@@ -200,7 +200,7 @@ def _differences(
     yield from (Difference(d.kind, f"while compiled, {d.says}") for d in found.differences)
     yield from gradient_differences(facts, statement, evaluated)
     for values in _pairs(facts, statement, sides, results):
-        yield from _compared(facts, *values)
+        yield from _compared(facts, statement, *values)
 
 
 Given = tuple[ast.expr | None, Value, str]
@@ -247,7 +247,7 @@ def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -
     return join_all(values)
 
 
-def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Difference]:
+def _compared(facts: FunctionFacts, statement: ast.stmt, one: Given, other: Given) -> Iterator[Difference]:
     values = one[1], other[1]
     for value, given in zip(values, (one, other), strict=True):
         if isinstance(value, (Instance, ExternalInstance)) or (
@@ -281,6 +281,7 @@ def _compared(facts: FunctionFacts, one: Given, other: Given) -> Iterator[Differ
     for node in nodes:
         if node is None or not shares(facts, node).fresh:
             yield Difference("aliasing", "while compiled the result is a copy where a side gives an existing tensor")
+            yield from lost(facts, statement, "the tensor that is kept loses its gradient history")
             return
 
 

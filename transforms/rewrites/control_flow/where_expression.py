@@ -67,7 +67,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     ]
     if static:
         head = " and ".join(predicates.code.operand(s) for s in static)
-        text = f"({text} if {head} else {other.text})"
+        # as it stands: what keeps the side harmless where it is not taken asks the test, which is not asked here
+        text = f"({text} if {head} else {predicates.code.argument(chosen.orelse)})"
 
     def make() -> list[TextEdit]:
         return [*imports.edits(), replace_expression(facts.source, chosen, text)]

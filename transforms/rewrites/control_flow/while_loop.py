@@ -40,12 +40,13 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Kept, conversion, tensor_text
+from graphmend.transforms.if_conversion.loop_ends import copied
 from graphmend.transforms.if_conversion.selection import NotSelectableError, incoming
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.effects import is_layer
 from graphmend.transforms.legality.gradients import carries, recorded
-from graphmend.transforms.legality.memory import changed_in_place, may_share, seen_elsewhere, shares
+from graphmend.transforms.legality.memory import may_share, shares
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -176,20 +177,6 @@ def _check_gradients(
         ]
 
 
-def _carried_apart(facts: FunctionFacts, loop: ast.While | ast.For, carried: list[str]) -> list[Difference]:
-    """What differs because the loop gives tensors of its own."""
-    found = []
-    for name in carried:
-        if seen_elsewhere(facts, ast.Name(name, ast.Load()), rebound=name):
-            if changed_in_place(facts, name, behind=loop):
-                raise NotSelectableError(f"`{name}` may be another tensor, and is changed in place")
-            found.append(Difference("aliasing", f"`{name}` is a copy where no iteration changes it"))
-            if not recorded(facts, loop):
-                says = f"under no_grad `{name}` loses its gradient history where no iteration changes it"
-                found.append(Difference("gradients", says))
-    return found
-
-
 def _started(facts: FunctionFacts, carried: list[str], name: str) -> str:
     """A name as the loop takes it: two that may be one tensor must not go in as such."""
     node = ast.Name(name, ast.Load())
@@ -295,7 +282,8 @@ def _loop(
     comma = "," if len(names) == 1 else ""
     loop = facts.statement if isinstance(facts.statement, (ast.While, ast.For)) else facts.parent(facts.statement)
     assert isinstance(loop, (ast.While, ast.For))
-    predicates.differences += _carried_apart(facts, loop, carried)
+    for name in carried:
+        predicates.differences += copied(facts, loop, name, "no iteration changes it")
     after = [f"{n} + 1" for n, _ in counters] + [_given_back(facts, loop.body, n) for n in carried]
     start = [text for _, text in counters] + [_started(facts, carried, n) for n in carried]
     targets = ["_"] * len(counters) + carried

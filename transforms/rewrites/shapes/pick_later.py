@@ -334,6 +334,9 @@ def _along(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
     if fills and (singular := _singular(facts, [value])):
         return refuse(NAME, f"`{singular}` has no derivative at 1")
     differences = [_ALL, Difference("rounding", f"`{name}` may round differently, as more elements are added")]
+    of = facts.value(body)
+    if not isinstance(of, Tensor) or dtype_kind(of.dtype) not in ("float", "complex"):
+        differences.append(Difference("exception", f"`{name}` of whole numbers no longer raises, or raises otherwise"))
     for pick in picks.values():
         differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, found.tensor)]
     if not flat and missing_dimensions(facts, found) is None:
