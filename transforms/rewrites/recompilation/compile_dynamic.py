@@ -34,8 +34,8 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.context import Callers
 from graphmend.transforms.legality.numbers.varied import kind_of
-from graphmend.transforms.legality.plain_callers import Callers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
 if TYPE_CHECKING:
