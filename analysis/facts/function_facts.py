@@ -97,3 +97,10 @@ class FunctionFacts:
 def parents_in(tree: ast.AST) -> dict[ast.AST, ast.AST]:
     """The node around each node of a tree."""
     return {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+
+
+def above(parents: Mapping[ast.AST, ast.AST], node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes around a node, innermost first."""
+    while (around := parents.get(node)) is not None:
+        yield around
+        node = around

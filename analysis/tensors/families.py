@@ -46,13 +46,14 @@ REARRANGES = frozenset(
     "pad interpolate group_norm batch_norm instance_norm local_response_norm pixel_shuffle pixel_unshuffle "
     "conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d "
     "avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d logcumsumexp renorm "
-    "transpose cat flip t expand_as view_as chunk swapaxes swapdims movedim moveaxis mT T index_select fliplr flipud "
+    "transpose cat flip t chunk swapaxes swapdims movedim moveaxis mT T index_select fliplr flipud "
     "rot90 adjoint msort narrow_copy slice_scatter select_scatter diagonal_scatter".split()
 )
 #: elements of the operand, or of its dtype, in another shape
 PICKS = frozenset(
-    "repeat_interleave tile flatten ravel unflatten reshape_as resize_as unfold diag diagonal diag_embed diagflat diff "
-    "take_along_dim unique_consecutive new_zeros new_ones new_empty new_full new_tensor mm mv bmm matmul".split()
+    "repeat_interleave tile flatten ravel unflatten reshape_as view_as expand_as resize_as unfold diag diagonal "
+    "diag_embed diagflat diff take_along_dim unique_consecutive new_zeros new_ones new_empty new_full new_tensor "
+    "mm mv bmm matmul".split()
 )
 #: places among the operand's elements
 PLACES = frozenset(["argsort", "argwhere", "multinomial"])

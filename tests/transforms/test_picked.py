@@ -228,3 +228,43 @@ def test_a_size_that_is_not_in_the_code_is_shown(call: str) -> None:
     assert {getattr(a, "applicability", None) for a in answers} == {"display"}
     assert "=..." in answers[0].edits()[0].text
     assert not mend_text(text).changed
+
+
+_LAYER = """\
+import torch
+from torch import nn
+from torch.nn import MSELoss as Loss
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {made}
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        m = x > 0
+        return self.loss(x[m], y[m])
+
+
+net = torch.compile(Net())
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "ends"),
+    {
+        "self.loss = nn.MSELoss()": ".to(x.dtype)",
+        'self.loss = nn.MSELoss(reduction="sum")': ".sum()",
+        'self.loss = Loss(reduction="sum"); self.other = nn.MSELoss()': ".sum()",
+        'self.loss = nn.MSELoss(); self.loss.reduction = "sum"': None,
+        'self.loss = nn.MSELoss(); setattr(self.loss, "reduction", "sum")': None,
+        "self.loss = nn.MSELoss(**{})": None,
+        'self.loss = nn.MSELoss() if torch.cuda.is_available() else nn.MSELoss(reduction="sum")': None,
+        'self.loss = nn.MSELoss(); self.loss = nn.MSELoss(reduction="sum")': None,
+    }.items(),
+)
+def test_a_layer_reduces_as_it_was_made(made: str, ends: str | None) -> None:
+    mended = mend_text(_LAYER.format(made=made))
+    assert mended.changed == (ends is not None)
+    if ends is not None:
+        assert mended.source.text.split("net =")[0].rstrip().endswith(ends)

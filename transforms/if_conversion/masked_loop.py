@@ -28,8 +28,6 @@ from graphmend.transforms.legality.totality import may_raise
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
-_RUNTIME = "graphmend.runtime"
-_DTYPES = {"bool": "bool", "int": "int64", "float": "float64"}
 _LEAVES = (ast.Break, ast.Continue, ast.Return)
 
 

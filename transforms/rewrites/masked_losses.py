@@ -64,6 +64,11 @@ class Loss:
     def of_classes(self) -> bool:
         return self.name in _CLASSES
 
+    @property
+    def bounded(self) -> bool:
+        """Does it raise for what is not between 0 and 1?"""
+        return self.name == "binary_cross_entropy"
+
     def of_each(self, facts: FunctionFacts, imports: Imports, texts: Mapping[ast.expr, str]) -> str:
         """The text of the loss of each element."""
         code = Code(facts.source)
@@ -95,7 +100,7 @@ def loss_of(facts: FunctionFacts, call: ast.Call) -> Loss | None:
     if isinstance(owner, ExternalInstance):
         layer = owner.cls.rpartition(".")[2]
         name = _LAYERS.get(layer) if owner.cls.startswith("torch.nn.") and not call.keywords else None
-        how = _made(facts, layer, options=name in _CLASSES) if name is not None else None
+        how = _made(facts, call.func, owner.cls, options=name in _CLASSES) if name is not None else None
         return Loss(call, name, how, layer=True) if name is not None and how is not None else None
     folder, _, name = (qualified(facts, call.func) or "").rpartition(".")
     options = _EACH.get(name, _CLASSES.get(name)) if folder == "torch.nn.functional" else None
@@ -115,23 +120,112 @@ def _is_plain(facts: FunctionFacts, node: ast.expr) -> bool:
     return number_type(facts, node) is not None or isinstance(node, (ast.Constant, ast.Name, ast.Attribute))
 
 
-def _made(facts: FunctionFacts, layer: str, *, options: bool) -> str | None:
-    """How layers of a class reduce, as far as this file makes them; None where that is not known, or where they are
-    made with other `options`, unless these stay with them.
+def _made(facts: FunctionFacts, layer: ast.expr, cls: str, *, options: bool) -> str | None:
+    """How a layer of a class reduces, by the only construction that the file stores where it is read from; None where
+    that is not known, or where it is made with other `options`, unless these stay with it.
     """
-    found: set[object] = set()
-    for node in ast.walk(facts.source.tree) if facts.source.tree is not None else ():
-        if not isinstance(node, ast.Call) or _last(node.func) != layer:
-            continue
-        keywords = {k.arg: k.value for k in node.keywords}
-        reduction = keywords.pop("reduction", None)
-        if None in keywords or {"size_average", "reduce"} & {*keywords} or len(node.args) > (1 if options else 0):
-            return None
-        if keywords and not options:
-            return None
-        found.add("mean" if reduction is None else constant(reduction))
-    how = found.pop() if len(found) == 1 else None
+    tree = facts.source.tree
+    made = layer if isinstance(layer, ast.Call) else _construction(facts, layer)
+    if tree is None or not isinstance(made, ast.Call) or not _constructs(facts, tree, made.func, cls):
+        return None
+    if any(_says_reduction(n) for n in ast.walk(tree)):
+        return None
+    keywords = {k.arg: k.value for k in made.keywords}
+    reduction = keywords.pop("reduction", None)
+    if None in keywords or {"size_average", "reduce"} & {*keywords} or len(made.args) > (1 if options else 0):
+        return None
+    if (keywords and not options) or any(isinstance(a, ast.Starred) for a in made.args):
+        return None
+    how = "mean" if reduction is None else constant(reduction)
     return how if how in ("mean", "sum") and isinstance(how, str) else None
+
+
+def _construction(facts: FunctionFacts, layer: ast.expr) -> ast.expr | None:
+    """The value of the only store, in the whole file, to a name or to an attribute of `self`."""
+    tree = facts.source.tree
+    match layer:
+        case ast.Name(id=name):
+            scope: ast.AST | None = tree if _binds(tree, name) == 1 else None
+        case ast.Attribute(value=ast.Name(id=of), attr=name):
+            parameters = [*facts.function.args.posonlyargs, *facts.function.args.args]
+            stored = _attributes(tree, name)
+            scope = _class_of(facts) if len(stored) == 1 and parameters and parameters[0].arg == of else None
+        case _:
+            return None
+    for node in ast.walk(scope) if scope is not None else ():
+        match node:
+            case ast.Assign(targets=[target], value=value):
+                pass
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                pass
+            case _:
+                continue
+        if isinstance(layer, ast.Name) and isinstance(target, ast.Name) and target.id == name:
+            return value
+        if isinstance(layer, ast.Attribute) and isinstance(target, ast.Attribute) and target.attr == name:
+            return value if isinstance(target.value, ast.Name) and target.value.id == "self" else None
+    return None
+
+
+def _class_of(facts: FunctionFacts) -> ast.ClassDef | None:
+    """The class whose method a function is."""
+    classes = [n for n in ast.walk(facts.source.tree) if isinstance(n, ast.ClassDef)] if facts.source.tree else []
+    return next((c for c in classes if facts.function in c.body), None)
+
+
+def _constructs(facts: FunctionFacts, tree: ast.Module, function: ast.expr, cls: str) -> bool:
+    """Is a callee the class, by names that the file binds once, or as the packages that they are part of?"""
+    words: list[str] = []
+    while isinstance(function, ast.Attribute):
+        words.insert(0, function.attr)
+        function = function.value
+    if not isinstance(function, ast.Name) or function.id not in facts.names:
+        return False
+    whole = ".".join([facts.names[function.id], *words])
+    single = _binds(tree, function.id) == 1 or facts.names[function.id] == function.id == "torch"
+    last = cls.rpartition(".")[2]
+    return single and whole in (cls, f"torch.nn.{last}", f"torch.nn.modules.loss.{last}")
+
+
+def _binds(tree: ast.AST | None, name: str) -> int:
+    """How many places of a file bind a name, whatever the scope."""
+    count = 0
+    for node in ast.walk(tree) if tree is not None else ():
+        match node:
+            case ast.Name(id=bound, ctx=ast.Store() | ast.Del()) | ast.arg(arg=bound):
+                pass
+            case ast.FunctionDef(name=bound) | ast.AsyncFunctionDef(name=bound) | ast.ClassDef(name=bound):
+                pass
+            case ast.alias(name=module, asname=asname):
+                bound = asname or module.partition(".")[0]
+            case ast.ExceptHandler(name=str(bound)) | ast.MatchAs(name=str(bound)) | ast.MatchStar(name=str(bound)):
+                pass
+            case _:
+                continue
+        count += bound == name
+    return count
+
+
+_SETS = frozenset("setattr __setattr__ add_module register_module".split())
+
+
+def _attributes(tree: ast.AST | None, name: str) -> list[ast.AST]:
+    """The places of a file that store an attribute, or may."""
+    found: list[ast.AST] = []
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Attribute) and node.attr == name and not isinstance(node.ctx, ast.Load):
+            found.append(node)
+        elif isinstance(node, ast.Call) and _last(node.func) in _SETS:
+            names = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            found += [] if names and name not in names else [node]
+    return found
+
+
+def _says_reduction(node: ast.AST) -> bool:
+    """May a node store how a layer reduces, behind its construction?"""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "reduction" and not isinstance(node.ctx, ast.Load)
+    return isinstance(node, ast.Constant) and node.value == "reduction"
 
 
 def _last(function: ast.expr) -> str:

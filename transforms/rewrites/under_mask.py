@@ -19,6 +19,7 @@ from graphmend.transforms.legality.rows.masked_elements import (
     aligned,
     is_line,
     missing_dimensions,
+    other_rank,
     other_shape,
     picked,
     same_dtype,
@@ -69,6 +70,9 @@ class Elements:
         picks = self._picks(reduction.body)
         rows = reduction.loss is not None and reduction.loss.of_classes
         for tensor in picks.values():
+            if not rows and other_rank(facts, tensor, self.found.tensor):
+                parts = f"`{ast.unparse(tensor)}` and `{ast.unparse(self.found.tensor)}`"
+                raise NotReducibleError(f"{parts} have different numbers of dimensions")
             self.differences += other_shape(facts, Picked(tensor, self.found.mask))
             self.differences += [] if rows else unlike(facts, tensor, self.found.tensor)
         computed = reduction.loss.arguments if reduction.loss is not None else [] if plain else [reduction.body]
@@ -80,6 +84,8 @@ class Elements:
             raise NotReducibleError(f"`{ast.unparse(reduction.body)}` has no derivative at 1")
         if reduction.loss is not None and reduction.loss.of_classes:
             return self._classified(reduction.loss, imports, picks)
+        if reduction.loss is not None and reduction.loss.bounded:
+            self._check_bounds(reduction.loss, picks)
         tensors: dict[ast.expr, str] = {
             n: f"{where}({mask}, {code.argument(t)}, 1)" if fills else code.operand(t) for n, t in picks.items()
         }
@@ -110,6 +116,18 @@ class Elements:
             else:
                 rest += ast.iter_child_nodes(node)
         return found
+
+    def _check_bounds(self, loss: Loss, picks: Mapping[ast.expr, ast.expr]) -> None:
+        """A loss raises for what is not between 0 and 1, and what stands in for elements that do not count is 1: it
+        may be cast, and no more is computed with it, unless the result is between 0 and 1 always.
+        """
+        for argument in loss.arguments:
+            kept = _uncast(argument)
+            inside = isinstance(kept, ast.Compare) or _names_at(self.facts, kept) == "sigmoid"
+            if kept not in picks and not inside:
+                raise NotReducibleError(
+                    f"`{ast.unparse(argument)}` may be out of the loss's range where none is picked"
+                )
 
     def _rounds(self) -> None:
         self.differences.append(Difference("rounding", "sums may round differently, as they are made in another order"))
@@ -196,6 +214,9 @@ class Elements:
         where, dim = imports.name("torch.where"), "0" if reduction.rows else ""
         count = f"{Code(self.facts.source).operand(self.found.mask)}.sum()" if reduction.rows else self._count()
         value = self.facts.value(reduction.body)
+        if isinstance(value, Tensor) and (of := dtype_kind(value.dtype)) in ("int", "bool", "complex"):
+            numbers = "complex" if of == "complex" else "whole"
+            raise NotReducibleError(f"`{reduction.how}` of {numbers} numbers has no form under a mask")
         self._rounds()
         if not isinstance(value, Tensor) or value.dtype not in ("float32", "float64"):
             says = "a sum of half precision may be infinite where the deviation is not"
@@ -268,6 +289,21 @@ def same_pick(facts: FunctionFacts, elements: Elements, node: ast.expr) -> Picke
         return elements.found
     found = picked(facts, node)
     return found if found is not None and ast.unparse(found.mask) == ast.unparse(elements.found.mask) else None
+
+
+_CASTS = frozenset("float double half bfloat16 to type_as detach clone".split())
+
+
+def _uncast(node: ast.expr) -> ast.expr:
+    """A tensor without the methods around it that keep 0, 1 and what is between them."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CASTS:
+        node = node.func.value
+    return node
+
+
+def _names_at(facts: FunctionFacts, node: ast.expr) -> str:
+    """The last word of what is called."""
+    return (qualified(facts, node.func) or "").rpartition(".")[2] if isinstance(node, ast.Call) else ""
 
 
 def _names_in(facts: FunctionFacts, node: ast.expr) -> set[str]:

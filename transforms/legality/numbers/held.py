@@ -8,21 +8,24 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.facts.function_facts import parents_in
+from graphmend.analysis.facts.function_facts import above, parents_in
 from graphmend.transforms.code.liveness import locals_of, parameters
-from graphmend.transforms.code.qualified_names import constant
+from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.guards.variation import Variation
     from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.program.definitions import ClassInfo
 
 Assigns = ast.Assign | ast.AnnAssign
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: an expression that stands in one of these gives its value to it, not itself to another name
 _READERS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.FormattedValue)
-#: builtins that read a 0-d tensor as they read a number
-_TAKE = frozenset({"int", "float", "bool", "print", "str", "round"})
+#: builtins that give the number for a 0-d tensor; what prints or rounds one tells the two apart
+_TAKE = frozenset({"builtins.int", "builtins.float", "builtins.bool"})
+#: and those whose result does not matter beyond its number, where that is made a number again
+_PICK = _TAKE | {"builtins.max", "builtins.min", "builtins.abs"}
 
 
 class NotHeldError(Exception):
@@ -44,10 +47,11 @@ class Held:
     name: str
     shown: str
     parents: dict[ast.AST, ast.AST]
+    facts: FunctionFacts
     reads: list[Read] = field(default_factory=list)
     stores: list[tuple[Assigns, FunctionFacts | None]] = field(default_factory=list)
     counted: list[ast.AugAssign] = field(default_factory=list)
-    """`name += value`, which changes a tensor in place."""
+    """`name += value`."""
     is_buffer: bool = False
     """Does a module register it, so that whoever reads it is known to read a tensor?"""
     first: Assigns | None = None
@@ -62,18 +66,33 @@ class Held:
         """Does code that is not traced do the same with a 0-d tensor?"""
         parent = self.parents[read.node]
         if any(read.node in ast.walk(store.value) for store, _ in self.stores if store.value is not None):
-            return isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Call))
+            return isinstance(parent, (ast.BinOp, ast.UnaryOp)) or self._calls(read, _PICK)
         if isinstance(parent, ast.Call):
-            return isinstance(parent.func, ast.Name) and parent.func.id in _TAKE and read.node in parent.args
+            return self._calls(read, _TAKE)
         if isinstance(parent, ast.Compare):
-            return not any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
-        return isinstance(parent, (ast.FormattedValue, ast.If, ast.While))
+            identity = any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in parent.ops)
+            return not identity and isinstance(self.parents[parent], (ast.If, ast.While))
+        return isinstance(parent, (ast.If, ast.While))
+
+    def _calls(self, read: Read, names: frozenset[str]) -> bool:
+        """Is a read an argument of one of some builtins?"""
+        call = self.parents[read.node]
+        if not isinstance(call, ast.Call) or read.node not in call.args or call.keywords:
+            return False
+        if not isinstance(call.func, ast.Name):
+            return False
+        tree = self.facts.source.tree
+        assert tree is not None
+        bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+        bound |= {n.name for n in ast.walk(tree) if isinstance(n, (*_DEFINITIONS, ast.ClassDef))}
+        bound |= {n.asname or n.name for n in ast.walk(tree) if isinstance(n, ast.alias)}
+        return call.func.id not in bound and qualified(read.function or self.facts, call.func) in names
 
     def is_read_only(self, read: Read) -> bool:
         """Does nothing else have the tensor then?"""
         parent = self.parents[read.node]
-        takes = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in _TAKE
-        return takes or isinstance(parent, _READERS)
+        return isinstance(parent, _READERS) or self._calls(read, _TAKE)
 
     def is_whole(self, node: ast.expr) -> bool:
         """Is an expression a whole number, by its form?"""
@@ -101,15 +120,15 @@ def held(facts: FunctionFacts, variation: Variation) -> Held | None:
     assert tree is not None
     parents = parents_in(tree)
     if variation.kind == "attribute":
-        return _attribute(facts, variation, Held(variation.subject, f"self.{variation.subject}", parents), tree)
+        return _attribute(facts, variation, Held(variation.subject, f"self.{variation.subject}", parents, facts), tree)
     if len(variation.path) != 1:
         return None
-    found = Held(variation.subject, variation.subject, parents)
+    found = Held(variation.subject, variation.subject, parents, facts)
     if variation.kind == "global":
         return _variable(facts, found, tree, None)
     if variation.write is None or not variation.write.traced or variation.target is None:
         return None
-    outer = next((n for n in _above(parents, facts.function) if isinstance(n, _DEFINITIONS)), None)
+    outer = next((n for n in above(parents, facts.function) if isinstance(n, _DEFINITIONS)), None)
     return _variable(facts, found, outer, outer) if outer is not None else None
 
 
@@ -122,6 +141,8 @@ def _attribute(facts: FunctionFacts, variation: Variation, found: Held, tree: as
     if info is None or owner is None or info.module.source.path != facts.source.path:
         raise NotHeldError(f"the class whose attribute `{variation.subject}` is stands in another file")
     others = _of_other_classes(found, tree, owner)
+    if (binder := _binder(tree, owner, info, found.name)) is not None:
+        raise NotHeldError(f"the class `{binder}` has a `{found.name}` of its own")
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr == found.name and node not in others:
             _note(facts, found, node)
@@ -130,6 +151,41 @@ def _attribute(facts: FunctionFacts, variation: Variation, found: Held, tree: as
     found.first = _first(owner, found)
     if found.first is None:
         raise NotHeldError(f"`{owner.name}.__init__` is not known to set `{found.name}`, behind the parent's")
+    return found
+
+
+def _binder(tree: ast.Module, owner: ast.ClassDef, info: ClassInfo, name: str) -> str | None:
+    """The class in sight, the owner or a base, whose body binds or annotates a name; a base of another file may set it
+    in a method too.
+    """
+    classes, queue = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}, [owner]
+    for cls in queue:
+        if name in _names_of(cls):
+            return cls.name
+        bases = [classes.get(ast.unparse(base).partition("[")[0].rpartition(".")[2]) for base in cls.bases]
+        queue += [base for base in bases if base is not None and base not in queue]
+    for other in info.chain or ():
+        bound = {*other.names, *other.annotations, *other.methods, *other.setters, *other.classes}
+        elsewhere = other.module is not info.module
+        if name in bound or (elsewhere and name in {*other.assigned, *other.registered}):
+            return other.name
+    return None
+
+
+def _names_of(cls: ast.ClassDef) -> set[str]:
+    """What the body of a class binds or annotates."""
+    found: set[str] = set()
+    stack: list[ast.AST] = [*cls.body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        if isinstance(node, ast.alias):
+            found.add(node.asname or node.name)
+        stack += ast.iter_child_nodes(node)
     return found
 
 
@@ -189,12 +245,14 @@ def _variable(facts: FunctionFacts, found: Held, scope: ast.AST, outer: _Functio
 
 def _is_hidden(found: Held, node: ast.AST, outer: _Function | None) -> bool:
     """Does a function around a name have another variable of that name?"""
-    for above in _above(found.parents, node):
-        if above is outer:
+    for around in above(found.parents, node):
+        if around is outer:
             return False
-        if isinstance(above, _DEFINITIONS):
-            shared = [n for n in ast.walk(above) if isinstance(n, (ast.Global, ast.Nonlocal)) and found.name in n.names]
-            if found.name in parameters(above) or (found.name in locals_of(above) and not shared):
+        if isinstance(around, _DEFINITIONS):
+            shared = [
+                n for n in ast.walk(around) if isinstance(n, (ast.Global, ast.Nonlocal)) and found.name in n.names
+            ]
+            if found.name in parameters(around) or (found.name in locals_of(around) and not shared):
                 return True
     return False
 
@@ -202,9 +260,9 @@ def _is_hidden(found: Held, node: ast.AST, outer: _Function | None) -> bool:
 def _note(facts: FunctionFacts, found: Held, node: ast.Attribute | ast.Name) -> None:
     """One more place that stores or reads the number."""
     parent = found.parents[node]
-    above = list(_above(found.parents, node))
-    statement = next(n for n in above if isinstance(n, ast.stmt))
-    around = next((n for n in above if isinstance(n, _DEFINITIONS)), None)
+    outside = list(above(found.parents, node))
+    statement = next(n for n in outside if isinstance(n, ast.stmt))
+    around = next((n for n in outside if isinstance(n, _DEFINITIONS)), None)
     function = facts.within(around) if around is not None else None
     if isinstance(node.ctx, ast.Load):
         found.reads.append(Read(node, statement, function))
@@ -226,11 +284,3 @@ def _computes(found: Held, value: ast.expr) -> bool:
 
 def _is(found: Held, node: ast.Attribute | ast.Name) -> bool:
     return (node.attr if isinstance(node, ast.Attribute) else node.id) == found.name
-
-
-def _above(parents: dict[ast.AST, ast.AST], node: ast.AST) -> list[ast.AST]:
-    found = []
-    while (above := parents.get(node)) is not None:
-        found.append(above)
-        node = above
-    return found

@@ -91,6 +91,60 @@ def other_shape(facts: FunctionFacts, found: Picked) -> list[Difference]:
 
 
 @answers("shapes")
+def other_rank(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
+    """Have two tensors different numbers of dimensions for certain? What one mask picks out of them meets otherwise
+    than they do: by broadcasting.
+    """
+    a, b = facts.value(one), facts.value(other)
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
+        return False
+    return a.rank is not None and b.rank is not None and a.rank != b.rank
+
+
+@answers("shapes")
+def other_ranks_meet(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr]) -> bool:
+    """Do what is made of `picks`, of different numbers of dimensions for certain, meet element by element?"""
+    for one in ast.walk(node):
+        match one:
+            case ast.BinOp(left=left, op=op, right=right) if not isinstance(op, ast.MatMult):
+                parts = [left, right]
+            case ast.Compare(left=left, comparators=rights):
+                parts = [left, *rights]
+            case ast.Call(func=function, args=args) if _word(facts, function) in WORKS:
+                parts = [*([function.value] if isinstance(function, ast.Attribute) else []), *args]
+            case _:
+                continue
+        made = [facts.value(p) for p in parts if any(n in picks for n in ast.walk(p) if isinstance(n, ast.expr))]
+        if len({v.rank for v in made if isinstance(v, Tensor) and v.rank}) > 1:
+            return True
+    return False
+
+
+def _word(facts: FunctionFacts, function: ast.expr) -> str:
+    return (qualified(facts, function) or "").rpartition(".")[2]
+
+
+@answers("shapes")
+def other_size(facts: FunctionFacts, one: ast.expr, other: ast.expr, dim: int) -> list[Difference] | None:
+    """What differs where two tensors do not have one size in a dimension; None where they do not for certain."""
+    if ast.unparse(one) == ast.unparse(other) or same_shape(facts, one, other):
+        return []
+    sizes = [_size(facts, n, dim) for n in (one, other)]
+    if None not in sizes:
+        return [] if sizes[0] == sizes[1] else None
+    says = f"`{ast.unparse(one)}` and `{ast.unparse(other)}` are taken to have one size where they are sliced"
+    return [Difference("exception", f"{says}, and may broadcast or raise")]
+
+
+def _size(facts: FunctionFacts, node: ast.expr, dim: int) -> int | None:
+    value = facts.value(node)
+    if not isinstance(value, Tensor) or not isinstance(value.shape, tuple) or len(value.shape) != value.rank:
+        return None
+    size = value.shape[dim] if dim < len(value.shape) else None
+    return size if isinstance(size, int) else None
+
+
+@answers("shapes")
 def unlike(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> list[Difference]:
     """What differs where two tensors that one mask picks from do not have one shape."""
     if ast.unparse(one) == ast.unparse(other) or same_shape(facts, one, other):

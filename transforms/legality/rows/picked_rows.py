@@ -13,6 +13,7 @@ from graphmend.transforms.code.liveness import locals_of, parameters
 from graphmend.transforms.code.qualified_names import number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds, has_rows
+from graphmend.transforms.legality.rows.masked_elements import other_ranks_meet
 from graphmend.transforms.legality.rows.modules import does
 from graphmend.transforms.questions import answers
 
@@ -68,5 +69,7 @@ class PickedRows(Kinds):
 @answers("domain")
 def by_rows(facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr], *, flat: bool) -> bool:
     """Is each row of a value computed from the row at its own place in each of `picks`?"""
+    if other_ranks_meet(facts, node, picks):
+        return False
     kinds = PickedRows(facts, picks, flat=flat)
     return has_rows(kinds.kind(node)) and kinds.pure

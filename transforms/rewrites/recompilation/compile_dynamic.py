@@ -11,8 +11,9 @@ After:
 
 Legal when:
     the sizes of a tensor that is an argument differ between calls in sight, or a whole number that is one or is held
-    by one. Where every such call gives the tensor by name, in the same file and outside of a module's `forward`, its
-    dimensions are marked there; else the compile call says `dynamic=True`, in place of `dynamic=False` too.
+    by one. Where every such call gives the tensor by name, in a statement of the same file that makes the call whatever
+    happens, and nothing compiled reaches the function around it, its dimensions are marked there; else the compile
+    call says `dynamic=True`, in place of `dynamic=False` too.
 
 Differs in:
     where the program asks for one graph for each size, or the compile call is changed: a backend may make slower code
@@ -23,14 +24,17 @@ Differs in:
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.facts.function_facts import parents_in
+from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.context import Callers
 from graphmend.transforms.legality.numbers.varied import kind_of
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -47,7 +51,7 @@ _ALL = Difference(
 )
 
 
-@asks("names")
+@asks("context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     variation = facts.variation
     if variation is None or variation.kind not in ("size", "argument", "item"):
@@ -76,22 +80,41 @@ def _by_name(facts: FunctionFacts, variation: Variation) -> list[tuple[ast.stmt,
     tree = facts.source.tree
     assert tree is not None
     parents = parents_in(tree)
+    callers = Callers(tree, parents)
     found: list[tuple[ast.stmt, Place]] = []
     for call, place in variation.at.items():
         if place.module.source.path != facts.source.path or not isinstance(place.node, ast.Name):
             return None
-        if place.function is not None and place.function.owner is not None and place.function.name == "forward":
-            return None  # TorchDynamo refuses to trace a mark, once somebody compiles the module
+        if not callers.are_plain(call):
+            return None  # TorchDynamo refuses to trace a mark
         node: ast.AST = call
         while not isinstance(node, ast.stmt):
-            if isinstance(node, (ast.Lambda, ast.comprehension, ast.ListComp, ast.GeneratorExp, ast.NamedExpr)):
+            if _may_skip(parents[node], node):
                 return None
             node = parents[node]
+        if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(node)):
+            return None
+        traced = place.function is not None and _imports(facts, place).facts.is_traced(node)
+        if traced:
+            return None
         simple = isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return))
         if not simple or not begins_line(facts.source, node):
             return None
         found.append((node, place))
     return found
+
+
+def _may_skip(parent: ast.AST, node: ast.AST) -> bool:
+    """May an expression leave out a part, or make it later or several times?"""
+    if isinstance(parent, ast.IfExp):
+        return node is not parent.test
+    if isinstance(parent, ast.BoolOp):
+        return node is not parent.values[0]
+    if isinstance(parent, ast.Compare):
+        return node not in (parent.left, parent.comparators[0])
+    return isinstance(
+        parent, (ast.Lambda, ast.comprehension, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    )
 
 
 def _marks(facts: FunctionFacts, variation: Variation, calls: list[tuple[ast.stmt, Place]]) -> list[TextEdit]:
@@ -152,7 +175,13 @@ def _compiled_dynamic(facts: FunctionFacts, site: ast.expr) -> TextEdit | None:
             return None
         if keyword.arg == "dynamic":
             return replace_expression(facts.source, keyword.value, "True")
-    inside = text[:-1].rstrip()
-    comma = "" if inside.endswith(("(", ",")) else ","
-    space = "" if inside.endswith("(") else " "
-    return replace_expression(facts.source, site, f"{inside}{comma}{space}dynamic=True)")
+    given = [*site.args, *(keyword.value for keyword in site.keywords)]
+    if not given:
+        return replace_expression(facts.source, site, f"{Code(facts.source).text(site.func)}(dynamic=True)")
+    last = max(given, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
+    inside = Code(facts.source).text(last)
+    here, whole = facts.source.span(last), facts.source.span(site)
+    behind = facts.source.segment(Span(here[2], here[3], whole[2], whole[3]))
+    if re.sub(r"#[^\n]*", "", behind).strip(" \t\r\n\\,") != ")":
+        return None  # brackets around the last argument
+    return replace_expression(facts.source, last, f"{inside}, dynamic=True")

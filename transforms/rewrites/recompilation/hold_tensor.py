@@ -13,13 +13,14 @@ After:
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64), persistent=False)
 
     def forward(self, x):
-        self.steps += 1
+        self.steps = self.steps + 1
         return x / self.steps
 
 Legal when:
     the number is an attribute that `__init__` sets, a global, or a variable around a compiled function, all of whose
     uses are in the file; each is given numbers of one type, ints or floats; compiled code only computes with it, in
-    ways that a 0-d tensor does as well; other code reads it where a tensor is read alike.
+    ways that a 0-d tensor does as well; other code reads it where a tensor is read alike. What counts in place makes
+    a new tensor instead, as autograd may have saved the old one.
 
 Differs in:
     what holds the number holds a 0-d tensor; who reads it as a number has to ask for it. What compiled code counts in
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 NAME = "hold_tensor"
 _Assigns = ast.Assign | ast.AnnAssign
+_OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 
 @asks("memory", "numbers", "names")
@@ -63,6 +65,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         if found is None:
             return None
         # a buffer of floats would be cast along with the module
+        if _keeps_outputs(variation.site.node):
+            raise NotHeldError(
+                "the compile call may ask for CUDA graphs, which write over the tensors of an earlier call"
+            )
         found.is_buffer = variation.in_module and variation.write.traced and kind == "int"
         differences = _followed(facts, found, kind)
     except (NotHeldError, NeedsPythonNumberError) as error:
@@ -83,6 +89,16 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(NAME, title, facts, make, differences)
 
 
+def _keeps_outputs(site: ast.expr) -> bool:
+    """May compiled code give tensors whose memory the next call uses again?"""
+    for keyword in site.keywords if isinstance(site, ast.Call) else ():
+        plain = (None, "default", "max-autotune-no-cudagraphs")
+        known = isinstance(keyword.value, ast.Constant) and keyword.value.value in plain
+        if keyword.arg in (None, "mode", "options") and not known:
+            return True
+    return False
+
+
 def _followed(facts: FunctionFacts, found: Held, kind: Kind) -> list[Difference]:
     """What differs where the number is read and written; raises where a tensor cannot stand there."""
     differences: list[Difference] = []
@@ -96,14 +112,16 @@ def _followed(facts: FunctionFacts, found: Held, kind: Kind) -> list[Difference]
         elif not found.is_read_alike(read):
             raise NotHeldError(f"`{ast.unparse(read.statement)}` needs a Python number")
         if found.counted and not found.is_read_only(read):
-            raise NotHeldError(f"`{found.shown}` is handed on, and what has it would go on counting")
+            raise NotHeldError(f"`{found.shown}` is handed on, and what has it is not followed")
     for counted in found.counted:
         _check_count(found, counted, kind)
     return differences
 
 
 def _check_count(found: Held, node: ast.AugAssign, kind: Kind) -> None:
-    """`self.steps += 1` in place: the dtype of the tensor holds what comes out."""
+    """`self.steps += 1`: the dtype of the tensor holds what comes out."""
+    if any(isinstance(n, (ast.Call, ast.Subscript, ast.NamedExpr)) for n in ast.walk(node.target)):
+        raise NotHeldError(f"`{ast.unparse(node.target)}` would be evaluated twice")
     whole = isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)) and found.is_whole(node.value)
     real = isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)) and found.is_number(node.value)
     if not (whole if kind == "int" else real):
@@ -130,4 +148,8 @@ def _edits(facts: FunctionFacts, found: Held, kind: Kind, buffer: ast.stmt | Non
         else:
             edits.append(replace_expression(facts.source, value, tensor))
         edits += imports.edits()
+    for counted in found.counted:
+        target, op = code.text(counted.target), _OPERATORS[type(counted.op)]
+        text = f"{target} = {target} {op} {code.operand(counted.value)}"
+        edits.append(TextEdit(facts.source.span(counted), text))
     return edits

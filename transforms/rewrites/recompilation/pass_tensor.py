@@ -24,7 +24,7 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.facts.function_facts import parents_in
+from graphmend.analysis.facts.function_facts import above, parents_in
 from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
@@ -156,20 +156,20 @@ def _around(facts: FunctionFacts, variation: Variation) -> _Given | None:
     tree = facts.source.tree
     assert tree is not None
     parents = parents_in(tree)
-    outer = next((n for n in _above(parents, target) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
+    outer = next((n for n in above(parents, target) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
     if outer is None:
         return None
-    statement = next(n for n in (target, *_above(parents, target)) if isinstance(n, ast.stmt))
+    statement = next(n for n in (target, *above(parents, target)) if isinstance(n, ast.stmt))
     if not begins_line(facts.source, statement) or not isinstance(
         statement, (ast.Expr, ast.Assign, ast.Return, ast.FunctionDef)
     ):
         raise _Missing(f"nothing can be put in front of the statement that makes `{variation.name}`")
-    loops = [n for n in _above(parents, statement) if isinstance(n, (ast.For, ast.While))]
+    loops = [n for n in above(parents, statement) if isinstance(n, (ast.For, ast.While))]
     for node in ast.walk(outer):
         if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
             raise _Missing(f"`{name}` is set by several functions")
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, (ast.Store, ast.Del)):
-            within = [n for n in _above(parents, node) if isinstance(n, (ast.For, ast.While))]
+            within = [n for n in above(parents, node) if isinstance(n, (ast.For, ast.While))]
             own = bool(within) and isinstance(within[0], ast.For) and _is_target(within[0], node)
             before = (node.lineno, node.col_offset) < (statement.lineno, statement.col_offset)
             if not (before and all(loop in loops for loop in within) and (own or within == loops[-len(within) :])):
@@ -207,9 +207,3 @@ def _reads(facts: FunctionFacts, target: _Function | ast.Lambda, name: str) -> l
         if inner is not None and name in {a.arg for a in (*inner.posonlyargs, *inner.args, *inner.kwonlyargs)}:
             raise _Missing(f"a function inside has its own `{name}`")
     return [node for node in found if isinstance(node.ctx, ast.Load)]
-
-
-def _above(parents: dict[ast.AST, ast.AST], node: ast.AST) -> Iterable[ast.AST]:
-    while (above := parents.get(node)) is not None:
-        yield above
-        node = above

@@ -37,6 +37,7 @@ from graphmend.transforms.legality.rows.masked_elements import (
     aligned,
     is_line,
     one_by_one,
+    other_rank,
     other_shape,
     picked,
     picks_in,
@@ -86,6 +87,8 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
     rows = not one_by_one(facts, value, picks)
     if rows and not by_rows(facts, value, picks, flat=is_line(facts, mask)):
         return refuse(NAME, f"`{ast.unparse(value)}` is not known to compute one element, or one row, at a time")
+    if not rows and any(other_rank(facts, p.tensor, tensor) for p in picks.values()):
+        return refuse(NAME, f"`{ast.unparse(value)}` is of tensors of other numbers of dimensions")
     plain = operator is None or linear_operator(facts, operator, value)
     replaced: dict[ast.expr, str] = {}
     for node, inner in picks.items():

@@ -46,12 +46,15 @@ from graphmend.transforms.legality.rows.masked_elements import (
     is_line,
     missing_dimensions,
     one_by_one,
+    other_rank,
+    other_ranks_meet,
     other_shape,
     picked,
     picks_in,
     unlike,
 )
 from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows
+from graphmend.transforms.legality.rows.places import places
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -164,6 +167,8 @@ class _Flow:
                 leaves[node] = self._live[node.id]
         if not leaves:
             return None
+        if other_ranks_meet(facts, value, leaves):
+            return None
         each = one_by_one(facts, value, {*leaves, *inner})
         rows = PickedRows(facts, {*picks}, flat=is_line(facts, self.mask))
         rows.rows, rows.indexed = dict(self._live), True
@@ -244,6 +249,9 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
     for pick in tensors:
         if not repeatable(facts, pick.tensor):
             return refuse(NAME, f"`{ast.unparse(pick.tensor)}` does more than compute")
+    indices = places(facts, [(v.node, v.picks, flow.names_of(v.node)) for v in found])
+    if isinstance(indices, str):
+        return refuse(NAME, indices)
     fills = any(leak(facts, v.node) != "never" for v in found) and recorded(facts, facts.statement)
     if fills and (singular := _singular(facts, found)):
         return refuse(NAME, f"`{singular}` has no derivative at 1")
@@ -252,8 +260,6 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
     differences = list(ALL_ROWS) if any(v.rows for v in found) else [_ALL]
     for pick in tensors:
         differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, tensors[0].tensor)]
-
-    indices = _indices(facts, flow)
 
     def make() -> list[TextEdit]:
         imports, code, edits = Imports(facts), Code(facts.source), []
@@ -272,22 +278,6 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
         return [*imports.edits(), *edits]
 
     return offer(NAME, "pick where the elements are reduced", facts, make, differences)
-
-
-def _indices(facts: FunctionFacts, flow: _Flow) -> set[ast.expr]:
-    """The picks that say where something is: those that are not picked may hold what is no place."""
-    inside: set[ast.AST] = set()
-    for value in flow.bound:
-        for node in ast.walk(value.node):
-            if isinstance(node, ast.Subscript):
-                inside.update(ast.walk(node.slice))
-            elif isinstance(node, ast.Call) and (qualified(facts, node.func) or "").endswith(".gather"):
-                arguments = [*node.args, *(k.value for k in node.keywords)]
-                inside.update(n for a in arguments for n in ast.walk(a))
-    names = {n.id for n in inside if isinstance(n, ast.Name)}
-    given = {v.node: flow.names_of(v.node) for v in flow.bound}
-    picks = [(n, v) for v in flow.bound for n in v.picks]
-    return {n for n, v in picks if n in inside or names.intersection(given[v.node])}
 
 
 def _copied(facts: FunctionFacts, pick: Picked, *, fills: bool) -> bool:
@@ -333,6 +323,8 @@ def _along(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
     fills = body not in picks and leak(facts, body) != "never" and recorded(facts, facts.statement)
     if fills and (singular := _singular(facts, [value])):
         return refuse(NAME, f"`{singular}` has no derivative at 1")
+    if any(other_rank(facts, p.tensor, found.tensor) for p in picks.values()):
+        return refuse(NAME, f"`{ast.unparse(body)}` is of tensors of different numbers of dimensions")
     differences = [_ALL, Difference("rounding", f"`{name}` may round differently, as more elements are added")]
     of = facts.value(body)
     if not isinstance(of, Tensor) or dtype_kind(of.dtype) not in ("float", "complex"):

@@ -24,7 +24,6 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Static, Tensor
-from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
@@ -32,12 +31,13 @@ from graphmend.transforms.code.positions import begins_line, replaceable
 from graphmend.transforms.code.qualified_names import constant, is_tensor, number_type, qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.dtypes import kind, kinds
+from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, shares, written_to
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.rows.masked_elements import WORKS, one_by_one, same_dtype, same_shape
+from graphmend.transforms.legality.rows.masked_elements import WORKS, one_by_one, other_size, same_dtype, same_shape
+from graphmend.transforms.legality.rows.places import not_negative
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -53,6 +53,7 @@ _SHORT = Difference("shape", "a part that begins below zero is taken from the en
 _COPY = Difference("aliasing", "the result is a copy instead of a view")
 _LAYOUT = Difference("strides", "the result may have other strides")
 _ALL = Difference("evaluation", "all elements are computed, those outside of the slice in vain")
+_SIZES = "what is sliced has different sizes there"
 _FLOAT = Difference("exception", "a bound that is no whole number raises no more")
 
 
@@ -166,10 +167,16 @@ def _like(facts: FunctionFacts, node: ast.Subscript, found: _Sliced) -> _Sliced 
     return other if same else None
 
 
-def _later(facts: FunctionFacts, found: _Sliced, reduced: _Reduced, differences: list[Difference]) -> Fix:
+def _later(facts: FunctionFacts, found: _Sliced, reduced: _Reduced, differences: list[Difference]) -> Fix | Refusal:
     """All elements are computed, and the part is taken where they are reduced."""
     ranks = {v.rank if isinstance(v := facts.value(s.node), Tensor) else None for s in reduced.leaves}
-    if len(reduced.leaves) > 1 and (len(ranks) > 1 or None in ranks):
+    if len(ranks - {None}) > 1:
+        return refuse(NAME, "what is sliced has different numbers of dimensions")
+    for leaf in reduced.leaves:
+        if (sizes := other_size(facts, found.node.value, leaf.node.value, found.dim)) is None:
+            return refuse(NAME, _SIZES)
+        differences = [*differences, *sizes]
+    if len(reduced.leaves) > 1 and None in ranks:
         says = "what is sliced is taken to have as many dimensions each, and may broadcast or raise"
         differences = [*differences, Difference("exception", says)]
     if reduced.body is not found.node:
@@ -238,6 +245,9 @@ def _stored(facts: FunctionFacts, found: _Sliced, differences: list[Difference])
     other = _Sliced(value, value.slice, 0, True) if isinstance(value.slice, ast.Slice) else None
     if other is None or not repeatable(facts, value.value):
         return refuse(NAME, f"`{ast.unparse(value)}` is not known to be a plain part")
+    if (sizes := other_size(facts, found.node.value, value.value, found.dim)) is None:
+        return refuse(NAME, _SIZES)
+    differences = [*differences, *sizes]
     return _offer(facts, found, None, differences, also=other)
 
 
@@ -314,7 +324,7 @@ def _mask(facts: FunctionFacts, imports: Imports, found: _Sliced, *, line: bool 
         text, value = code.operand(bound), facts.value(bound)
         if line and isinstance(value, Tensor) and value.rank is None:
             text += ".reshape(())"
-        if not _not_negative(facts, bound):
+        if not not_negative(facts, bound):
             text = f"{imports.name('torch.where')}({text} < 0, {text} + {size}, {text})"
         tests.append(f"{positions} {sign} {text}")
     return tests[0] if len(tests) == 1 else " & ".join(f"({test})" for test in tests)
@@ -383,18 +393,3 @@ def _width(facts: FunctionFacts, part: ast.Slice) -> ast.expr | None:
 
 def _whole(facts: FunctionFacts, bound: ast.expr) -> bool:
     return constant(bound) is not None or kinds(facts, bound) <= {"int", "uint8"}
-
-
-def _not_negative(facts: FunctionFacts, bound: ast.expr) -> bool:
-    """Is a bound never below zero: a count, a place, or a number that is written out?"""
-    match bound:
-        case ast.Name(id=name):
-            values = [one.value for one in bindings(facts).get(name, []) if not one.part]
-            return len(values) == 1 and values[0] is not None and _not_negative(facts, values[0])
-        case ast.Call(func=ast.Attribute(attr="argmax" | "argmin" | "count_nonzero")):
-            return True
-        case ast.Call(func=ast.Attribute(value=of, attr="sum")):
-            return kind(facts, of) == "bool"
-        case ast.Call(func=ast.Attribute(value=of, attr="item" | "clone" | "long" | "detach")):
-            return _not_negative(facts, of)
-    return constant(bound) is not None

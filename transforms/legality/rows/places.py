@@ -1,0 +1,97 @@
+"""Numbers that say where something is in a tensor: which are picked and stay so, and which are never below zero."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.legality.dtypes import kind
+from graphmend.transforms.questions import answers
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+#: an expression, the picks in it, and the names that are bound to it
+Bound = tuple[ast.expr, Collection[ast.expr], Collection[str]]
+
+
+@answers("domain")
+def places(facts: FunctionFacts, bound: Collection[Bound]) -> set[ast.expr] | str:
+    """The picks that say where something is: those that are not picked may hold what is no place, and count as 0. What
+    is computed of them may be no place again: the text says so.
+    """
+    given: dict[str, list[Bound]] = {}
+    for one in bound:
+        for name in one[2]:
+            given.setdefault(name, []).append(one)
+    found: set[ast.expr] = set()
+    for value, picks, _ in bound:
+        for index in (i for node in ast.walk(value) for i in _indices_of(facts, node)):
+            if not any(n in picks or (isinstance(n, ast.Name) and n.id in given) for n in ast.walk(index)):
+                continue
+            if (kept := _unchanged(index, picks, given, set())) is None:
+                return f"`{ast.unparse(index)}` may be out of range where nothing is picked"
+            found |= kept
+    return found
+
+
+def _indices_of(facts: FunctionFacts, node: ast.AST) -> list[ast.expr]:
+    """What says where something is in a subscript or a call of `gather`."""
+    if isinstance(node, ast.Subscript):
+        return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if isinstance(node, ast.Call) and (qualified(facts, node.func) or "").endswith(".gather"):
+        return [k.value for k in node.keywords if k.arg == "index"] or node.args[-1:]
+    return []
+
+
+#: methods that keep each number what it is
+_KEEP = frozenset("long int to clone detach unsqueeze view reshape".split())
+
+
+def _unchanged(
+    node: ast.expr, picks: Collection[ast.expr], given: Mapping[str, list[Bound]], seen: set[str]
+) -> set[ast.expr] | None:
+    """The picks that a value is, cast or given other dimensions at most; None where more is computed."""
+    while node not in picks:
+        match node:
+            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in _KEEP:
+                node = inner
+            case ast.Subscript(value=inner, slice=index) if _adds_dimensions(index):
+                node = inner
+            case ast.Name(id=name) if name in seen:
+                return set()
+            case ast.Name(id=name) if name in given:
+                parts = [_unchanged(value, inside, given, {*seen, name}) for value, inside, _ in given[name]]
+                return None if None in parts else {n for part in parts if part is not None for n in part}
+            case _:
+                return None
+    return {node}
+
+
+def _adds_dimensions(index: ast.expr) -> bool:
+    """Does an index take everything, and add dimensions?"""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return all(
+        (isinstance(p, ast.Constant) and p.value in (None, ...))
+        or (isinstance(p, ast.Slice) and p.lower is p.upper is p.step is None)
+        for p in parts
+    )
+
+
+@answers("domain")
+def not_negative(facts: FunctionFacts, bound: ast.expr) -> bool:
+    """Is a bound never below zero: a count, a place, or a number that is written out?"""
+    match bound:
+        case ast.Name(id=name):
+            values = [one.value for one in bindings(facts).get(name, []) if not one.part]
+            return len(values) == 1 and values[0] is not None and not_negative(facts, values[0])
+        case ast.Call(func=ast.Attribute(attr="argmax" | "argmin" | "count_nonzero")):
+            return True
+        case ast.Call(func=ast.Attribute(value=of, attr="sum")):
+            return kind(facts, of) == "bool"
+        case ast.Call(func=ast.Attribute(value=of, attr="item" | "clone" | "long" | "detach")):
+            return not_negative(facts, of)
+    return constant(bound) is not None
