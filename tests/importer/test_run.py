@@ -305,4 +305,5 @@ def test_values_are_taken_as_known_until_they_change(run: Run, tmp_path: Path) -
         assert values == ("[0.0, 1.0, 2.0, 3.0]", "[0.0, 1.0, 2.0, 3.0]", "[0.0, 0.0, 2.0, 3.0]")
         report = json.loads((tmp_path / "report.json").read_text())
         assert any("a call had others" in note["reason"] for note in report["taken_back"]) == (not words)
-    assert counts == {(): ("1", "1", "3"), ("--specialize",): ("1", "1", "2")}
+    # taken back, the sizes are kept in the graph where plain TorchDynamo breaks at `tolist`
+    assert counts == {(): ("1", "1", "2"), ("--specialize",): ("1", "1", "2")}
