@@ -24,8 +24,12 @@ def run(text: str) -> dict[str, Any]:
     import runpy
 
     import torch
-    from torch._dynamo.utils import counters, get_compilation_metrics
+    from torch._dynamo.utils import clear_compilation_metrics, counters, get_compilation_metrics
 
+    # a process that was forked from one that compiled has counted already
+    torch._dynamo.reset()
+    clear_compilation_metrics()
+    counters.clear()
     returned: list[Any] = []
     compiled: list[Any] = []
     original = torch.compile
