@@ -151,11 +151,11 @@ def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def started_by(folder: Path) -> list[str]:
-    """Command lines of processes that work in a folder (Linux)."""
+    """Command lines of other processes that work in a folder (Linux)."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if os.readlink(process / "cwd") == str(folder):
+            if int(process.name) != os.getpid() and os.readlink(process / "cwd") == str(folder):
                 found.append((process / "cmdline").read_text())
         except OSError:
             continue
