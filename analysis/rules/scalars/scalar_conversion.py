@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event
-from graphmend.analysis.lattice.values import Tensor, Value, dtype_kind, is_known_number, tensor_in
+from graphmend.analysis.lattice.values import Tensor, Value, dtype_kind, is_known_input, is_known_number, tensor_in
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
 
@@ -122,4 +122,4 @@ def _is_read(callee: str, tensor: Tensor) -> bool:
     """Whether Dynamo carries a conversion out itself, as the tensor is a NumPy number that it knows (torch 2.13)."""
     if callee.startswith("math."):
         return tensor.ndarray and tensor.constant and callee not in ("math.floor", "math.ceil", "math.trunc")
-    return is_known_number(tensor)
+    return is_known_number(tensor) or is_known_input(tensor)
