@@ -9,7 +9,9 @@ from graphmend.analysis.lattice.values import Tensor, Value, dtype_kind, is_know
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
 
-_CONVERSIONS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "operator.index", "builtins.complex"})
+_CONVERSIONS = frozenset({
+    "builtins.int", "builtins.float", "builtins.bool", "operator.index", "builtins.complex", "builtins.slice",
+})  # fmt: skip
 _METHODS = {
     "torch.Tensor.item": "GB0124", "numpy.ndarray.item": "GB0124", "torch.Tensor.tolist": "GB0033",
     "numpy.ndarray.tolist": "GB0033", "torch.Tensor.__int__": "GB0124", "torch.Tensor.__float__": "GB0124",
@@ -102,7 +104,8 @@ def example_inputs():
         value: Value | None = (
             event.receiver if event.callee in _METHODS else event.arguments[0] if event.arguments else None
         )
-        if event.callee.startswith("math.") and value is not None and tensor_in(value) is None:
+        several = event.callee.startswith("math.") or event.callee == "builtins.slice"
+        if several and value is not None and tensor_in(value) is None:
             value = next((a for a in event.arguments if tensor_in(a) is not None), value)
         why = evidence(value) if value is not None else None
         tensor = tensor_in(value) if value is not None else None
