@@ -22,6 +22,7 @@ from graphmend.analysis.lattice.values import (
     Tensor,
     Value,
     dtype_kind,
+    is_known_input,
     join_all,
     options,
     tensor_in,
@@ -59,7 +60,8 @@ def result(of: Tensor | None, node: ast.AST, says: str = "is a Tensor", **known:
     rank, dtype, shape = known.get("rank"), known.get("dtype"), known.get("shape")
     if of is None:
         return Tensor(origin, rank, dtype, shape, constant=True)  # type: ignore[arg-type]
-    return Tensor(origin, rank, dtype, shape, likely=of.likely, ndarray=of.ndarray, constant=of.constant)  # type: ignore[arg-type]
+    constant = of.constant and not is_known_input(of)
+    return Tensor(origin, rank, dtype, shape, likely=of.likely, ndarray=of.ndarray, constant=constant)  # type: ignore[arg-type]
 
 
 def unary(value: Tensor, node: ast.UnaryOp) -> Tensor:
