@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_COMPARING = ("builtins.max", "builtins.min", "builtins.sorted")
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
 
@@ -138,9 +137,6 @@ class ScalarUses(Dictionaries):
                 self._stored_in(node, dtype)
             case ast.DictComp(value=value) if value is node:
                 self._of_comprehension(parent, dtype)
-            case ast.Lambda(body=body) if body is node and self.rewrites and self._is_key(parent):
-                self._order(node, dtype)
-                self.asks.append(parent)  # tensors are compared then
             case ast.Call() if node in parent.args or any(k.value is node for k in parent.keywords):
                 self._argument(parent, node, dtype)
             case ast.keyword():
@@ -166,12 +162,6 @@ class ScalarUses(Dictionaries):
                 self._added(parent, dtype)
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs a Python number")
-
-    def _is_key(self, function: ast.Lambda) -> bool:
-        """Is a function the key by which Python compares?"""
-        above = self.facts.parent(function)
-        call = self.facts.parent(above) if isinstance(above, ast.keyword) and above.arg == "key" else None
-        return isinstance(call, ast.Call) and qualified(self.facts, call.func) in _COMPARING
 
     # Arithmetic
 
