@@ -187,7 +187,7 @@ class _Mends:
         return replace(request, mended=texts, named=named)
 
     def told(self) -> dict[str, Any]:
-        made = sum(mending.made for mending in self._made.values())
+        made = sum(mending.applied for mending in self._made.values())
         return {"made": made, "filenames": sorted(self._made)}
 
 
