@@ -98,6 +98,20 @@ def changed_in_place(facts: FunctionFacts, *tensors: str | ast.expr, behind: ast
 
 
 @answers("memory")
+def outlived(facts: FunctionFacts, name: str, statement: ast.stmt) -> bool:
+    """Would a copy that a statement binds to `name` be told from what it was, as the one or the other is changed in
+    place behind it, or in a loop around it?
+    """
+    if not seen_elsewhere(facts, ast.Name(name, ast.Load()), rebound=name):
+        return False
+    inside = {id(node) for node in ast.walk(statement)}
+    wanted = shares(facts, ast.Name(name, ast.Load()))
+    return any(
+        id(node) not in inside and _related(wanted, shares(facts, target)) for node, target in _behind(facts, statement)
+    )
+
+
+@answers("memory")
 def written_to(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is what is read changed in place: as it stands, or by the name that it is given?"""
     inner: ast.AST = node
@@ -366,12 +380,15 @@ def _is_unknown(facts: FunctionFacts, node: ast.Call) -> bool:
 
 def _changes(facts: FunctionFacts, behind: ast.stmt | None) -> list[ast.expr]:
     """The tensors that are changed in place; from a statement on, where one is given."""
-    found = _all_changes(facts)
-    if behind is None:
-        return [target for _, target in found]
+    return [target for _, target in (_all_changes(facts) if behind is None else _behind(facts, behind))]
+
+
+def _behind(facts: FunctionFacts, behind: ast.stmt) -> list[tuple[ast.stmt | ast.expr, ast.expr]]:
+    """What changes a tensor, and which one, from a statement on."""
     loops = [a for a in facts.ancestors(behind) if isinstance(a, (ast.For, ast.AsyncFor, ast.While))]
     begin = loops[-1] if loops else behind
-    return [target for node, target in found if (node.lineno, node.col_offset) >= (begin.lineno, begin.col_offset)]
+    place = begin.lineno, begin.col_offset
+    return [(node, target) for node, target in _all_changes(facts) if (node.lineno, node.col_offset) >= place]
 
 
 @lru_cache(maxsize=2)
