@@ -94,14 +94,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         if (reduced := _reduced_along(facts, found)) is None:
             return refuse(NAME, "how much the slice takes is not known, and it is not the first dimension")
         return _later(facts, found, reduced, differences)
-    return _offer(
-        facts, found, None, [*differences, *_copied(facts, found)] if _seen_as_view(facts, node) else differences
-    )
+    return _offer(facts, found, None, [*differences, *_copied(facts, found)])
 
 
 def _copied(facts: FunctionFacts, found: _Sliced) -> list[Difference]:
     """What the program may see of a copy in the place of a view."""
-    return [_COPY, _LAYOUT, *lost(facts, facts.statement, "the result has no gradient history", found.node.value)]
+    seen = [_COPY, _LAYOUT, *lost(facts, facts.statement, "the result has no gradient history", found.node.value)]
+    return seen if _seen_as_view(facts, found.node) else []
 
 
 def _behind_numbers(facts: FunctionFacts, found: _Sliced) -> str | None:
@@ -211,7 +210,7 @@ def _behind(facts: FunctionFacts, found: _Sliced, tensor: str, differences: list
         mask, named = _named(facts, _mask(facts, imports, found, line=True))
         return [*imports.edits(), *named, replace_expression(facts.source, found.node, f"{tensor}[{mask}]")]
 
-    seen = _copied(facts, found) if _seen_as_view(facts, found.node) else []
+    seen = _copied(facts, found)
     return offer(NAME, "pick by positions instead of by a slice", facts, make, [*differences, *seen])
 
 
@@ -222,10 +221,9 @@ def _seen_as_view(facts: FunctionFacts, node: ast.Subscript) -> bool:
         above = facts.parent(above)
     if isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call)):
         return not shares(facts, above).fresh
-    match above:
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            changed = changed_in_place(facts, node.value, behind=facts.statement)
-            return changed or escapes(facts, name) or identified(facts, name)
+    if isinstance(above, ast.Assign) and isinstance(name := above.targets[0], ast.Name) and len(above.targets) == 1:
+        changed = changed_in_place(facts, node.value, behind=facts.statement)
+        return changed or escapes(facts, name.id) or identified(facts, name.id)
     return True
 
 
