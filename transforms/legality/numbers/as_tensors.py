@@ -21,6 +21,7 @@ COMPARED = Difference("rounding", "numbers are compared in the tensor's precisio
 UNORDERED = Difference("exception", "comparing a complex number raises another exception")
 WRAPS = Difference("rounding", "whole numbers of more than 64 bits, which Python has, wrap around")
 PROMOTES = Difference("dtype", "a 0-d tensor may promote the result to its own dtype, which a Python number does not")
+IMAGINARY = Difference("dtype", "a complex number loses its imaginary part where it meets a real tensor")
 HALF = Difference("rounding", "on a GPU, a tensor of half precision may round otherwise than with a number")
 INVERSE = Difference("rounding", "a division may round in its last digit where a number is turned into its inverse")
 POWER = Difference("rounding", "a power may round in its last digit")

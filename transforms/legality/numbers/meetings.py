@@ -11,13 +11,14 @@ from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dty
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, called, constant
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, combined, number_of
 from graphmend.transforms.legality.numbers.as_tensors import (
     COMPARED,
     HALF,
+    IMAGINARY,
     INVERSE,
     NEGATIVE,
     OF_BOOL,
@@ -75,13 +76,15 @@ class Meetings:
             return False
         suffix = before.suffix.removesuffix(".double()")
         real = "complex" not in of
+        if of != {"complex"} and self._may_be_complex(number, set()):
+            self.differences.append(IMAGINARY)
         self.counterparts[number] = replace(before, suffix=suffix, like=other, floating=of == {"float"}, real=real)
         return True
 
     def _is_taken(self, node: ast.expr, seen: set[str]) -> bool:
         """Is a number taken out of tensors for certain, and not a Python number on some path?"""
         inside = [n for n in ast.walk(node) if isinstance(n, ast.expr)]
-        if any(isinstance(n, (ast.IfExp, ast.BoolOp, ast.NamedExpr)) for n in inside):
+        if any(isinstance(n, (ast.IfExp, ast.BoolOp, ast.NamedExpr)) or self._adds_what_is_there(n) for n in inside):
             return False
         if any(isinstance(self.facts.value(n), Tensor) for n in inside):
             return True
@@ -92,6 +95,30 @@ class Meetings:
             seen.add(name.id)
             if not _is_added_to(self.facts, name.id) and self._is_taken(bound[0].value, seen):
                 return True
+        return False
+
+    def _adds_what_is_there(self, node: ast.expr) -> bool:
+        """Is an expression a sum of values of a dictionary, which is the number 0 where there are none?"""
+        match node:
+            case ast.Call(args=[ast.Call(func=ast.Attribute(attr="values"))]):
+                return called(self.facts, node, "builtins.sum") is not None
+            case ast.Call(args=[ast.GeneratorExp(generators=[ast.comprehension(iter=ast.Name())])]):
+                return called(self.facts, node, "builtins.sum") is not None
+        return False
+
+    def _may_be_complex(self, node: ast.expr, seen: set[str]) -> bool:
+        """May a number be taken out of a complex tensor? What is not known to be taken out of one does not count."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[]):
+                return "complex" in kinds(self.facts, tensor)
+            case ast.BinOp(left=left, right=right):
+                return self._may_be_complex(left, seen) or self._may_be_complex(right, seen)
+            case ast.UnaryOp(operand=operand):
+                return self._may_be_complex(operand, seen)
+            case ast.Name(id=name) if name not in seen:
+                seen.add(name)
+                bound = [b.value for b in bindings(self.facts).get(name, []) if b.value is not None and not b.part]
+                return any(self._may_be_complex(value, seen) for value in bound)
         return False
 
     def _combined(

@@ -35,6 +35,7 @@ from graphmend.analysis.lattice.values import (
     Value,
     dtype_kind,
     join_all,
+    options,
     tensor_in,
 )
 from graphmend.analysis.program.entities import Instance
@@ -42,7 +43,7 @@ from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, live_into, stored, surely_bound, writes
 from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.qualified_names import constant
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import returns
@@ -274,7 +275,9 @@ def _compared(facts: FunctionFacts, statement: ast.stmt, one: Given, other: Give
         if not same:
             raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are Python values, which are not selected in a graph")
         return
-    if any(isinstance(v, (Static,)) for v in values) and any(tensor_in(v) is not None for v in values):
+    possible = [option for v in values for option in options(v)]
+    numbers = any(isinstance(v, Static) and v.type in NUMBER_TYPES for v in possible)
+    if (numbers or any(isinstance(v, Static) for v in values)) and any(tensor_in(v) is not None for v in values):
         raise NotAFunctionError(f"of `{one[2]}` and `{other[2]}` only one is a tensor")
     kinds = [dtype_kind(v.dtype) if isinstance(v, Tensor) else None for v in values]
     if "bool" in kinds and kinds[0] != kinds[1]:
