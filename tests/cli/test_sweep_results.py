@@ -204,6 +204,23 @@ def test_the_report_alone_is_made_again(folder: Path, capsys: pytest.CaptureFixt
     assert main(["sweep", "-o", "out.jsonl"]) == 0
 
 
+def test_a_report_that_cannot_be_written_costs_no_result(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lines(folder / "out.jsonl", LINES)
+    before = (folder / "out.jsonl").read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("graphmend.workspace.files._replace", full)
+    assert main(["sweep", "-o", "out.jsonl"]) == 2
+    errors = capsys.readouterr().err
+    assert "the report cannot be written: no space left on device; the 4 results in out.jsonl are kept" in errors
+    assert (folder / "out.jsonl").read_bytes() == before
+    assert not (folder / "out.html").exists()
+
+
 def test_parquet_has_a_row_for_each_model() -> None:
     pyarrow = pytest.importorskip("pyarrow.parquet")
     import io
