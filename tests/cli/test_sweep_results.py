@@ -16,10 +16,11 @@ from graphmend.cli.failures import UsageError
 from graphmend.cli.main import main
 from graphmend.cli.output.sweep import parquet
 from graphmend.cli.output.sweep.causes import causes
+from graphmend.cli.sweeping import one_target
 from graphmend.cli.sweeping import results as results_module
 from graphmend.cli.sweeping.outcome import Model, reason_of, worst
 from graphmend.cli.sweeping.results import NotWritten, Results
-from graphmend.cli.sweeping.task import Options
+from graphmend.cli.sweeping.task import Options, Task
 
 
 def broken(row: int, gb_id: str = "GB0170", source: str = "if x.sum() > 0:") -> dict[str, Any]:
@@ -235,6 +236,15 @@ def test_parquet_has_a_row_for_each_model() -> None:
 def test_the_worst_of_a_file_counts() -> None:
     several = [Model(name, name, None, None) for name in ("mended", "worse", "one-graph")]
     assert worst(several).name == "worse"
+
+
+def test_what_a_line_says_is_the_same_on_every_machine(tmp_path: Path) -> None:
+    task = Task("net.py", False, "Net", str(tmp_path), (), Options())
+    problem = f"{tmp_path}/net.py: <function f at 0x7fd31b5e4ae0> and 0x10 in /elsewhere/net.py"
+    line = one_target.lost(task, problem)
+    assert line["problem"] == "net.py: <function f at 0x> and 0x10 in /elsewhere/net.py"
+    installed = one_target.lost(task, "/usr/lib/python3/site-packages/package/net.py")
+    assert installed["problem"] == "package/net.py"
 
 
 @pytest.mark.parametrize(
