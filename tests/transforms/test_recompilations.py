@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -276,6 +277,85 @@ def calls():
         k = k + 1
 """
     assert any("may be set again" in reason for reason in refusals(text))
+
+
+#: a file, what another one does with it, and a difference that the mend has to name for it; None where there is none
+TWO_FILES = {
+    "compiled code of another file calls what gets a mark": (
+        argument("return x * 2", "each(torch.ones(i + 2))").replace(
+            "def calls", "def each(x):\n    return step(x, 0.5)\n\n\ndef calls"
+        ),
+        "result = torch.compile(lib.each, backend='eager', fullgraph=True)(torch.ones(3))",
+        "exception",
+    ),
+    "another file gives a tensor that has a history": (
+        argument("return x * k", "each(torch.ones(4), i / 4)").replace(
+            "def calls", "def each(x, k):\n    return step(x, k)\n\n\ndef calls"
+        ),
+        "k = torch.tensor(2.0, requires_grad=True)\nlib.each(torch.ones(4), k).sum().backward()\nresult = k.grad",
+        "gradients",
+    ),
+    "and to the function around one that is made anew": (
+        """\
+import torch
+
+
+def apply(x, factor):
+    @torch.compile
+    def inner(y):
+        return y * factor
+
+    return inner(x)
+
+
+def calls():
+    for i in range(4):
+        apply(torch.ones(3), i / 4)
+""",
+        "k = torch.tensor(2.0, requires_grad=True)\nlib.apply(torch.ones(3), k).sum().backward()\nresult = k.grad",
+        "gradients",
+    ),
+    "compiled code of another file calls what passes a number of its own": (
+        argument("return x * k", "each(torch.ones(4), 3)").replace(
+            "def calls",
+            "def each(x, times):\n    for i in range(times):\n        x = step(x, 1 / (i + 1))\n    return x\n\n\n"
+            "def calls",
+        ),
+        "result = torch.compile(lib.each, backend='eager', fullgraph=True)(torch.ones(3), 3)",
+        None,
+    ),
+}
+
+
+def test_what_another_file_may_do_is_a_named_difference() -> None:
+    for name, (text, _, kind) in TWO_FILES.items():
+        (one,) = mended(text).applied
+        assert [d.kind for d in one.fix.differences] == ([kind] if kind else []), name
+        assert (one.fix.applicability == "safe") is (kind is None), name
+
+
+def test_nothing_is_named_of_code_that_no_other_file_reaches() -> None:
+    text = argument("return x * 2").partition("def calls")[0]
+    text += 'if __name__ == "__main__":\n    for i in range(4):\n        x = torch.ones(i + 2)\n        step(x, 0.5)\n'
+    (one,) = mended(text).applied
+    assert one.fix.rewrite == "compile_dynamic"
+    assert one.fix.applicability == "safe"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", TWO_FILES)
+def test_another_file_meets_what_is_named_and_nothing_else(name: str, tmp_path: Path) -> None:
+    text, other, kind = TWO_FILES[name]
+    program = f"import torch\nimport lib\n\n{other}\nprint(result)\n"
+    said = []
+    for lib in (text, mended(text).source.text):
+        eager = lib.replace("@torch.compile\n", "@torch.compile(backend='eager')\n")
+        (tmp_path / "lib.py").write_text(eager, encoding="utf-8")
+        command = [sys.executable, "-B", "-c", program.replace("import lib", "import lib\ntorch._dynamo.reset()")]
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        said.append((run.returncode, run.stdout))
+    assert said[0][0] == 0
+    assert (said[0] == said[1]) is (kind is None)
 
 
 def test_what_is_offered_is_what_fix_makes() -> None:

@@ -17,8 +17,9 @@ Legal when:
 
 Differs in:
     where the program asks for one graph for each size, or the compile call is changed: a backend may make slower code
-    for sizes that are kept open. Marking alone differs in nothing: TorchDynamo does the same once it has seen
-    another size.
+    for sizes that are kept open. Marking alone differs in nothing at the top level of a file: TorchDynamo does the
+    same once it has seen another size. In a function, compiled code of another file may call it, which then raises
+    or breaks there, for TorchDynamo does not trace a mark.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.context import Callers
+from graphmend.transforms.legality.context import Callers, other_files_call
 from graphmend.transforms.legality.numbers.varied import kind_of
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -68,7 +69,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     is_size = variation.kind == "size" and len(variation.path) == 2
     if is_size and not variation.static and (calls := _by_name(facts, variation)) is not None:
         title = f"mark the size of `{variation.filled()['subject']}` dynamic"
-        return offer(NAME, title, facts, lambda: _marks(facts, variation, calls))
+        return offer(NAME, title, facts, lambda: _marks(facts, variation, calls), _refused_elsewhere(facts, calls))
     edit = _compiled_dynamic(facts, variation.site.node)
     if edit is None:
         return refuse(NAME, f"how `{variation.name}` is compiled cannot be changed there")
@@ -102,6 +103,16 @@ def _by_name(facts: FunctionFacts, variation: Variation) -> list[tuple[ast.stmt,
             return None
         found.append((node, place))
     return found
+
+
+def _refused_elsewhere(facts: FunctionFacts, calls: list[tuple[ast.stmt, Place]]) -> list[Difference]:
+    """By function in which a mark is put, what differs where code of another file is compiled along with it."""
+    tree = facts.source.tree
+    assert tree is not None
+    parents = parents_in(tree)
+    reached = {other_files_call(parents, statement): None for statement, _ in calls}
+    says = "where compiled code of another file calls `{}`, TorchDynamo refuses to trace the mark"
+    return [Difference("exception", says.format(name)) for name in reached if name is not None]
 
 
 def _may_skip(parent: ast.AST, node: ast.AST) -> bool:
