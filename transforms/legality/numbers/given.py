@@ -52,10 +52,10 @@ class _Origin:
             case ast.Name(id=name):
                 return self._of_name(node, name)
             case ast.Call(func=func):
-                name = qualified(self._facts, func)
-                if name is not None and (name in _NUMBERS or name.startswith("math.")):
+                callee = qualified(self._facts, func) or ""
+                if callee in _NUMBERS or callee.startswith("math."):
                     return None
-                if name not in _PASS_ON:
+                if callee not in _PASS_ON:
                     return node
                 parts: list[ast.AST] = [*node.args, *(k.value for k in node.keywords)]
             case ast.Attribute():

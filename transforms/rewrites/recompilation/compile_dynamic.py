@@ -10,10 +10,11 @@ After:
         net(batch)
 
 Legal when:
-    the sizes of a tensor that is an argument differ between calls in sight, or a whole number that is one or is held
-    by one. Where every such call gives the tensor by name, in a statement of the same file that makes the call whatever
-    happens, and nothing compiled reaches the function around it, its dimensions are marked there; else the compile
-    call says `dynamic=True`, in place of `dynamic=False` too.
+    the sizes of a tensor that is an argument differ between calls in sight, or a number that is an argument, is held
+    by one, or is reached from a variable around the function, a partial or an attribute. Where every such call gives
+    the tensor by name, in a statement of the same file that makes the call whatever happens, and nothing compiled
+    reaches the function around it, its dimensions are marked there; else the compile call says `dynamic=True`, in
+    place of `dynamic=False` too, where that ends it.
 
 Differs in:
     where the program asks for one graph for each size, or the compile call is changed: a backend may make slower code
@@ -28,6 +29,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.driver.guards.facts import WIDENED
 from graphmend.analysis.facts.function_facts import parents_in
 from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.code.expression_text import Code
@@ -48,7 +50,7 @@ NAME = "compile_dynamic"
 _MARK, _STATIC = "torch._dynamo.maybe_mark_dynamic", "torch._dynamo.mark_static"
 _EACH = Difference("evaluation", "one graph serves every size, and a backend may make slower code of it")
 _ALL = Difference(
-    "evaluation", "every size and whole number of the inputs is kept open, of which a backend may make slower code"
+    "evaluation", "every size and number of the inputs is kept open, of which a backend may make slower code"
 )
 
 
@@ -74,6 +76,28 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if edit is None:
         return refuse(NAME, f"how `{variation.name}` is compiled cannot be changed there")
     return offer(NAME, "compile with dynamic=True", facts, lambda: [edit], [_EACH if variation.static else _ALL])
+
+
+@asks("names")
+def number(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    """A number that no tensor can stand for: one that is a float, or that a variable, a partial or an attribute holds.
+    Whether the trace needs its value all the same, the check of the mended program tells.
+    """
+    variation = facts.variation
+    if variation is None or variation.static or not _may_stay_open(variation):
+        return None
+    if variation.site.module.source.path != finding.path:
+        return refuse(NAME, f"`{variation.name}` is compiled in another file")
+    edit = _compiled_dynamic(facts, variation.site.node)
+    if edit is None:
+        return refuse(NAME, f"how `{variation.name}` is compiled cannot be changed there")
+    return offer(NAME, "compile with dynamic=True", facts, lambda: [edit], [_ALL])
+
+
+def _may_stay_open(variation: Variation) -> bool:
+    """Does TorchDynamo compile numbers of that type for any value, where this one stands?"""
+    where = "global" if variation.path[0][0] == "global" else variation.kind
+    return kind_of(variation) in WIDENED.get("module attribute" if variation.in_module else where, ())
 
 
 def _by_name(facts: FunctionFacts, variation: Variation) -> list[tuple[ast.stmt, Place]] | None:
