@@ -20,6 +20,7 @@ from graphmend.cli.failures import UsageError, complain, internal_error
 COMMANDS = {
     "check": "find the places where torch.compile will break its graph, and mend them",
     "verify": "let TorchDynamo show the breaks that really happen",
+    "sweep": "verify many models, here or on a cluster, and report which break where",
     "run": "run a program, mending modules while they are imported",
     "ask": "ask a language model for mends that no rule makes, and let the gates judge its answers",
     "mcp": "the tools for assistants that edit code (Model Context Protocol)",

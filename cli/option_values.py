@@ -2,7 +2,38 @@
 
 from __future__ import annotations
 
+import argparse
+import re
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
 
 def words(text: str) -> list[str]:
     """A list with commas between its words."""
     return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def seconds(text: str) -> float:
+    """A duration above 0."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1e6:
+        raise argparse.ArgumentTypeError(f"not a number of seconds: {text}")
+    return found
+
+
+def size(text: str) -> int:
+    """Bytes, from such as `8G` or `512 MiB`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", text.strip().lower())
+    if found is None or not float(found[1]):
+        raise argparse.ArgumentTypeError(f"not a size such as 8G: {text}")
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def positive(text: str) -> int:
+    """A whole number above 0."""
+    if not text.isdecimal() or not 0 < int(text) <= 100_000:
+        raise argparse.ArgumentTypeError(f"not a whole number above 0: {text}")
+    return int(text)

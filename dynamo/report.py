@@ -266,6 +266,13 @@ class TargetReport:
         return max(self.graphs - 1, 0)
 
 
+class Usage(NamedTuple):
+    """What the process of a check took: seconds of processor time, and the most bytes of memory that it held."""
+
+    seconds: float
+    memory: int
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """A whole check. `problem` says in one line why there is none; `note` why CUDA was not used, and the like."""
@@ -279,6 +286,8 @@ class Report:
     output: str = ""
     """What the checked code printed, cut in the middle where it is long."""
     seconds: float = 0.0
+    usage: Usage | None = None
+    """None where the system does not tell."""
     after: Report | None = None
     """The same check of the mended text, where one was asked for."""
     named: tuple[str, ...] = ()

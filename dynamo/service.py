@@ -7,12 +7,12 @@ Everything of the user's runs in the worker's processes. A check never raises: `
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from graphmend.dynamo.report import Report, report
+from graphmend.dynamo.report import Report, Usage, report
 from graphmend.dynamo.report_cache import Store
 from graphmend.dynamo.requests import Request
 from graphmend.dynamo.worker_process import FORK, Handshake, Unavailable, WorkerDied, WorkerProcess, torch_stamp
@@ -40,18 +40,27 @@ class Service:
 
     async def check(self, request: Request, on_progress: Progress | None = None) -> Report:
         """Runs a check. Cancelling the task ends the check's processes at once."""
-        tell = on_progress or (lambda stage: None)
-        if request.mended is None:
-            return await self._checked(request, tell)
+        if request.mended is not None:
+            return await self.compare(replace(request, mended=None), lambda before: request, on_progress)
+        return await self._checked(request, on_progress or _silent)
+
+    async def compare(
+        self, request: Request, mend: Callable[[Report], Request | None], on_progress: Progress | None = None
+    ) -> Report:
+        """Runs a check, and beside it the texts that `mend` makes of its report: the request with `mended`, or None
+        where there are none.
+        """
+        tell = on_progress or _silent
         with tempfile.TemporaryDirectory(prefix="graphmend-") as folder:
             before = await self._checked(request, tell, keep=folder)
-            if before.problem is not None:
+            mended = mend(before) if before.problem is None else None
+            if mended is None or mended.mended is None:
                 return before
             tell("checking the mended text")
-            mended = dataclasses.replace(request, texts={**request.texts, **request.mended}, mended=None)
-            walls = {"confined": folder} if request.confined else {}
-            after = await self._checked(mended, tell, compare=folder, **walls)
-            return dataclasses.replace(before, after=dataclasses.replace(after, named=request.named))
+            walls = {"confined": folder} if mended.confined else {}
+            texts = replace(mended, texts={**mended.texts, **mended.mended}, mended=None)
+            after = await self._checked(texts, tell, compare=folder, **walls)
+            return replace(before, after=replace(after, named=mended.named))
 
     def recall(self, request: Request) -> Report | None:
         """The report of an earlier check of the same texts, made in this or another process; None where there is
@@ -136,7 +145,12 @@ class Service:
 def _report(request: Request, answer: Mapping[str, Any]) -> Report:
     """An answer of the worker, or one that was stored."""
     result = answer.get("result") or {"problem": answer.get("problem") or "the check was cancelled"}
-    return report(request.path, result, answer.get("output", ""), answer.get("python", ""))
+    found = report(request.path, result, answer.get("output", ""), answer.get("python", ""))
+    return replace(found, usage=Usage(*answer["usage"]) if answer.get("usage") else None)
+
+
+def _silent(stage: str) -> None:
+    """Nobody is told."""
 
 
 def check(request: Request, on_progress: Progress | None = None) -> Report:

@@ -11,6 +11,7 @@ from graphmend.analysis.interpreter.interface import Host, Walk
 if TYPE_CHECKING:
     from graphmend.analysis.interpreter.walk.statements import Walker
     from graphmend.analysis.interprocedural.call_stack import CallStack
+    from graphmend.analysis.interprocedural.summary_table import SummaryTable
     from graphmend.analysis.lattice.environment import Environment
     from graphmend.analysis.lattice.values import Value
     from graphmend.analysis.program.definitions import FunctionInfo
@@ -21,6 +22,9 @@ class Analysis(Host, Protocol):
 
     @property
     def stack(self) -> CallStack: ...
+
+    @property
+    def summaries(self) -> SummaryTable: ...
 
     def isolated(self) -> AbstractContextManager[None]:
         """Run what follows with an empty call stack, no variant counts and a private summary table, so that its result

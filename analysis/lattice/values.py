@@ -511,6 +511,12 @@ def is_known_number(tensor: Tensor) -> bool:
     return tensor.ndarray and tensor.constant and dtype_kind(tensor.dtype) in ("float", None)
 
 
+def is_known_input(tensor: Tensor) -> bool:
+    """Whether it is a NumPy number that was there before tracing: Dynamo reads its value where a size, a bound, an
+    index or an int is wanted, though not that of what is computed from it (torch 2.13)."""
+    return tensor.graph_input and tensor.ndarray and tensor.constant
+
+
 def present(value: Value) -> Value:
     """The value under a key of a dict, where the key is present: without ABSENT."""
     if isinstance(value, Choice) and ABSENT in value.options:

@@ -120,8 +120,16 @@ def _settled(value: Value, name: str) -> Value:
         origin = Evidence("is a Tensor attribute", f"self.{name}", value.origin)
         shape = value.shape if value.shape is not None else ("shape", name)
         dtype = value.dtype if value.dtype is not None else ("dtype", name)
+        number = value.ndarray and value.rank == 0  # Dynamo knows the value of one that was there before
         return value.__class__(
-            origin, value.rank, dtype, shape, likely=value.likely, graph_input=True, ndarray=value.ndarray
+            origin,
+            value.rank,
+            dtype,
+            shape,
+            likely=value.likely,
+            graph_input=True,
+            ndarray=value.ndarray,
+            constant=number,
         )
     if isinstance(value, Container) and value.kind in ("list", "dict", "set"):
         return (

@@ -67,8 +67,9 @@ def _holds_text(value: Value) -> bool:
 
 def _of_numbers(name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """The result of a function of plain numbers, or of a sequence of them; STATIC where it is not known."""
-    if name in _REDUCTIONS and args and not keywords and len(args) == 1 and _is_sequence(args[0]):
-        return _number("int" if name in ("argmax", "argmin", "count_nonzero") else None, node, reduced=True)
+    if name in _REDUCTIONS and len(args) == 1 and not keywords and not _is_none(args[0]):
+        kind = "int" if name in ("argmax", "argmin", "count_nonzero") else None
+        return _number(kind, node, reduced=True, likely=not _is_sequence(args[0]))
     if not args or keywords or not all(isinstance(a, Static) and not _is_none(a) for a in args):
         return STATIC
     kinds = {a.type for a in args if isinstance(a, Static)}
@@ -79,10 +80,10 @@ def _of_numbers(name: str, args: Arguments, keywords: Keywords, node: ast.AST) -
     return _number(None if None in kinds else "int", node)  # what a configuration holds is a number all the same
 
 
-def _number(kind: str | None, node: ast.AST, reduced: bool = False) -> Tensor:
+def _number(kind: str | None, node: ast.AST, reduced: bool = False, likely: bool = False) -> Tensor:
     origin = Evidence("is a NumPy number, so a 0-d Tensor of the graph", node)
     dtype = {"int": "int64", "float": "float"}.get(kind or "")
-    return Tensor(origin, 0, dtype, (), ndarray=True, constant=not reduced)
+    return Tensor(origin, 0, dtype, (), likely=likely, ndarray=True, constant=not reduced)
 
 
 def _is_sequence(value: Value) -> bool:
@@ -92,5 +93,5 @@ def _is_sequence(value: Value) -> bool:
     return isinstance(value, Static) and value.type == "size"
 
 
-def _is_none(value: Static) -> bool:
+def _is_none(value: Value) -> bool:
     return isinstance(value, Const) and value.value is None

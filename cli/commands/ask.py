@@ -14,8 +14,8 @@ from pathlib import Path
 
 from graphmend.cli.asking import places, show
 from graphmend.cli.asking.places import Break, Done, File
-from graphmend.cli.commands.verify import declared
 from graphmend.cli.failures import UsageError, complain
+from graphmend.cli.verifying.requests import declared
 from graphmend.dynamo.report import Report
 from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service

@@ -14,21 +14,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.console import Console
 from rich.markup import escape
 
-from graphmend.analysis.syntax.notebook_cells import definitions_only
 from graphmend.cli.failures import UsageError, complain
-from graphmend.cli.option_values import words
+from graphmend.cli.option_values import seconds, words
 from graphmend.cli.verifying import break_baseline
+from graphmend.cli.verifying.requests import request, resolve
 from graphmend.cli.verifying.static_findings import Judged, Mending, Static
 from graphmend.dynamo.report import Break, Report
-from graphmend.dynamo.requests import Declared, Request
+from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
 from graphmend.dynamo.verdict import judge
-from graphmend.workspace import files
-from graphmend.workspace.analysed_file import executable_for, interpreter_for
-from graphmend.workspace.config import Configuration, Configurations, absolute
-from graphmend.workspace.discovery import SUFFIXES
-from graphmend.workspace.module_loader import ModuleLoader
-from graphmend.workspace.notebooks import reading
+from graphmend.workspace.config import Configuration, Configurations
 
 if TYPE_CHECKING:
     from graphmend.dynamo.watched_command import Watched
@@ -61,23 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lengths", action="store_true", help="with --batches: of other lengths as well")
     parser.add_argument("--device", default="auto", help="auto (CUDA where it works), cpu or cuda[:N]")
     parser.add_argument("--python", metavar="PATH", help="the interpreter whose torch is used")
-    parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds for one file (120), or for COMMAND")
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds for one file (120), or for COMMAND")
     parser.add_argument("--output-format", choices=FORMATS, default="full")
     parser.add_argument("--from-log", metavar="FILE", help="show the breaks of a TORCH_LOGS file or TORCH_TRACE folder")
     parser.add_argument("--baseline", metavar="FILE", type=Path, help="only breaks that this file does not know count")
     parser.add_argument("--write-baseline", metavar="FILE", type=Path, help="write what breaks now as known")
     parser.add_argument("--verbose", "-v", action="store_true", help="show every hint, run and difference, lines uncut")
     _split_command(parser)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"not a number of seconds: {text}")
-    return seconds
 
 
 def _count(text: str) -> int:
@@ -161,7 +146,7 @@ def _jobs(args: argparse.Namespace, configurations: Configurations) -> list[_Job
     """One for each file, in the order of the command line."""
     names: dict[Path, list[str]] = {}
     for text in args.targets or _configured_targets(configurations):
-        path, name = _resolve(text, args.python)
+        path, name = resolve(text, args.python)
         names.setdefault(path, [])
         if name:
             names[path].append(name)
@@ -183,36 +168,8 @@ def _job(args: argparse.Namespace, path: Path, names: tuple[str, ...], configura
 
 
 def _request(args: argparse.Namespace, path: Path, names: tuple[str, ...], configuration: Configuration) -> Request:
-    return Request(
-        path=str(path),
-        names=names,
-        declared=declared(configuration),
-        device=args.device,
-        timeout=args.timeout or SECONDS,
-        interpreter=executable_for(args.python, path),
-        roots=(str(configuration.root),) if configuration.file is not None else (),
-        cwd=os.getcwd(),
-        bench=args.bench,
-        batches=args.batches,
-        lengths=args.lengths,
-        texts=_notebook(path),
-    )
-
-
-def _notebook(path: Path) -> dict[str, str]:
-    """A notebook's module by path, as far as it defines something: its cells train and print, too."""
-    if path.suffix != reading.SUFFIX:
-        return {}
-    try:
-        text = reading.read(path)
-    except files.FileProblem as problem:
-        raise UsageError(f"{path}: {problem}") from None
-    return {str(path): definitions_only(text.text)}
-
-
-def declared(configuration: Configuration) -> tuple[Declared, ...]:
-    """The `[[tool.graphmend.targets]]` entries."""
-    return tuple(Declared(e["target"], e.get("init", ""), e.get("inputs", "")) for e in configuration["targets"])
+    made = request(path, names, configuration, args.python, os.getcwd(), args.timeout or SECONDS)
+    return replace(made, device=args.device, bench=args.bench, batches=args.batches, lengths=args.lengths)
 
 
 def _configured_targets(configurations: Configurations) -> list[str]:
@@ -224,25 +181,6 @@ def _configured_targets(configurations: Configurations) -> list[str]:
 def _from_root(target: str, root: Path) -> str:
     place, colon, name = target.rpartition(":")
     return f"{root / place}{colon}{name}" if place.endswith(".py") else target
-
-
-def _resolve(text: str, python: str | None) -> tuple[Path, str]:
-    """(file, name) of a TARGET; the name may be empty."""
-    place, colon, name = text.rpartition(":")
-    if not colon or name.endswith(SUFFIXES) or os.sep in name:
-        place, name = text, ""
-    path = absolute(Path(place))
-    if place.endswith(SUFFIXES) or path.exists():
-        if path.is_dir():
-            raise UsageError(f"{place} is a folder; name a file of it")
-        if not path.is_file():
-            raise UsageError(f"{place} does not exist")
-        return path, name
-    root = Path.cwd()
-    found = ModuleLoader(root, (root,), interpreter_for(python, root)).find(place)
-    if found is None:
-        raise UsageError(f"{place} is neither a file nor a module that can be found")
-    return absolute(Path(found[0])), name
 
 
 # running and writing

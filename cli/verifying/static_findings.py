@@ -52,18 +52,20 @@ class Static(AnalysedFile):
         except files.FileProblem as problem:
             raise UsageError(f"{self.path}: {problem}") from None
 
-    def mended(self, unsafe: bool) -> Mending:
-        """The text with every permitted mend applied; the text as it is where none applies."""
+    def mended(self, unsafe: bool, *, further: bool = True) -> Mending:
+        """The text with every permitted mend applied; the text as it is where none applies. How many more unsafe ones
+        there are takes as long again, and is left out where it is not asked for.
+        """
         from graphmend.transforms.mend import mend_all
 
         accept = self.configuration["accept"]
         done = mend_all(self.source, self.project, self.settings, unsafe=unsafe, accept=accept)
         made = list(self._named(done.applied))
         kinds = tuple(dict.fromkeys(each.kind for one in done.applied for each in one.fix.differences))
-        if unsafe:
+        if unsafe or not further:
             return Mending(done.source.text, len(made), 0, kinds)
-        further = mend_all(done.source, self.project, self.settings, unsafe=True)
-        return Mending(done.source.text, len(made), sum(1 for _ in self._named(further.applied)), kinds)
+        more = mend_all(done.source, self.project, self.settings, unsafe=True)
+        return Mending(done.source.text, len(made), sum(1 for _ in self._named(more.applied)), kinds)
 
     def _named(self, applied: list[Applied]) -> Iterator[Applied]:
         return (each for each in applied if each.finding.path == self.source.path and self._in_target(each.finding))

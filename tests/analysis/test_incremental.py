@@ -354,6 +354,13 @@ CHANGES = {
         "y = 1",
         "print(a)",
     ),
+    "what a decorator hands on": (
+        "def noted(f):\n    f.__doc__ = str(f).join(print())\n    return f\n\n"
+        "def documented(f=None):\n    def deco(f):\n        return noted(f)\n    if f:\n        return deco(f)\n"
+        "    return deco\n\n@torch.compile\n@documented\ndef f(x: torch.Tensor):\n    return x\n",
+        "    return f\n\n",
+        "    return lambda x: print(x)\n\n",
+    ),
     "behind a constructor": (
         "def inner():\n    return 3\n\ndef make():\n    return inner()\n\nclass N(nn.Module):\n"
         "    def __init__(self):\n        super().__init__()\n        self.k = make()\n\n"

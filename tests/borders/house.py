@@ -37,7 +37,7 @@ PACKAGES: dict[str, set[str]] = {
     "model": set(),
     "assistant": {"mcp", "mcp_types", "pydantic"},
     "server": {"pygls", "lsprotocol", "cattrs"},
-    "cli": {"rich", "pytest"},  # pytest: in its plugin only, which nothing else imports
+    "cli": {"rich", "pytest", "pyarrow"},  # pytest and pyarrow: in one file each, which others import late
     "runtime": {"torch"},
 }
 
@@ -124,6 +124,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "adoption main",
         "checking verifying",
         "asking output jupyter",
+        "sweeping",
         "commands",
     ),
 }
@@ -144,7 +145,8 @@ FLAT = frozenset({
     "dynamo/worker/comparison", "dynamo/worker/runs",
     "dynamo/worker/process", "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses",
     "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/asking",
-    "cli/checking", "cli/verifying", "cli/jupyter", "cli/output", "cli/output/verify", "cli/commands",
+    "cli/checking", "cli/verifying", "cli/jupyter", "cli/output", "cli/output/verify", "cli/output/sweep",
+    "cli/sweeping", "cli/commands",
 })  # fmt: skip
 
 #: folders of which each file stands for itself, by family: none knows a file of another family

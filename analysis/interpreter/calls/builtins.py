@@ -207,7 +207,13 @@ def _always(value: Value) -> _Builtin:
     return lambda w, args, keywords, node: value
 
 
+def _slice(w: Walk, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
+    bounds = (NONE, args[0], NONE) if len(args) == 1 else (*args, NONE, NONE)[:3]
+    return Container("slice", bounds)
+
+
 _BUILTINS: dict[str, _Builtin] = {
+    "slice": _slice,
     "int": _scalar("int"),
     "float": _scalar("float"),
     "bool": _scalar("bool"),

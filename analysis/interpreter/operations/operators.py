@@ -10,6 +10,7 @@ from graphmend.analysis.interpreter.events import Branch, Call, Contains, Operat
 from graphmend.analysis.interpreter.operations import errors, special_methods
 from graphmend.analysis.interpreter.operations.conditions import condition
 from graphmend.analysis.interpreter.operations.objects import used
+from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import (
     BOOL,
@@ -177,7 +178,19 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
         scalar = left if isinstance(left, Scalar) else right
         assert isinstance(scalar, Scalar)
         return scalar.derived(scalar.type)
-    return BOTTOM if left is BOTTOM or right is BOTTOM else UNKNOWN
+    if left is BOTTOM or right is BOTTOM:
+        return BOTTOM
+    if isinstance(node, ast.BinOp) and isinstance(op, _OF_ARRAYS) and (_is_part(node.left) or _is_part(node.right)):
+        return Tensor(Evidence("is computed from a slice, as only arrays can be", node), likely=True)
+    return UNKNOWN
+
+
+#: operators that no sequence of Python has
+_OF_ARRAYS = (ast.Sub, ast.Div, ast.Pow, ast.MatMult)
+
+
+def _is_part(node: ast.expr) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
 
 
 def _beginning(value: Container) -> dict[Any, Value] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Event, Subscript
-from graphmend.analysis.lattice.values import INT, Container, Static, Tensor, Value, dtype_kind
+from graphmend.analysis.lattice.values import INT, Container, Static, Tensor, Value, dtype_kind, is_known_input
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 
 
@@ -77,6 +77,8 @@ def example_inputs():
         sized = _is_size(event.value)
         indexed = isinstance(event.value, Container) and event.value.kind in ("list", "tuple", "modules")
         if (indexed or sized) and isinstance(event.index, Tensor) and not context.mode.scalars:
+            if is_known_input(event.index):
+                return None
             why = evidence(event.index)
             gb_id = context.torch.form("a size indexed by a tensor", "GB0124") if sized else "GB0124"
             return Break(gb_id, *why) if why is not None and gb_id is not None else None

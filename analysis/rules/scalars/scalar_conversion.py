@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event
-from graphmend.analysis.lattice.values import Tensor, Value, dtype_kind, is_known_number, tensor_in
+from graphmend.analysis.lattice.values import Tensor, Value, dtype_kind, is_known_input, is_known_number, tensor_in
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
 
-_CONVERSIONS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "operator.index", "builtins.complex"})
+_CONVERSIONS = frozenset({
+    "builtins.int", "builtins.float", "builtins.bool", "operator.index", "builtins.complex", "builtins.slice",
+})  # fmt: skip
 _METHODS = {
     "torch.Tensor.item": "GB0124", "numpy.ndarray.item": "GB0124", "torch.Tensor.tolist": "GB0033",
     "numpy.ndarray.tolist": "GB0033", "torch.Tensor.__int__": "GB0124", "torch.Tensor.__float__": "GB0124",
@@ -102,7 +104,8 @@ def example_inputs():
         value: Value | None = (
             event.receiver if event.callee in _METHODS else event.arguments[0] if event.arguments else None
         )
-        if event.callee.startswith("math.") and value is not None and tensor_in(value) is None:
+        several = event.callee.startswith("math.") or event.callee == "builtins.slice"
+        if several and value is not None and tensor_in(value) is None:
             value = next((a for a in event.arguments if tensor_in(a) is not None), value)
         why = evidence(value) if value is not None else None
         tensor = tensor_in(value) if value is not None else None
@@ -122,4 +125,4 @@ def _is_read(callee: str, tensor: Tensor) -> bool:
     """Whether Dynamo carries a conversion out itself, as the tensor is a NumPy number that it knows (torch 2.13)."""
     if callee.startswith("math."):
         return tensor.ndarray and tensor.constant and callee not in ("math.floor", "math.ceil", "math.trunc")
-    return is_known_number(tensor)
+    return is_known_number(tensor) or is_known_input(tensor)

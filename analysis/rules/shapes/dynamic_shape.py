@@ -97,6 +97,8 @@ def example_inputs():
         values = (
             ((event.receiver,) if event.receiver is not None else ()) + event.arguments + tuple(event.keywords.values())
         )
+        if event.callee in _REPEATS and (repeats := _repeats(event)) is not None:
+            values = (repeats,)
         why = next((e for e in map(evidence, map(_looked_into, values)) if e is not None), None)
         if not _dynamic(event, context.torch):
             return None
@@ -127,7 +129,7 @@ def _dynamic(event: Call, torch: TorchFacts) -> bool:
         classes = event.argument(1, "num_classes")
         return classes is None or (isinstance(classes, Const) and classes.value == -1)
     if callee in _REPEATS:
-        return _repeats_by_tensor(operands, event)
+        return _repeats_by_tensor(event)
     if callee in _COMPOSED:
         return True
     tensors: dict[int | str, bool] = {i: True for i, a in enumerate(event.arguments) if tensor_in(a) is not None}
@@ -135,9 +137,15 @@ def _dynamic(event: Call, torch: TorchFacts) -> bool:
     return torch.is_dynamic_shape(callee, len(event.arguments), frozenset(event.keywords), tensors)
 
 
-def _repeats_by_tensor(operands: tuple[Value, ...], event: Call) -> bool:
+def _repeats(event: Call) -> Value | None:
+    """How often each element is repeated."""
+    operands = ((event.receiver,) if event.receiver is not None else ()) + event.arguments
+    return operands[1] if len(operands) > 1 else event.keywords.get("repeats")
+
+
+def _repeats_by_tensor(event: Call) -> bool:
     size = event.keywords.get("output_size")
     if size is not None and not (isinstance(size, Const) and size.value is None):
         return False
-    repeats = operands[1] if len(operands) > 1 else event.keywords.get("repeats")
+    repeats = _repeats(event)
     return isinstance(repeats, Tensor) or (repeats is None and not event.keywords)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from graphmend.analysis.interpreter.events import Call, Event, Subscript
 from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.values import Container, Tensor, Value, tensor_in
+from graphmend.analysis.lattice.values import Container, Tensor, Value, is_known_input, tensor_in
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
 
@@ -162,7 +162,8 @@ def _bounds(event: Subscript) -> Break | None:
     parts = event.index.items if isinstance(event.index, Container) and event.index.kind == "tuple" else (event.index,)
     for part in parts or ():
         if isinstance(part, Container) and part.kind == "slice":
-            tensor = next((t for t in map(tensor_in, part.items or ()) if t is not None), None)
+            bounds = map(tensor_in, part.items or ())
+            tensor = next((t for t in bounds if t is not None and not is_known_input(t)), None)
             if tensor is not None:
                 return Break("GB0124", tensor.origin, tensor.likely, default_only=True)
     return None

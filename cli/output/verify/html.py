@@ -6,10 +6,11 @@ Each target's graphs are a strip, cut at each break; before beside after; times 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, TextIO
 
+from graphmend.cli.output.page import page
 from graphmend.cli.output.verify.full import EFFECTS
 from graphmend.cli.paths import relative
 from graphmend.dynamo.verdict import judge
@@ -18,50 +19,15 @@ if TYPE_CHECKING:
     from graphmend.dynamo.report import Batch, Break, Comparison, Recompile, Report, TargetReport, Times
     from graphmend.dynamo.watched_command import Watched
 
-_STYLE = """
-:root { color-scheme: light dark; --text: #1c2024; --soft: #60646c; --back: #ffffff; --card: #f6f7f9; --line: #d9dce1;
-  --graph: #2f6feb; --cut: #d1342f; --good: #1a7f4b; --eager: #8a8f98; }
-@media (prefers-color-scheme: dark) { :root { --text: #e8eaed; --soft: #a0a4ab; --back: #15171a; --card: #1e2125;
-  --line: #353a41; --graph: #5b8ff9; --cut: #ff6b63; --good: #4cc38a; --eager: #767c86; } }
-* { box-sizing: border-box; }
-body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; background: var(--back); color: var(--text);
-  font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 0; }
-section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.2rem; margin:
-1rem 0; } code, pre { font: 13px/1.45 ui-monospace, monospace; } pre { margin: .3rem 0; overflow-x: auto; }
-.soft { color: var(--soft); } .good { color: var(--good); } .bad { color: var(--cut); }
-.strip { display: flex; align-items: stretch; gap: 0; margin: .4rem 0 .8rem; height: 2rem; }
-.graph { background: var(--graph); color: #fff; border-radius: 4px; min-width: 1.6rem; padding: 0 .3rem; text-align:
-center;
-  line-height: 2rem; font-size: 12px; overflow: hidden; }
-.cut { flex: 0 0 1.3rem; margin: -.2rem .2rem; color: var(--cut); text-align: center; line-height: 2.4rem;
-  font-size: 12px; font-weight: bold; border-left: 3px solid; }
-.none { border: 1px dashed var(--line); flex: 1; text-align: center; line-height: 2rem; color: var(--soft); }
-.break { border-left: 3px solid var(--cut); padding: .1rem 0 .1rem .8rem; margin: .7rem 0; }
-mark { background: none; color: inherit; text-decoration: underline wavy var(--cut); text-underline-offset: 3px; }
-.bar { display: grid; grid-template-columns: 11rem 1fr 6rem; gap: .6rem; align-items: center; margin: .2rem 0; }
-.bar span:nth-child(2) { height: .9rem; border-radius: 3px; background: var(--graph); min-width: 2px; }
-.bar.eager span:nth-child(2) { background: var(--eager); }
-ul { margin: .3rem 0; padding-left: 1.2rem; }
-"""
-
 
 def write(reports: Sequence[Report], out: TextIO) -> None:
     title = f"graphmend verify: {', '.join(dict.fromkeys(relative(report.path) for report in reports))}"
-    _page(title, (line for report in reports for line in _report(report)), out)
+    page(title, "TorchDynamo's graphs", (line for report in reports for line in _report(report)), out)
 
 
 def write_watched(watched: Watched, out: TextIO) -> None:
     """What was seen in a command, or what a log tells."""
-    _page(f"graphmend verify: {' '.join(watched.command)}", _watched(watched), out)
-
-
-def _page(title: str, lines: Iterable[str], out: TextIO) -> None:
-    out.write(f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n')
-    out.write('<meta name="viewport" content="width=device-width, initial-scale=1">\n')
-    out.write(f"<style>{_STYLE}</style></head>\n<body><h1>TorchDynamo's graphs</h1>\n")
-    out.writelines(f"{line}\n" for line in lines)
-    out.write("</body></html>\n")
+    page(f"graphmend verify: {' '.join(watched.command)}", "TorchDynamo's graphs", _watched(watched), out)
 
 
 def _watched(watched: Watched) -> Iterator[str]:

@@ -132,6 +132,7 @@ def break_item(item: Break) -> dict[str, Any]:
         "hints": list(item.hints),
         "count": item.count,
         "in_project": item.in_project,
+        "source": item.source.strip(),
         "stack": [{"filename": f.path, "function": f.function, **_place(f.span)} for f in item.stack],
     }
 

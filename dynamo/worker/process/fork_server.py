@@ -59,6 +59,8 @@ class Child:
         self.deadline = time.monotonic() + float(job["timeout"])
         self.result: Message | None = None
         self.status: int | None = None
+        self.usage: tuple[float, int] | None = None
+        """Seconds of processor time and bytes of memory, once it has ended."""
         self.stage = "starting"
         self.answers_open = self.output_open = True
 
@@ -66,11 +68,12 @@ class Child:
         """Whether the process itself is gone. Its status is collected once."""
         if self.status is None:
             try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                pid, status, usage = os.wait4(self.pid, os.WNOHANG)
             except ChildProcessError:
                 return True
             if pid:
                 self.status = status
+                self.usage = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * limits.RSS_UNIT
         return self.status is not None
 
     def kill(self) -> None:
@@ -290,15 +293,15 @@ class Parent:
         self._close(child, "answers")
         self._close(child, "output")
         del self.children[child.number]
-        self._reap()
-        answer: dict[str, Any] = {"id": child.number, "end": how, "output": child.captured.text()}
+        self._reap(child)
+        answer: dict[str, Any] = {"id": child.number, "end": how, "output": child.captured.text(), "usage": child.usage}
         if problem is not None:
             answer["problem"] = problem
         if child.result is not None:
             answer["result"] = child.result
         send(self.answers, answer)
 
-    def _reap(self) -> None:
+    def _reap(self, last: Child) -> None:
         """Collects ended processes, and ends those that left their group: they were handed to this process as
         orphans.
         """
@@ -309,7 +312,9 @@ class Parent:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             strays = own_children() - alive
-            for pid in strays:
+            if last.pid in strays and last.ended():
+                strays.discard(last.pid)
+            for pid in strays - {last.pid}:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
             if not strays:

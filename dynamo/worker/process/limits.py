@@ -9,6 +9,8 @@ import signal
 import sys
 
 FILE_SIZE = 1 << 30
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+"""Bytes in one unit of `ru_maxrss`."""
 PROCESSES = 256
 """How many processes a check may have at once: data loaders and compilers need some, a fork bomb has all there are."""
 

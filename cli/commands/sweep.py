@@ -1,0 +1,223 @@
+"""`graphmend sweep`: verifies many targets, plain and mended, here or on a cluster, and ends with a report."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from textwrap import shorten
+
+from graphmend.cli.checking.process_pool import available_cores
+from graphmend.cli.failures import UsageError, complain
+from graphmend.cli.main import INTERRUPTED
+from graphmend.cli.option_values import positive, seconds, size, words
+from graphmend.cli.output.sweep import reports
+from graphmend.cli.sweeping.outcome import OUTCOMES
+from graphmend.cli.sweeping.results import Line, NotWritten, Results
+from graphmend.cli.sweeping.targets import Targets, inputs_of
+from graphmend.cli.sweeping.task import Options, Task
+from graphmend.workspace.files import FileProblem
+from graphmend.workspace.options import ConfigurationError
+
+#: outcomes after which nothing is left to do
+_GOOD = ("one-graph", "mended")
+
+#: characters of a problem on the terminal; the results have all of it
+_SHOWN = 160
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Runs many models, each in a process of its own, as they are and mended, and writes a line of JSON for each as "
+        "it ends. Begun again with the same --output it goes on where it stopped. In the end an HTML report stands "
+        "beside the results: which models break where, the most frequent causes first, before and after mending."
+    )
+    add = parser.add_argument
+    add(
+        "targets",
+        metavar="TARGET",
+        nargs="*",
+        help="a folder, file.py, file.py:Class, a package, package.module, package.module:Class, or a text file that "
+        "lists such targets, one a line; without any the report is written of what there is",
+    )
+    add(
+        "--output",
+        "-o",
+        metavar="FILE",
+        type=Path,
+        default=Path("graphmend-sweep.jsonl"),
+        help="the results (graphmend-sweep.jsonl); the report, and Parquet where pyarrow is installed, stand beside it",
+    )
+    add("--inputs", metavar="FILE", type=Path, help="example inputs: a TOML file of [[targets]] (target, init, inputs)")
+    add(
+        "--timeout", metavar="S", type=seconds, default=120.0, help="seconds for each of the two runs of a target (120)"
+    )
+    add("--memory", metavar="SIZE", type=size, help="memory of one target, such as 8G (its share of three quarters)")
+    add("--device", default="auto", help="auto (CUDA where it works), cpu or cuda[:N]")
+    add("--python", metavar="PATH", help="the interpreter whose torch is used")
+    add("--again", action="store_true", help="run all targets again, those that have a result too")
+    add("--retry-failed", action="store_true", help="run those targets again that could not be run")
+
+    how = parser.add_argument_group("what is run").add_argument
+    how("--plain", action="store_true", help="the models as they are, without mends")
+    how("--mend", metavar="PACKAGE", action="append", default=[], help="mend this package too; may be repeated")
+    how("--unsafe-fixes", action="store_true", help="mends that are not safe as well")
+    how("--accept", metavar="KINDS", type=words, default=[], help="differences that a safe mend may have: rounding,...")
+    how("--batches", metavar="N", type=positive, default=0, help="count graphs over N differing batches")
+    how("--lengths", action="store_true", help="with --batches: of other lengths as well")
+
+    where = parser.add_argument_group("where").add_argument
+    where("--jobs", "-j", metavar="N", type=positive, help="targets at once on this machine (one for each core)")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.lengths and not args.batches:
+        raise UsageError("--lengths needs --batches")
+    if not args.targets and not args.output.is_file():
+        raise UsageError(f"nothing to sweep: name a TARGET (there is no {args.output} to report on)")
+    with closing(Results(args.output)) as results:
+        if results.repaired:
+            complain(f"{results.path}: its last line was cut off in the middle, and is removed")
+        try:
+            return _sweep(args, results)
+        except NotWritten as error:
+            complain(f"{error}; {_kept(results)}")
+            return 2
+        except KeyboardInterrupt:
+            complain(f"interrupted; {_kept(results)}")
+            return INTERRUPTED
+
+
+def _sweep(args: argparse.Namespace, results: Results) -> int:
+    tasks, problems = _tasks(args)
+    for problem in problems:
+        complain(problem)
+    left = _left(args, tasks, results)
+    if len(left) < len(tasks):
+        print(f"{len(tasks) - len(left)} of {len(tasks)} targets have a result already", flush=True)
+    for number, line in enumerate(_running(args, left), 1):
+        results.add(line)
+        print(f"{number:{len(str(len(left)))}}/{len(left)} {_told(line)}", flush=True)
+    lines = sorted(results.lines.values(), key=lambda line: str(line["target"]))
+    try:
+        written = reports.write(args.output, lines)
+    except FileProblem as problem:
+        raise NotWritten(f"the report {problem}") from None
+    print(f"{_summary(lines)}\n{', '.join(map(str, written))}")
+    return 2 if problems else status(lines)
+
+
+def status(lines: Iterable[Line]) -> int:
+    """1 where a graph breaks (after mending, if asked for), a result differs or a target could not be run, else 0."""
+    return int(any(line["outcome"] not in _GOOD for line in lines))
+
+
+def _kept(results: Results) -> str:
+    count = len(results.lines)
+    return f"the {count} result{'s' * (count != 1)} in {results.path} are kept, and the same command goes on from there"
+
+
+# what is run
+
+
+def _options(args: argparse.Namespace) -> Options:
+    jobs = _jobs(args)
+    return Options(
+        mended=not args.plain,
+        unsafe=args.unsafe_fixes,
+        accept=tuple(args.accept),
+        packages=tuple(args.mend),
+        batches=args.batches,
+        lengths=args.lengths,
+        device=args.device,
+        timeout=args.timeout,
+        memory=args.memory or _share(jobs),
+        python=args.python,
+    )
+
+
+def _share(jobs: int) -> int | None:
+    """What a target may hold of this machine's memory, so that all that run at once have enough."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4 // jobs
+    except (AttributeError, ValueError, OSError):  # Windows
+        return None
+
+
+def _jobs(args: argparse.Namespace) -> int:
+    return int(args.jobs or available_cores())
+
+
+def _tasks(args: argparse.Namespace) -> tuple[list[Task], list[str]]:
+    if not args.targets:
+        return [], []
+    try:
+        inputs = inputs_of(args.inputs) if args.inputs is not None else ()
+        targets = Targets(Path.cwd(), _options(args), inputs)
+        tasks = targets.tasks(args.targets)
+    except ConfigurationError as error:
+        raise UsageError(str(error)) from None
+    if not tasks:
+        raise UsageError(f"nothing to run in {', '.join(args.targets)}: no nn.Module class with a forward")
+    return tasks, targets.problems
+
+
+def _left(args: argparse.Namespace, tasks: Sequence[Task], results: Results) -> list[Task]:
+    """The tasks that have no result yet. Results that were made otherwise are not mixed with new ones."""
+    if args.again:
+        return list(tasks)
+    for task in tasks:
+        line = results.lines.get(task.target)
+        other = _other(task, line) if line is not None else ""
+        if other:
+            raise UsageError(f"{results.path} has results with another {other}: name another --output, or say --again")
+    known = {
+        target for target, line in results.lines.items() if not (args.retry_failed and line["outcome"] == "failed")
+    }
+    return [task for task in tasks if task.target not in known]
+
+
+def _other(task: Task, line: Line) -> str:
+    """The first option that decides on results and was another one when a line was made."""
+    made = line.get("options", {})
+    return next((name for name, value in task.options.deciding().items() if made.get(name) != value), "")
+
+
+def _running(args: argparse.Namespace, tasks: Sequence[Task]) -> Iterator[Line]:
+    if not tasks:
+        return
+    from graphmend.cli.sweeping import local_pool
+
+    with closing(local_pool.run_all(tasks, _jobs(args))) as lines:
+        yield from lines
+
+
+# what is told
+
+
+def _told(line: Line) -> str:
+    took = line["run"]["seconds"]
+    time = f"{took:6.1f} s" if took is not None else " " * 8
+    breaks = _breaks(line)
+    reason = f"{line['reason']}: " if line["reason"] else ""
+    problem = f"  {shorten(reason + line['problem'], _SHOWN)}" if line["problem"] else ""
+    return f"{line['outcome']:9} {time}  {line['target']}{breaks}{problem}"
+
+
+def _breaks(line: Line) -> str:
+    before = sum(model["breaks"] for model in line["models"])
+    after = sum(model["breaks_mended"] or 0 for model in line["models"])
+    if not before and not after:
+        return ""
+    return (
+        f"  breaks: {before}" if line["outcome"] == "breaks" and before == after else f"  breaks: {before} -> {after}"
+    )
+
+
+def _summary(lines: Sequence[Line]) -> str:
+    counts = Counter(line["outcome"] for line in lines)
+    found = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
+    return f"{len(lines)} target{'s' * (len(lines) != 1)}: {found}"

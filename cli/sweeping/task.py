@@ -1,0 +1,50 @@
+"""One target of a sweep as data: what a process, here or on another machine, needs to run it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from graphmend.dynamo.requests import Declared
+
+
+class Options(NamedTuple):
+    """What holds for every target of a sweep."""
+
+    mended: bool = True
+    """Whether the mended text is run beside the plain one."""
+    unsafe: bool = False
+    accept: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    """Packages whose files are mended as well."""
+    batches: int = 0
+    lengths: bool = False
+    device: str = "auto"
+    timeout: float = 120.0
+    """Seconds, of the plain and of the mended run each."""
+    memory: int | None = None
+    """Bytes that the process of a target may hold; None: three quarters of the machine's."""
+    python: str | None = None
+
+    def deciding(self) -> dict[str, Any]:
+        """Those that decide what a result says: results that were made with others are not mixed with these."""
+        values = self._asdict()
+        kept = ("mended", "unsafe", "accept", "packages", "batches", "lengths", "device")
+        return {name: list(values[name]) if isinstance(values[name], tuple) else values[name] for name in kept}
+
+
+class Task(NamedTuple):
+    """`place` is a file below `root` (or absolute), or a module that is found where the task runs. An empty `name`
+    means everything in the file that can be run.
+    """
+
+    place: str
+    is_module: bool
+    name: str
+    root: str
+    declared: tuple[Declared, ...]
+    options: Options
+
+    @property
+    def target(self) -> str:
+        """The target as `graphmend verify` takes it; a sweep knows it by this."""
+        return f"{self.place}:{self.name}" if self.name else self.place

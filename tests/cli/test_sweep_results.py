@@ -1,0 +1,237 @@
+"""The file of results: whole lines, one sweep at a time, whatever happens to the disk or the process."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmend.cli.failures import UsageError
+from graphmend.cli.main import main
+from graphmend.cli.output.sweep import parquet
+from graphmend.cli.output.sweep.causes import causes
+from graphmend.cli.sweeping import results as results_module
+from graphmend.cli.sweeping.outcome import Model, reason_of, worst
+from graphmend.cli.sweeping.results import NotWritten, Results
+from graphmend.cli.sweeping.task import Options
+
+
+def broken(row: int, gb_id: str = "GB0170", source: str = "if x.sum() > 0:") -> dict[str, Any]:
+    return {
+        "filename": "net.py",
+        "location": {"row": row, "column": 1},
+        "gb_id": gb_id,
+        "gb_type": "Data-dependent branching",
+        "source": source,
+    }
+
+
+def made(target: str, outcome: str = "one-graph", before: Any = (), after: Any = (), **more: Any) -> dict[str, Any]:
+    """A line, as far as what reads it looks."""
+    name = target.rpartition(":")[2]
+    failed = outcome == "failed"
+    model = Model(name, outcome, more.get("reason"), more.get("problem"), breaks=len(before), breaks_mended=len(after))
+    side = {"torch": "2.13.0", "after": None, "targets": [{"name": name, "breaks": list(before)}]}
+    mended = {**side, "targets": [{"name": name, "breaks": list(after)}]}
+    return {
+        "target": target,
+        "outcome": outcome,
+        "reason": None,
+        "problem": None,
+        "models": [model._asdict()],
+        "mends": {"made": 0, "filenames": []},
+        "report": None if failed else {**side, "after": mended},
+        "options": Options().deciding(),
+        "graphmend": "0",
+        **more,
+        "run": {"node": "here", "seconds": 1.5, "cpu_seconds": 1.0, "memory": 1000, "output": ""},
+    }
+
+
+def test_lines_are_kept_and_the_newest_counts(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    results = Results(path)
+    for line in (made("a"), made("b"), made("a", "breaks")):
+        results.add(line)
+    results.close()
+    again = Results(path)
+    assert {target: line["outcome"] for target, line in again.lines.items()} == {"a": "breaks", "b": "one-graph"}
+    assert again.repaired == 0
+    again.close()
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40, 10_000])
+def test_a_line_that_was_cut_is_removed(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "out.jsonl"
+    whole = json.dumps(made("a"), separators=(",", ":")) + "\n"
+    path.write_text(whole + whole.replace('"a"', '"b"')[:-1][:cut])
+    results = Results(path)
+    assert list(results.lines) == ["a"]
+    assert results.repaired
+    results.add(made("b"))
+    results.close()
+    assert [json.loads(line)["target"] for line in path.read_text().splitlines()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "text", ["hello\n", "hello", "{}\n", "[1]\n", '{"target": "a"}\n', '{"target":"a"\n', "{\n}\n"]
+)
+def test_what_is_no_file_of_results_is_refused_and_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=":1 is no line of a sweep"):
+        Results(path)
+    assert path.read_text() == text
+    for place, words in ((tmp_path, "not a regular file"), (tmp_path / "none" / "out.jsonl", "cannot be opened")):
+        with pytest.raises(UsageError, match=words):
+            Results(place)
+
+
+def test_two_sweeps_do_not_share_a_file(tmp_path: Path) -> None:
+    """Also not from two processes; what the system takes back is the lock of one that was killed."""
+    path = tmp_path / "out.jsonl"
+    code = f"""
+import sys, pathlib
+from graphmend.cli.sweeping.results import Results
+held = Results(pathlib.Path({str(path)!r}))
+print("held", flush=True)
+sys.stdin.read()
+"""
+    holder = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(UsageError, match="another sweep is writing"):
+        Results(path)
+    holder.kill()
+    holder.communicate()
+    Results(path).close()
+
+
+class Full:
+    """A file on a disk that has room for a few bytes more."""
+
+    def __init__(self, file: Any, room: int) -> None:
+        self._file, self._room = file, room
+
+    def write(self, data: Any) -> int:
+        if not self._room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written: int = self._file.write(bytes(data)[: self._room])
+        self._room -= written
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def test_a_full_disk_costs_no_line_that_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    results = Results(path)
+    results.add(made("a"))
+    before = path.read_bytes()
+    results._file = Full(results._file, 10)  # type: ignore[assignment]
+    with pytest.raises(NotWritten, match="no space left on device"):
+        results.add(made("b"))
+    assert path.read_bytes() == before
+    assert list(results.lines) == ["a"]
+    results.close()
+
+
+def test_an_interrupt_in_a_line_takes_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out.jsonl"
+    results = Results(path)
+
+    def interrupted(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(results_module.os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        results.add(made("a"))
+    assert path.read_bytes() == b""
+    results.close()
+
+
+# what is made of the lines
+
+LINES = [
+    made("a.py:A", "mended", [broken(3), broken(9)], []),
+    made("b.py:B", "fewer", [broken(3), broken(5, "GB0059", "print('<b>')")], [broken(5, "GB0059", "print('<b>')")]),
+    made("c.py:C"),
+    made("d.py:D", "failed", reason="timeout", problem="no answer in <the> time allowed"),
+]
+
+
+def test_the_most_frequent_cause_comes_first() -> None:
+    first, second = causes(LINES)
+    assert (first.name[:6], first.plain, first.mended, len(first.models)) == ("GB0170", 3, 0, 2)
+    assert (second.name[:6], second.plain, second.mended) == ("GB0059", 1, 1)
+    assert [(place.row, counts) for place, counts in first.most()] == [(3, [2, 0]), (9, [1, 0])]
+
+
+def test_where_nothing_was_mended_the_breaks_are_left() -> None:
+    line = made("a.py:A", "breaks", [broken(3)], [broken(3)])
+    line["report"]["after"] = None
+    (cause,) = causes([line])
+    assert (cause.plain, cause.mended) == (1, 1)
+    line["options"]["mended"] = False
+    (cause,) = causes([line])
+    assert (cause.plain, cause.mended) == (1, 0)
+
+
+def write_lines(path: Path, lines: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+
+
+def test_the_report_alone_is_made_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_lines(folder / "out.jsonl", LINES)
+    assert main(["sweep", "-o", "out.jsonl"]) == 1
+    told = capsys.readouterr().out
+    assert "4 targets: 1 one-graph, 1 mended, 1 fewer, 1 failed" in told
+    page = (folder / "out.html").read_text()
+    assert page.index("GB0170") < page.index("GB0059")
+    assert "3 → 0, in 2 models" in page
+    assert page.count("<svg") == 2
+    assert "no answer in &lt;the&gt; time allowed" in page
+    assert "<b>')" not in page
+    assert not re.search(r"(src|href)=|url\(|@import|https?:", page)
+    write_lines(folder / "out.jsonl", [LINES[0], LINES[2]])
+    assert main(["sweep", "-o", "out.jsonl"]) == 0
+
+
+def test_parquet_has_a_row_for_each_model() -> None:
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    import io
+
+    table = pyarrow.read_table(io.BytesIO(parquet.data(LINES)))
+    assert table.column("target").to_pylist() == ["a.py:A", "b.py:B", "c.py:C", "d.py:D"]
+    assert table.column("breaks").to_pylist() == [2, 2, 0, 0]
+    assert table.column("breaks_mended").to_pylist() == [0, 1, 0, 0]
+    assert json.loads(table.column("report").to_pylist()[0])["torch"] == "2.13.0"
+
+
+def test_the_worst_of_a_file_counts() -> None:
+    several = [Model(name, name, None, None) for name in ("mended", "worse", "one-graph")]
+    assert worst(several).name == "worse"
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        ("no answer in the time allowed, while compiling Net", "timeout"),
+        ("the check was ended by SIGKILL (perhaps out of memory) while finding inputs for Net", "died"),
+        ("Net does not run on its declared inputs (x): RuntimeError: CUDA out of memory. Tried", "memory"),
+        ("Net does not run on its declared inputs (x): AssertionError: Torch not compiled with CUDA enabled", "gpu"),
+        ("net.py cannot be imported: ModuleNotFoundError: No module named 'x'", "import"),
+        ("Net raises ValueError: no", "raises"),
+        ("net.py has nothing to check: no nn.Module class with a forward, nothing compiled", "nothing"),
+        ("no inputs for Net: write example_inputs()", "inputs"),
+    ],
+)
+def test_reasons(problem: str, reason: str) -> None:
+    assert reason_of(problem) == reason

@@ -1,0 +1,140 @@
+"""Which targets a sweep finds, by reading files: nothing of them runs here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphmend.cli.failures import UsageError
+from graphmend.cli.sweeping.targets import Targets, inputs_of
+from graphmend.cli.sweeping.task import Options
+from graphmend.dynamo.requests import Declared
+
+MODELS = """\
+import abc
+import torch
+from torch import nn
+
+class Part(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+class Base(nn.Module, abc.ABC):
+    @abc.abstractmethod
+    def body(self, x): ...
+    def forward(self, x):
+        return self.body(x)
+
+class Net(Base):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+    def body(self, x):
+        return self.part(x)
+
+class Other(nn.Module):
+    def forward(self, x: "Net"):
+        return x - 1
+
+class NoModel:
+    def forward(self, x):
+        return x
+"""
+COMPILED = """\
+import re, torch as t
+from torch import compile as fast
+
+@t.compile(dynamic=True)
+def f(x):
+    return x
+
+@fast
+def g(x):
+    return x
+
+def h(x):
+    return x
+
+model = t.compile(backend="eager")(h)
+pattern = re.compile("x")
+maker = t.compile
+if __name__ == "__main__":
+    late = fast(h)
+"""
+
+
+def found(folder: Path, *texts: str, inputs: tuple[Declared, ...] = ()) -> list[str]:
+    targets = Targets(folder, Options(), inputs)
+    return [task.target for task in targets.tasks(texts)]
+
+
+def test_a_folder_gives_each_model_that_is_no_part_of_another(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "models.py").write_text(MODELS)
+    (folder / "compiled.py").write_text(COMPILED)
+    (folder / "helper.py").write_text("import torch\n\ndef f(x):\n    return x\n")
+    (folder / "broken.py").write_text("import torch\ndef f(:\n")
+    assert found(folder, ".") == [
+        "broken.py",
+        "compiled.py:f",
+        "compiled.py:g",
+        "compiled.py:model",
+        "sub/models.py:Net",
+        "sub/models.py:Other",
+    ]
+
+
+def test_the_rule_is_that_of_the_worker(folder: Path) -> None:
+    """What cannot be decided by reading is left to the check itself, which says so."""
+    (folder / "helper.py").write_text("x = 1\n")
+    assert found(folder, "helper.py") == ["helper.py"]
+    assert found(folder, ".") == []
+
+
+def test_names_lists_and_packages(folder: Path) -> None:
+    package = folder / "zoo"
+    (package / "a").mkdir(parents=True)
+    for file in (package / "__init__.py", package / "a" / "__init__.py"):
+        file.write_text("")
+    (package / "a" / "net.py").write_text(MODELS)
+    (package / "two-words.py").write_text(MODELS)
+    (folder / "list.txt").write_text("zoo/a/net.py::Part  # a part, by name\n\nzoo.a.net:Net\nzoo/a/net.py:Part\n")
+    assert found(folder, "list.txt") == ["zoo/a/net.py:Part", "zoo.a.net:Net"]
+    assert found(folder, "zoo") == [  # a folder of the current one
+        "zoo/a/net.py:Net",
+        "zoo/a/net.py:Other",
+        "zoo/two-words.py:Net",
+        "zoo/two-words.py:Other",
+    ]
+    assert found(folder, "zoo.a") == ["zoo.a.net:Net", "zoo.a.net:Other"]
+    assert found(folder, "zoo.a.net") == ["zoo.a.net:Net", "zoo.a.net:Other"]
+    for wrong in ("missing.py", "no_such_package", "no_such_package:Net"):
+        with pytest.raises(UsageError):
+            found(folder, wrong)
+
+
+def test_a_base_class_in_another_file_is_followed(folder: Path) -> None:
+    (folder / "base.py").write_text("from torch import nn\n\nclass Mine(nn.Module):\n    pass\n")
+    (folder / "net.py").write_text(
+        "from base import Mine\n\nclass Net(Mine):\n    def forward(self, x):\n        return x\n"
+    )
+    assert found(folder, "net.py") == ["net.py:Net"]
+
+
+def test_inputs_of_a_file_say_what_is_run_and_how(folder: Path) -> None:
+    (folder / "models.py").write_text(MODELS)
+    entry = '[[targets]]\ntarget = "models.py:Part"\ninit = "Part()"\ninputs = "(torch.ones(2),)"\n'
+    (folder / "inputs.toml").write_text(entry)
+    inputs = inputs_of(Path("inputs.toml"))
+    (task,) = Targets(folder, Options(), inputs).tasks(["."])
+    assert (task.target, task.declared) == ("models.py:Part", inputs)
+    (folder / "empty.toml").write_text("")
+    with pytest.raises(UsageError):
+        inputs_of(Path("empty.toml"))
+
+
+def test_entries_of_the_configuration_count_too(folder: Path) -> None:
+    (folder / "models.py").write_text(MODELS)
+    (folder / "graphmend.toml").write_text('[[targets]]\ntarget = "models.py:Other"\n')
+    assert found(folder, ".") == ["models.py:Other"]
