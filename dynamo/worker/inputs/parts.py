@@ -42,7 +42,7 @@ def class_of(name: str, cls: type, module: ModuleType) -> type | None:
     one in front that takes as many arguments. One that is given another of its own kind is none.
     """
     wanted = re.sub(r"_(net|model|module|layer|block)$", "", name).replace("_", "").lower()
-    found = []
+    found: list[tuple[tuple[bool, bool, int], type]] = []
     others: list[type] = []
     for other, value in vars(module).items():
         own = isinstance(value, type) and issubclass(value, torch.nn.Module) and value.__module__ == module.__name__

@@ -104,14 +104,13 @@ def _joined(combination: Combination, found: re.Match[str]) -> Iterator[Combinat
     """mat1 and mat2 shapes cannot be multiplied (2x4 and 3x50): of features that something was joined to"""
     more = int(found.group(3)) - int(found.group(2))
 
-    def longer(t: Tensor, flattened: bool = False) -> Tensor | None:
-        rows = math.prod(t.shape[1:-1]) if flattened else 1
-        if len(t.shape) < 2 + flattened or more % rows or t.shape[-1] + more // rows <= 0 or t.kind != "float":
+    def longer(t: Tensor, rows: int) -> Tensor | None:
+        if t.kind != "float" or more % rows or t.shape[-1] + more // rows <= 0:
             return None
         return t.like((*t.shape[:-1], t.shape[-1] + more // rows))
 
-    yield from _each(combination, longer)
-    yield from _each(combination, lambda t: longer(t, True))
+    yield from _each(combination, lambda t: longer(t, 1) if len(t.shape) > 1 else None)
+    yield from _each(combination, lambda t: longer(t, t.shape[1]) if len(t.shape) == 3 else None)
 
 
 def _normalized(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -198,16 +197,15 @@ def _one_a_row(combination: Combination, found: re.Match[str]) -> Iterator[Combi
 
 
 def _joined_channels(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """expected input[2, 24, 1, 1] to have 20 channels, but got 24: something was joined to them"""
-    more = int(found.group(1)) - int(found.group(2))
-    return _each(
-        combination,
-        lambda t: (
-            t.like((t.shape[0], t.shape[1] + more, *t.shape[2:]))
-            if len(t.shape) > 2 and t.shape[1] + more > 0
-            else None
-        ),
-    )
+    """expected input[2, 24, 1, 1] to have 20 channels, but got 24: something was joined to fewer"""
+    wanted, had = int(found.group(1)), int(found.group(2))
+
+    def channels(t: Tensor) -> Tensor | None:
+        if len(t.shape) < 3 or t.shape[1] >= had or t.shape[1] + wanted <= had:
+            return None
+        return t.like((t.shape[0], t.shape[1] + wanted - had, *t.shape[2:]))
+
+    return _each(combination, channels)
 
 
 def _more_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:

@@ -171,7 +171,7 @@ def _shown(use: Use, name: str) -> Iterator[Any]:
         yield [use.item.tensors[0]] * use.items
         return
     if use.bounds and not (use.tensors or use.methods):
-        yield from (2, 0)
+        yield 2
         return
     fits = [t for t in use.tensors if use.rank in (None, len(t.shape)) and len(t.shape) >= use.least_rank]
     yield from fits
