@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -27,6 +28,8 @@ Lines = Generator[Line, None, None]
 
 #: outcomes after which nothing is left to do
 _GOOD = ("one-graph", "mended")
+
+_TERMINATED = 128 + signal.SIGTERM
 
 #: characters of a problem on the terminal; the results have all of it
 _SHOWN = 160
@@ -92,14 +95,28 @@ def run(args: argparse.Namespace) -> int:
     with closing(Results(args.output)) as results:
         if results.repaired:
             complain(f"{results.path}: its last line was cut off in the middle, and is removed")
+        before = signal.signal(signal.SIGTERM, _told_to_end)
         try:
             return _sweep(args, results)
         except NotWritten as error:
             complain(f"{error}; {_kept(results)}")
             return 2
+        except _Ended:
+            complain(f"told to end; {_kept(results)}")
+            return _TERMINATED
         except KeyboardInterrupt:
             complain(f"interrupted; {_kept(results)}")
             return INTERRUPTED
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+class _Ended(BaseException):
+    """The queue of a cluster, or somebody, ended the sweep by a signal."""
+
+
+def _told_to_end(*_: object) -> None:
+    raise _Ended
 
 
 def _sweep(args: argparse.Namespace, results: Results) -> int:
