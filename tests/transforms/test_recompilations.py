@@ -24,7 +24,6 @@ LEAST = 0.85
 NOT_YET = {
     "arguments/parity_branch": "a branch on the number has to be mended along with it",
     "arguments/lr_from_optimizer": "schedulers are not followed, so that nothing is found",
-    "ema_decay_in_forward": "`torch.lerp` refuses a weight of another dtype than that of the tensors",
     "attributes/running_length": "an int of a module is never compiled for any value",
     "counter_is_shown_outside": "text made of the number is refused, whatever formats it",
     "global_is_shown": "text made of the number is refused, whatever formats it",
