@@ -34,7 +34,7 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import conversion, taken
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients import lost, recorded
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.operations import aliases
@@ -53,6 +53,7 @@ _LATE = Difference("exception", "an index out of range raises later on a GPU")
 
 
 _COPY = Difference("aliasing", "the result is a copy instead of a view")
+_LOST = "the result has no gradient history"
 _LAYOUT = Difference("strides", "the result may have other strides")
 _NO_INDEX = (
     Difference("shape", "a bool, which adds a dimension, raises, or picks all where there is one element"),
@@ -94,7 +95,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     whole = Code(facts.source).text(subscript, {i: index.text for i, index in found.items()})
     differences = [d for index in found.values() for d in index.differences]
     if not _consumed(facts, subscript):
-        differences += [_COPY, _LAYOUT]
+        differences += [_COPY, _LAYOUT, *lost(facts, facts.statement, _LOST, subscript.value)]
     elif not _flat(facts, subscript):
         differences.append(_LAYOUT)
     if not all(_in_range(facts, subscript, computed) for computed in found):
@@ -275,7 +276,7 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix |
         differences += [*_stacked(facts, value, text), _LATE]
         function, argument = "torch.stack", text
         if not _consumed(facts, node):
-            differences += [_COPY, _LAYOUT]
+            differences += [_COPY, _LAYOUT, *lost(facts, facts.statement, _LOST)]
     elif table := _table(facts, node.value):
         differences.append(Difference("exception", "an index out of range raises later, or another exception"))
         uses = ScalarUses(facts, "int64" if table[1] is int else "float64")

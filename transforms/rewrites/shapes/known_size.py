@@ -59,7 +59,7 @@ _CONVERSIONS = ("float", "double", "half", "bfloat16", "to", "type", "type_as")
 _Form = tuple[ast.expr, str, list[Difference]]
 
 
-@asks("effects", "order", "domain", "numbers", "shapes", "gradients", "names")
+@asks("effects", "domain", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     for form in (_first, _classes, _repeats, _bins, _distinct):
         imports = Imports(facts)
