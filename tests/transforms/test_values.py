@@ -225,6 +225,13 @@ part = torch.repeat_interleave(torch.arange(3), n)
 x = torch.cat([x[1:], x[:1]])
 return x * table[1][part]
 
+# rows_that_meet_others
+return F.cosine_similarity(x[m], x[~m], dim=-1).mean()
+
+# rows_that_meet_as_many
+rows = torch.arange(6)[m]
+return F.cosine_similarity(x[m], x[rows], dim=-1).mean(), rows
+
 # rows_compared_along_the_first
 return F.cosine_similarity(x[m], x.flip(0)[m], dim=0).mean()
 

@@ -53,7 +53,7 @@ from graphmend.transforms.legality.rows.masked_elements import (
     picks_in,
     unlike,
 )
-from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows, by_rows
+from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows, by_rows, rows_alone
 from graphmend.transforms.legality.rows.places import places
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -306,7 +306,7 @@ def _hoisted(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
         picks = picks_in(facts, above, mask)
         if isinstance(above, ast.Attribute) or one_by_one(facts, above, picks):
             continue
-        if not by_rows(facts, above, picks, flat=is_line(facts, mask)):
+        if not (by_rows(facts, above, picks, flat=is_line(facts, mask)) and rows_alone(facts, above, picks)):
             break
         body = above
     if body is None:
