@@ -92,9 +92,9 @@ def rows_alone(facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr])
         one = rest.pop()
         if one in inside:
             continue
-        value = facts.value(one) if isinstance(one, ast.expr) else None
-        if isinstance(value, Tensor) and not any(n in inside for n in ast.walk(one)):
-            if value.rank is None or value.rank >= least:
+        of = facts.value(one) if isinstance(one, ast.expr) else None
+        if isinstance(of, Tensor) and not any(n in inside for n in ast.walk(one)):
+            if of.rank is None or of.rank >= least:
                 return False
         else:
             rest += ast.iter_child_nodes(one)
