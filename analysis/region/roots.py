@@ -4,7 +4,7 @@ methods that torch calls of modules, autograd functions and distributions of whi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.driver.driven import Driven
@@ -118,6 +118,24 @@ def cannot_be_called(session: ProgramView, cls: ClassInfo) -> bool:
     if not is_module_class(session, cls) or set(outside_bases(session, cls)) - _ABSTRACT:
         return False
     return all(find_method(session, cls, name) is None for name in ("forward", "__call__"))
+
+
+def has_same_methods(session: ProgramView, before: Iterable[Root]) -> bool:
+    """Whether the methods of modules that cannot be called are still the roots that they were."""
+    assert session.module is not None
+    before = list(before)
+    compiled = {root.function.info for root in before if root.region.kind == "compiled"}
+    found = {_method(root) for root in _without_forward(session, session.module)}
+    were = {_method(root) for root in before if root.region.kind == "assumed"}
+    return {(cls, info) for cls, info in found if info not in compiled} == {
+        (cls, info) for cls, info in were if cls is not None and cannot_be_called(session, cls)
+    }
+
+
+def _method(root: Root) -> tuple[ClassInfo | None, FunctionInfo]:
+    """The method at which a root begins, and the class of its receiver."""
+    receiver = root.function.bound
+    return receiver.info if isinstance(receiver, Instance) else None, root.function.info
 
 
 def _calls_own(method: FunctionInfo, cls: ClassInfo) -> bool:

@@ -355,7 +355,8 @@ CHANGES = {
         "print(a)",
     ),
     "a method of a class without forward": (
-        "class N(nn.Module):\n    def norm(self, x):\n        return 3\n\nclass M(N):\n    def scale(self):\n        return 2\n",
+        "class N(nn.Module):\n    def norm(self, x):\n        return 3\n\n"
+        "class M(N):\n    def scale(self):\n        return 2\n",
         "return 3",
         "return x.item() * self.scale()",
     ),
