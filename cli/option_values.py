@@ -37,3 +37,14 @@ def positive(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= 100_000:
         raise argparse.ArgumentTypeError(f"not a whole number above 0: {text}")
     return int(text)
+
+
+def share(text: str) -> float:
+    """A number of devices above 0, which may be a part of one."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= 1000:
+        raise argparse.ArgumentTypeError(f"not a number above 0: {text}")
+    return found

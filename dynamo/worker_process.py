@@ -96,6 +96,8 @@ class WorkerProcess:
         self._numbers = 0
         self._torch = torch_stamp(hello.executable)
         self._packages: dict[str, object] = {}
+        self._warm = asyncio.Event()
+        """Set once it takes checks, or has ended."""
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
@@ -163,6 +165,8 @@ class WorkerProcess:
         waiting = self._waiting[number] = _Job(tell)
         try:
             await self._send(job)
+            if not self.once:  # its start is no part of the time that a check may take
+                await asyncio.wait_for(self._warm.wait(), START_SECONDS)
             found = await asyncio.wait_for(waiting.answer, job["timeout"] + (0.0 if self.once else GRACE_SECONDS))
             if self.once:
                 found["output"] = (await self._errors).decode("utf-8", "replace")
@@ -204,11 +208,13 @@ class WorkerProcess:
                 message = json.loads(line)
                 if "warm" in message:
                     self.memory = message["memory"]
+                    self._warm.set()
                     self._packages = {path: _stamp(path) for path in message["files"]}
                     continue
                 if message["id"] in self._waiting:
                     self._waiting[message["id"]].take(message)
         finally:
+            self._warm.set()
             if self._waiting:
                 error = WorkerDied(await self._reason())
                 for job in self._waiting.values():

@@ -69,10 +69,8 @@ def emit_when(condition: Any, function: Callable[..., Any], make: Callable[[], t
 
 
 def later(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Calls `function`: at once in plain Python; while `torch.compile` traces, when the `emit` around it happens."""
-    if torch.compiler.is_dynamo_compiling():
-        return Later(function, args, kwargs)
-    return function(*now(args), **now(kwargs))
+    """Calls `function` when the `emit` around it happens; never where that does not."""
+    return Later(function, args, kwargs)
 
 
 mechanism.hide(*(function.__code__ for function in (emit, emit_if, emit_when, later, now, calls.call)))

@@ -51,7 +51,7 @@ REARRANGES = frozenset(
 )
 #: elements of the operand, or of its dtype, in another shape
 PICKS = frozenset(
-    "repeat_interleave tile flatten ravel unflatten reshape_as view_as expand_as resize_as unfold diag diagonal "
+    "tile flatten ravel unflatten reshape_as view_as expand_as resize_as unfold diag diagonal "
     "diag_embed diagflat diff take_along_dim unique_consecutive new_zeros new_ones new_empty new_full new_tensor "
     "mm mv bmm matmul".split()
 )

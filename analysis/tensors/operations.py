@@ -230,11 +230,17 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
         return result(first, node, said, rank=first.rank, dtype=first.dtype)
     if name == "flatten" and not rest and not keywords:
         return result(first, node, said, rank=1, dtype=first.dtype)
+    if name == "repeat_interleave":
+        dim = keywords.get("dim", rest[1] if len(rest) > 1 else None)
+        flat = dim is None or (isinstance(dim, Const) and dim.value is None)
+        along = isinstance(dim, Static) and dim.type == "int"
+        return result(first, node, said, rank=1 if flat else first.rank if along else None, dtype=first.dtype)
     if name in ("take", "gather", "squeeze", "select", "narrow", "masked_select", "nonzero"):
         picked = "int64" if name == "nonzero" else first.dtype
-        return result(first, node, said, rank=1 if name == "masked_select" else None, dtype=picked)
+        rank = 1 if name == "masked_select" else first.rank if name in ("gather", "narrow") else None
+        return result(first, node, said, rank=rank, dtype=picked)
     if name in PLACES:
-        return result(first, node, said, dtype="int64")
+        return result(first, node, said, rank=2 if name == "argwhere" else first.rank, dtype="int64")
     if "dtype" not in keywords and (name in PICKS or (name.endswith("_") and self_ is not None)):
         return result(first, node, said, dtype=first.dtype)  # in place, a tensor keeps its dtype
     return result(first, node, said)

@@ -92,7 +92,7 @@ def probe(python: str, names: Mapping[str, list[str]], wanted: int, together: in
     items = list(names.items())
     for start in range(0, len(items), STEP):
         request = {"names": dict(items[start : start + STEP]), "wanted": wanted, "together": together}
-        found.update(progress.kept(python, request, [PROBE], functools.partial(_run, python, request)))
+        found.update(progress.kept(python, request, [PROBE.parent], functools.partial(_run, python, request)))
     return found
 
 

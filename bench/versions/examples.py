@@ -60,7 +60,7 @@ def measure(python: str, version: str, texts: Mapping[str, str]) -> dict[str, An
     problem: str | None = None
     log: Lines = {}
     seen: Lines = {}
-    needed = progress.rooms("bench/versions/examples.py", "bench/versions/probes/graph_breaks.py")
+    needed = progress.rooms("bench/versions/examples.py", "bench/versions/probes")
     for start in range(0, len(names), TOGETHER):
         part = {name: texts[name] for name in names[start : start + TOGETHER]}
         found = progress.kept(python, ["examples", part], needed, functools.partial(_run, python, part))

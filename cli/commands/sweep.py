@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from textwrap import shorten
@@ -13,17 +14,22 @@ from textwrap import shorten
 from graphmend.cli.checking.process_pool import available_cores
 from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.main import INTERRUPTED
-from graphmend.cli.option_values import positive, seconds, size, words
+from graphmend.cli.option_values import positive, seconds, share, size, words
 from graphmend.cli.output.sweep import reports
 from graphmend.cli.sweeping.outcome import OUTCOMES
 from graphmend.cli.sweeping.results import Line, NotWritten, Results
 from graphmend.cli.sweeping.targets import Targets, inputs_of
 from graphmend.cli.sweeping.task import Options, Task
+from graphmend.workspace.config import absolute
 from graphmend.workspace.files import FileProblem
 from graphmend.workspace.options import ConfigurationError
 
+Lines = Generator[Line, None, None]
+
 #: outcomes after which nothing is left to do
 _GOOD = ("one-graph", "mended")
+
+_TERMINATED = 128 + signal.SIGTERM
 
 #: characters of a problem on the terminal; the results have all of it
 _SHOWN = 160
@@ -71,24 +77,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     where = parser.add_argument_group("where").add_argument
     where("--jobs", "-j", metavar="N", type=positive, help="targets at once on this machine (one for each core)")
+    where("--address", metavar="ADDRESS", help="run on the Ray cluster at HOST:PORT, or auto: the one that this is in")
+    where("--cpus", metavar="N", type=share, help="with --address: cores that Ray keeps for each target (1)")
+    where("--gpus", metavar="N", type=share, help="with --address: GPUs for each target, such as 0.25 (0)")
+    where("--ship", metavar="FOLDER", type=Path, help="with --address: have Ray copy this folder to every node")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.lengths and not args.batches:
         raise UsageError("--lengths needs --batches")
+    if args.address is None and (args.cpus or args.gpus or args.ship):
+        raise UsageError("--cpus, --gpus and --ship need --address")
+    if args.address is not None and args.jobs:
+        raise UsageError("--jobs is for this machine; how many targets run at once on a cluster is for Ray to say")
     if not args.targets and not args.output.is_file():
         raise UsageError(f"nothing to sweep: name a TARGET (there is no {args.output} to report on)")
     with closing(Results(args.output)) as results:
         if results.repaired:
             complain(f"{results.path}: its last line was cut off in the middle, and is removed")
+        before = signal.signal(signal.SIGTERM, _told_to_end)
         try:
             return _sweep(args, results)
         except NotWritten as error:
             complain(f"{error}; {_kept(results)}")
             return 2
+        except _Ended:
+            complain(f"told to end; {_kept(results)}")
+            return _TERMINATED
         except KeyboardInterrupt:
             complain(f"interrupted; {_kept(results)}")
             return INTERRUPTED
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+class _Ended(BaseException):
+    """The queue of a cluster, or somebody, ended the sweep by a signal."""
+
+
+def _told_to_end(*_: object) -> None:
+    raise _Ended
 
 
 def _sweep(args: argparse.Namespace, results: Results) -> int:
@@ -124,7 +152,6 @@ def _kept(results: Results) -> str:
 
 
 def _options(args: argparse.Namespace) -> Options:
-    jobs = _jobs(args)
     return Options(
         mended=not args.plain,
         unsafe=args.unsafe_fixes,
@@ -134,7 +161,7 @@ def _options(args: argparse.Namespace) -> Options:
         lengths=args.lengths,
         device=args.device,
         timeout=args.timeout,
-        memory=args.memory or _share(jobs),
+        memory=args.memory or (_share(_jobs(args)) if args.address is None else None),
         python=args.python,
     )
 
@@ -156,7 +183,7 @@ def _tasks(args: argparse.Namespace) -> tuple[list[Task], list[str]]:
         return [], []
     try:
         inputs = inputs_of(args.inputs) if args.inputs is not None else ()
-        targets = Targets(Path.cwd(), _options(args), inputs)
+        targets = Targets(absolute(args.ship or Path()), _options(args), inputs)
         tasks = targets.tasks(args.targets)
     except ConfigurationError as error:
         raise UsageError(str(error)) from None
@@ -189,10 +216,27 @@ def _other(task: Task, line: Line) -> str:
 def _running(args: argparse.Namespace, tasks: Sequence[Task]) -> Iterator[Line]:
     if not tasks:
         return
+    with closing(_on_a_cluster(args, tasks) if args.address is not None else _here(args, tasks)) as lines:
+        yield from lines
+
+
+def _here(args: argparse.Namespace, tasks: Sequence[Task]) -> Lines:
     from graphmend.cli.sweeping import local_pool
 
-    with closing(local_pool.run_all(tasks, _jobs(args))) as lines:
-        yield from lines
+    return local_pool.run_all(tasks, _jobs(args))
+
+
+def _on_a_cluster(args: argparse.Namespace, tasks: Sequence[Task]) -> Lines:
+    from graphmend.cli.sweeping import ray_cluster
+
+    if args.ship is not None:
+        outside = next((task.place for task in tasks if Path(task.place).is_absolute()), None)
+        if outside is not None:
+            raise UsageError(f"{outside} does not lie in {args.ship}, which Ray copies")
+        tasks = [task._replace(root="") for task in tasks]
+    folder = str(absolute(args.ship)) if args.ship is not None else None
+    cluster = ray_cluster.Cluster(args.address, args.cpus or 1.0, args.gpus or 0.0, args.memory, folder)
+    return ray_cluster.run_all(tasks, cluster)
 
 
 # what is told

@@ -92,7 +92,7 @@ def line(task: Task, found: list[Model], report: Report | None, mends: dict[str,
         "options": task.options.deciding(),
         "graphmend": __version__,
     }
-    return {**_portable(whole, absolute(Path(task.root))), "run": took}
+    return {**_portable(whole, _root(task)), "run": took}
 
 
 def lost(task: Task, problem: str) -> Line:
@@ -105,7 +105,7 @@ def lost(task: Task, problem: str) -> Line:
 
 
 def _request(task: Task) -> Request:
-    root = Path(task.root)
+    root = _root(task)
     if task.is_module:
         with _inside(root):
             path = find_module(task.place, task.options.python)
@@ -117,7 +117,7 @@ def _request(task: Task) -> Request:
             raise UsageError(f"{task.place} does not exist on {platform.node()}")
     configuration = _configurations(task.options.accept).of_file(path)
     names = (task.name,) if task.name else ()
-    made = request(path, names, configuration, task.options.python, task.root, task.options.timeout)
+    made = request(path, names, configuration, task.options.python, str(root), task.options.timeout)
     packages = [str(_package(name, task.options.python)) for name in task.options.packages]
     return replace(
         made,
@@ -128,6 +128,10 @@ def _request(task: Task) -> Request:
         batches=task.options.batches,
         lengths=task.options.lengths,
     )
+
+
+def _root(task: Task) -> Path:
+    return absolute(Path(task.root))
 
 
 def _package(name: str, python: str | None) -> Path:
@@ -183,7 +187,7 @@ class _Mends:
         return replace(request, mended=texts, named=named)
 
     def told(self) -> dict[str, Any]:
-        made = sum(mending.made for mending in self._made.values())
+        made = sum(mending.applied for mending in self._made.values())
         return {"made": made, "filenames": sorted(self._made)}
 
 

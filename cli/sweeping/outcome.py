@@ -28,6 +28,7 @@ _REASONS = (
     ("import", r"cannot be imported|does not exist|neither a file nor a module|calls sys\.exit|has no \w+( \(did|$)"),
     ("raises", r" raises | does not run on its declared inputs"),
     ("nothing", r"has nothing to check"),
+    ("internal", r"^the check failed: "),
 )
 #: what no pattern knows: no inputs were found that fit
 OTHERWISE = "inputs"

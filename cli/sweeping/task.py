@@ -33,8 +33,8 @@ class Options(NamedTuple):
 
 
 class Task(NamedTuple):
-    """`place` is a file below `root` (or absolute), or a module that is found where the task runs. An empty `name`
-    means everything in the file that can be run.
+    """`place` is a file below `root` (or absolute), or a module that is found where the task runs. An empty `root` is
+    the folder that the process starts in; an empty `name` means everything in the file that can be run.
     """
 
     place: str

@@ -37,6 +37,8 @@ class Mending(NamedTuple):
     unsafe: int
     named: tuple[str, ...] = ()
     """The kinds of ways in which the mends say that the text differs."""
+    applied: int = 0
+    """How many mends it has anywhere."""
 
 
 class Static(AnalysedFile):
@@ -63,9 +65,9 @@ class Static(AnalysedFile):
         made = list(self._named(done.applied))
         kinds = tuple(dict.fromkeys(each.kind for one in done.applied for each in one.fix.differences))
         if unsafe or not further:
-            return Mending(done.source.text, len(made), 0, kinds)
+            return Mending(done.source.text, len(made), 0, kinds, len(done.applied))
         more = mend_all(done.source, self.project, self.settings, unsafe=True)
-        return Mending(done.source.text, len(made), sum(1 for _ in self._named(more.applied)), kinds)
+        return Mending(done.source.text, len(made), sum(1 for _ in self._named(more.applied)), kinds, len(done.applied))
 
     def _named(self, applied: list[Applied]) -> Iterator[Applied]:
         return (each for each in applied if each.finding.path == self.source.path and self._in_target(each.finding))

@@ -37,7 +37,7 @@ PACKAGES: dict[str, set[str]] = {
     "model": set(),
     "assistant": {"mcp", "mcp_types", "pydantic"},
     "server": {"pygls", "lsprotocol", "cattrs"},
-    "cli": {"rich", "pytest", "pyarrow"},  # pytest and pyarrow: in one file each, which others import late
+    "cli": {"rich", "pytest", "pyarrow", "ray"},  # all but rich: in one file each, which others import late
     "runtime": {"torch"},
 }
 

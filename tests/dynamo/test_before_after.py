@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -158,3 +159,22 @@ def test_the_runtime_is_there_where_graphmend_is_not_installed(tmp_path: Path, w
     assert report.after is not None
     assert report.after.problem is None
     assert report.after.breaks == ()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit")
+def test_what_is_kept_may_be_larger_than_a_file_of_the_checked_code(tmp_path: Path) -> None:
+    """A model of more than a gigabyte could not be compared; what its own code writes is limited before and after."""
+    program = f"""
+import resource, torch
+from graphmend.dynamo.worker.comparison import compare
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+compare.keep({str(tmp_path)!r}, "Net", {{"weight": torch.ones(10_000)}})
+assert compare.kept({str(tmp_path)!r}, "Net")["weight"].sum() == 10_000
+try:
+    with open({str(tmp_path / "file")!r}, "wb") as file:
+        file.write(bytes(10_000))
+except OSError:
+    print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("refused\n", 0), done.stderr

@@ -17,6 +17,15 @@ from torch import Tensor, nn
 
 #: bodies below their parameters
 _FUNCTIONS = """
+# x: Tensor, n: Tensor, o: Tensor
+other = o.flatten()
+z = torch.repeat_interleave(x.flatten(), n, dim=0)
+return z + other
+# x: Tensor, n: Tensor
+weights = x.float()
+return torch.bincount(n[n > 0], weights=weights[n > 0], minlength=4)
+# n: Tensor
+return n * (torch.unique(n).numel() + 1)
 # x: Tensor, y: Tensor
 return sorted([x.mean(), y.mean()])[-1] + random.sample([0.5, 1.5], 1)[0]
 # x: Tensor, y: Tensor

@@ -113,6 +113,7 @@ def test_numbers_drawn_otherwise_before_an_exception_are_no_other_exception() ->
     assert unnamed(seen, [drawn]) == unnamed(seen, [moved]) == []
     assert unnamed(seen, [silent]) == seen
     assert unnamed(seen[:1], [drawn]) == seen[:1]
+    assert unnamed(["raised IndexError instead of nothing"], [drawn]) == []  # nobody looked what was drawn
 
 
 def test_no_word_covers_other_values() -> None:

@@ -41,8 +41,10 @@ def reaching(facts: FunctionFacts, node: ast.Name) -> ast.expr | None:
                 continue
             for statement in reversed(block[: block.index(child)]):
                 match statement:
-                    case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == node.id:
-                        return value
+                    case ast.Assign(targets=[target], value=value):
+                        bound = [one for name, one in _unpacked(target, value) if name == node.id]
+                        if len(bound) == 1 and not bound[0].part:
+                            return bound[0].value
                 if node.id in _bound_in(statement):
                     return None
         loop = isinstance(above, (ast.For, ast.AsyncFor, ast.While))

@@ -355,9 +355,7 @@ class Block:
     ) -> None:
         asked = None if name == RETURN else lambda uses: uses.name(name)
         text = select(self.predicates, test, a, b, asked) if tensor else f"({a.text} if {test} else {b.text})"
-        meta = a.meta if a.meta == b.meta else None
-        if name != RETURN:
-            meta = meta or a.meta
+        meta = a.meta.or_else(b.meta) if a.meta and b.meta else None if name == RETURN else a.meta
         items = None if tensor else a.items
         number = a.number if a.number == b.number else None
         chosen = SideValue(text, a.node, meta, items, number, (*a.instead, *b.nodes))

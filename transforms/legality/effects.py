@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind, options
+from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, Value, dtype_kind, options
 from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.program.entities import Function, Instance, Record
 from graphmend.analysis.resolution.classes import mro
@@ -99,6 +100,37 @@ def is_layer(facts: FunctionFacts, function: ast.expr) -> bool:
             ("max_norm", flags.LAYER_MAX_NORM.get(last)),
         )
     )
+
+
+def changes(facts: FunctionFacts, behind: ast.stmt | None = None) -> list[tuple[ast.stmt | ast.expr, ast.expr]]:
+    """What changes a tensor in place, and which one; from a statement on, or the loop around it, where one is given."""
+    if behind is None:
+        return [*_all_changes(facts)]
+    loops = [a for a in facts.ancestors(behind) if isinstance(a, (ast.For, ast.AsyncFor, ast.While))]
+    begin = loops[-1] if loops else behind
+    place = begin.lineno, begin.col_offset
+    return [(node, target) for node, target in _all_changes(facts) if (node.lineno, node.col_offset) >= place]
+
+
+@lru_cache(maxsize=2)
+def _all_changes(facts: FunctionFacts) -> tuple[tuple[ast.stmt | ast.expr, ast.expr], ...]:
+    found: list[tuple[ast.stmt | ast.expr, ast.expr]] = []
+    for node in ast.walk(facts.function):
+        if isinstance(node, ast.AugAssign):
+            target = node.target
+            if not (isinstance(target, ast.Name) and _is_no_tensor(facts, node, target.id)):
+                found.append((node, target.value if isinstance(target, ast.Subscript) else target))
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            found += [] if isinstance(facts.value(node.value), Container) else [(node, node.value)]
+        elif isinstance(node, ast.Call):
+            found += [(node, target) for target in in_place_operands(facts, node)]
+    return tuple(found)
+
+
+def _is_no_tensor(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
+    """Is a name a number, a text, or a container, whose elements stay what they are, before a statement?"""
+    value = facts.before(statement).get(name)
+    return isinstance(value, (Static, Scalar, Container)) and not (isinstance(value, Const) and value.value is None)
 
 
 @answers("effects")

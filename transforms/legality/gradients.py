@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind, tensor_in
+from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Value, dtype_kind, tensor_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.liveness import alive, parameters
-from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.code.qualified_names import called, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import derivatives
 from graphmend.transforms.legality.operations import names as known
@@ -61,11 +62,12 @@ def leak(facts: FunctionFacts, expression: ast.expr, protected: Container[ast.ex
             if isinstance(node.op, (ast.Add, ast.Sub)) or not any(sides):
                 continue
             if isinstance(node.op, (ast.Div, ast.Mod, ast.FloorDiv)):
-                level = "anywhere" if sides[1] else "never"
+                level = "anywhere" if sides[1] else "never" if _regular(facts, node.right) else "at infinity"
             elif isinstance(node.op, ast.Pow):
                 level = "at infinity" if _small_power(node) else "anywhere"
             else:
-                level = "at infinity" if all(sides) else "never"
+                number = node.left if sides[1] else node.right
+                level = "at infinity" if all(sides) or not _finite(facts, number) else "never"
         if level == "anywhere" and node in protected:
             level = "at infinity" if isinstance(node, ast.BinOp) else "never"
         if level == "anywhere" or worst == "never":
@@ -80,6 +82,25 @@ def _floating(facts: FunctionFacts, node: ast.expr) -> bool:
 def _kind(facts: FunctionFacts, node: ast.expr) -> str | None:
     value = facts.value(node)
     return dtype_kind(value.dtype) if isinstance(value, Tensor) else None
+
+
+def _finite(facts: FunctionFacts, factor: ast.expr) -> bool:
+    """Is a factor neither infinite nor NaN? A number of which nothing is known is taken for a usual one."""
+    match factor:
+        case ast.Call(args=[ast.Constant(value=str())]):  # float("inf")
+            return not called(facts, factor, "builtins.float")
+        case ast.UnaryOp(operand=operand):
+            return _finite(facts, operand)
+    if (qualified(facts, factor) or "").rpartition(".")[2] in ("inf", "nan"):  # those of math, NumPy and torch
+        return False
+    value = facts.value(factor)
+    return not (isinstance(value, Const) and isinstance(value.value, float)) or math.isfinite(value.value)
+
+
+def _regular(facts: FunctionFacts, divisor: ast.expr) -> bool:
+    """Is a divisor known to be neither zero nor NaN?"""
+    value = facts.value(divisor)
+    return isinstance(value, Const) and isinstance(value.value, (int, float)) and abs(value.value) > 0
 
 
 def _small_power(node: ast.BinOp) -> bool:

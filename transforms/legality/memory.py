@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Const, Container, Scalar, Static, Tensor, tensor_in
+from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, tensor_in
 from graphmend.transforms.code.bindings import Bound, bindings, name_given, reaching
 from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
-from graphmend.transforms.legality.effects import in_place_operands, is_layer
+from graphmend.transforms.legality.effects import changes, in_place_operands, is_layer
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.questions import answers
@@ -94,7 +94,21 @@ def changed_in_place(facts: FunctionFacts, *tensors: str | ast.expr, behind: ast
     wanted = Shares()
     for tensor in tensors:
         wanted |= shares(facts, ast.Name(tensor, ast.Load()) if isinstance(tensor, str) else tensor)
-    return any(_related(wanted, shares(facts, target)) for target in _changes(facts, behind))
+    return any(_related(wanted, shares(facts, target)) for _, target in changes(facts, behind))
+
+
+@answers("memory")
+def outlived(facts: FunctionFacts, name: str, statement: ast.stmt) -> bool:
+    """Would a copy that a statement binds to `name` be told from what it was, as the one or the other is changed in
+    place behind it, or in a loop around it?
+    """
+    if not seen_elsewhere(facts, ast.Name(name, ast.Load()), rebound=name):
+        return False
+    inside = {id(node) for node in ast.walk(statement)}
+    wanted = shares(facts, ast.Name(name, ast.Load()))
+    return any(
+        id(node) not in inside and _related(wanted, shares(facts, target)) for node, target in changes(facts, statement)
+    )
 
 
 @answers("memory")
@@ -141,7 +155,7 @@ def escapes(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> 
             return True
     if any(_related(wanted, shares(facts, handed)) for handed in _handed_over(facts)):
         return True
-    return any(_meet(facts, wanted, shares(facts, target)) for target in _changes(facts, behind))
+    return any(_meet(facts, wanted, shares(facts, target)) for _, target in changes(facts, behind))
 
 
 @answers("memory")
@@ -362,37 +376,6 @@ def _is_unknown(facts: FunctionFacts, node: ast.Call) -> bool:
     name = qualified(facts, node.func) or ""
     folder = name.rpartition(".")[0]
     return folder not in (*known.FUNCTIONAL, "builtins", "math") and not name.startswith("logging.")
-
-
-def _changes(facts: FunctionFacts, behind: ast.stmt | None) -> list[ast.expr]:
-    """The tensors that are changed in place; from a statement on, where one is given."""
-    found = _all_changes(facts)
-    if behind is None:
-        return [target for _, target in found]
-    loops = [a for a in facts.ancestors(behind) if isinstance(a, (ast.For, ast.AsyncFor, ast.While))]
-    begin = loops[-1] if loops else behind
-    return [target for node, target in found if (node.lineno, node.col_offset) >= (begin.lineno, begin.col_offset)]
-
-
-@lru_cache(maxsize=2)
-def _all_changes(facts: FunctionFacts) -> tuple[tuple[ast.stmt | ast.expr, ast.expr], ...]:
-    found: list[tuple[ast.stmt | ast.expr, ast.expr]] = []
-    for node in ast.walk(facts.function):
-        if isinstance(node, ast.AugAssign):
-            target = node.target
-            if not (isinstance(target, ast.Name) and _is_no_tensor(facts, node, target.id)):
-                found.append((node, target.value if isinstance(target, ast.Subscript) else target))
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            found += [] if isinstance(facts.value(node.value), Container) else [(node, node.value)]
-        elif isinstance(node, ast.Call):
-            found += [(node, target) for target in in_place_operands(facts, node)]
-    return tuple(found)
-
-
-def _is_no_tensor(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
-    """Is a name a number, a text, or a container, whose elements stay what they are, before a statement?"""
-    value = facts.before(statement).get(name)
-    return isinstance(value, (Static, Scalar, Container)) and not (isinstance(value, Const) and value.value is None)
 
 
 def _is(node: ast.expr, name: str) -> bool:

@@ -31,6 +31,12 @@ class TensorType(NamedTuple):
     proven: bool = True
     """Is it a tensor for certain?"""
 
+    def or_else(self, other: TensorType) -> TensorType:
+        """What is known of a tensor that is this one or another."""
+        shape = self.shape if self.shape == other.shape else None
+        dtype = self.dtype if self.dtype == other.dtype else None
+        return TensorType(shape, dtype, self.proven and other.proven)
+
 
 @dataclass(frozen=True)
 class Likeness:

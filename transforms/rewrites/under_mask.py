@@ -156,7 +156,7 @@ class Elements:
         how, code = reduction.how, Code(self.facts.source)
         where = imports.name("torch.where")
         operand = text if text.isidentifier() else f"({text})"
-        dim = "0" if reduction.rows else ""
+        dim = self._dims(reduction)
         if how in ("any", "all"):
             joined = f"{operand} & {mask}" if how == "any" else f"{operand} | ~{_operand(mask)}"
             return f"({joined}).{how}({dim})"
@@ -187,7 +187,18 @@ class Elements:
         if how == "norm":
             return f"{where}({mask}, {text}, 0).norm()"
         quotient = isinstance(reduction.body, ast.BinOp) and isinstance(reduction.body.op, ast.Div)
-        return self._extremum(how, imports, mask, text, operand, "float" if quotient else dtype_kind(dtype))
+        return self._extremum(reduction, imports, mask, text, operand, "float" if quotient else dtype_kind(dtype))
+
+    def _dims(self, reduction: Reduction) -> str:
+        """The dimensions that are reduced, as text: where only the picked one is, all those of the mask."""
+        if not reduction.rows:
+            return ""
+        value = self.facts.value(self.found.mask)
+        if isinstance(value, Tensor) and value.rank is not None:
+            return "0" if value.rank == 1 else str(tuple(range(value.rank)))
+        says = f"`{ast.unparse(self.found.mask)}` is taken to have a dimension"
+        self.differences.append(Difference("shape", says))
+        return f"tuple(range({Code(self.facts.source).operand(self.found.mask)}.dim()))"
 
     def _classified(self, loss: Loss, imports: Imports, picks: Mapping[ast.expr, ast.expr]) -> str:
         """A loss of classes, which leaves out where the class is `ignore_index`."""
@@ -211,7 +222,7 @@ class Elements:
 
     def _spread(self, reduction: Reduction, imports: Imports, mask: str, text: str) -> str:
         """A standard deviation or variance, as torch defines it: of nothing, and of one element, it is NaN."""
-        where, dim = imports.name("torch.where"), "0" if reduction.rows else ""
+        where, dim = imports.name("torch.where"), self._dims(reduction)
         count = f"{Code(self.facts.source).operand(self.found.mask)}.sum()" if reduction.rows else self._count()
         value = self.facts.value(reduction.body)
         if isinstance(value, Tensor) and (of := dtype_kind(value.dtype)) in ("int", "bool", "complex"):
@@ -260,8 +271,11 @@ class Elements:
             return f"{code.operand(mask)}.sum()"
         return f"{_operand(aligned(self.facts, self.found))}.expand_as({code.argument(self.found.tensor)}).sum()"
 
-    def _extremum(self, how: str, imports: Imports, mask: str, text: str, operand: str, kind: str | None) -> str:
+    def _extremum(
+        self, reduction: Reduction, imports: Imports, mask: str, text: str, operand: str, kind: str | None
+    ) -> str:
         """What does not count is infinite, or the opposite extremum of them all, which every dtype has."""
+        how, dim = reduction.how, self._dims(reduction)
         least = how in ("max", "amax")
         infinity, opposite = ('float("-inf")', "min") if least else ('float("inf")', "max")
         other = f"{operand}.{opposite}()"
@@ -276,7 +290,7 @@ class Elements:
                     "gradients", f"a gradient that infinite elements share, as each is the {how}, is shared by all"
                 )
             )
-        return f"{imports.name('torch.where')}({mask}, {text}, {infinity if kind == 'float' else other}).{how}()"
+        return f"{imports.name('torch.where')}({mask}, {text}, {infinity if kind == 'float' else other}).{how}({dim})"
 
 
 def _operand(text: str) -> str:

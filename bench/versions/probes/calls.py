@@ -5,7 +5,7 @@
 The request is JSON: {"names": {qualified name: [expression, ...]}, "wanted": how many of them to try,
 "together": how many names in one process}. The answer has, for
 each name, the expressions that plain Python evaluates, each with the type of its first break or null. Standalone: needs
-nothing but torch.
+nothing but torch and the file beside it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import json
 import logging
 import os
 import re
-import signal
 import sys
 from typing import Any
 
-SECONDS = 60
+from forks import in_a_fork
+
 PROGRAM = """
 def case(x, k):
     y = x + 1
@@ -161,27 +161,6 @@ def _case(expression: str) -> Any:
     return scope["case"]
 
 
-def in_a_fork(function: Any, *arguments: Any) -> Any:
-    """What a function answers in a process of its own; "ended" where that does not end well."""
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(read)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of its own time: machines may be busy
-        signal.alarm(10 * SECONDS)
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(null, descriptor)
-        with os.fdopen(write, "w") as stream:
-            json.dump(function(*arguments), stream)
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as stream:
-        text = stream.read()
-    os.waitpid(child, 0)
-    return json.loads(text) if text else "ended"
-
-
 def together(names: dict[str, list[str]], wanted: int, size: int) -> dict[str, Any]:
     """`probe` of so many names in one process; one by one where a process does not end well."""
     found: dict[str, Any] = {}
@@ -189,7 +168,7 @@ def together(names: dict[str, list[str]], wanted: int, size: int) -> dict[str, A
     for start in range(0, len(items), size):
         part = dict(items[start : start + size])
         answer = in_a_fork(probe, part, wanted)
-        if answer != "ended":
+        if answer is not None:
             found.update(answer)
         elif size > 1:
             found.update(together(part, wanted, max(size // 5, 1)))

@@ -12,14 +12,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
-import os
 import re
-import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-SECONDS = 60
+from forks import in_a_fork
+
 _HEAD = re.compile(r"Graph break (?:\(.*?\) )?in user code at (?P<file>.*):(?P<line>\d+)")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _TRACEBACK = "User code traceback"
@@ -92,25 +91,10 @@ def observe(path: Path) -> dict[str, Any]:
     }
 
 
-def in_a_fork(path: Path) -> dict[str, Any]:
-    """`observe` in a process of its own, ended in time."""
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(read)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of its own time: machines may be busy
-        signal.alarm(10 * SECONDS)
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(null, descriptor)
-        with os.fdopen(write, "w") as stream:
-            json.dump(observe(path), stream)
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as stream:
-        text = stream.read()
-    os.waitpid(child, 0)
-    return json.loads(text) if text else {"lines": [], "elsewhere": [], "raised": "it did not end"}
+def measured(path: Path) -> dict[str, Any]:
+    """`observe` in a process of its own."""
+    found: dict[str, Any] | None = in_a_fork(observe, path)
+    return found if found is not None else {"lines": [], "elsewhere": [], "raised": "it did not end"}
 
 
 def main() -> None:
@@ -118,7 +102,7 @@ def main() -> None:
     import torch._dynamo  # before the forks
 
     files = sorted(Path(sys.argv[1]).resolve().glob("*.py"))
-    print(json.dumps({"torch": torch.__version__, "files": {file.name: in_a_fork(file) for file in files}}))
+    print(json.dumps({"torch": torch.__version__, "files": {file.name: measured(file) for file in files}}))
 
 
 if __name__ == "__main__":

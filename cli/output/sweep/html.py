@@ -64,7 +64,7 @@ def _overview(lines: Sequence[Line], mended: bool) -> Iterator[str]:
     yield "<section>"
     yield f"<h2>{len(models)} model{'s' * (len(models) != 1)}</h2>"
     yield from plot.shares(rows)
-    for told in dict.fromkeys(_told(line) for line in lines if line["report"] is not None):
+    for told in dict.fromkeys(_told(line) for line in lines if line["report"] and line["report"]["torch"]):
         yield f"<p class=soft>{escape(told)}</p>"
     yield "</section>"
 
@@ -78,9 +78,8 @@ def _told(line: Line) -> str:
     """With what a line was made."""
     options = line["options"]
     mends = "no mends" if not options["mended"] else "all mends" if options["unsafe"] else "safe mends"
-    torch = f", torch {line['report']['torch']}" if line["report"]["torch"] else ""
     batches = f", {options['batches']} batches" if options["batches"] else ""
-    return f"graphmend {line['graphmend']}{torch}, {mends}{batches}"
+    return f"graphmend {line['graphmend']}, torch {line['report']['torch']}, {mends}{batches}"
 
 
 # what breaks
@@ -91,8 +90,8 @@ def _causes(found: Sequence[Cause], mended: bool) -> Iterator[str]:
     if not found:
         yield '<p class="good">no graph break</p></section>'
         return
-    yield "<p class=soft>Each place counts once for every model that breaks there"
-    yield f"{': grey as it is, blue mended' if mended else ''}.</p>"
+    colours = ": grey as it is, blue mended" if mended else ""
+    yield f"<p class=soft>Each place counts once for every model that breaks there{colours}.</p>"
     yield from plot.frequencies(found, mended)
     for cause in found:
         yield from _cause(cause, mended)

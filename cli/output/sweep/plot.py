@@ -47,7 +47,7 @@ def frequencies(causes: Sequence[Cause], mended: bool) -> Iterator[str]:
             if style == "mended" and not mended:
                 continue
             width = (_WIDTH - _NAMES - 60) * count / longest
-            yield f'<rect class="{style}" x="{_NAMES}" y="{top + down}" width="{max(width, 1):.1f}" height="10"/>'
+            yield f'<rect class="{style}" x="{_NAMES}" y="{top + down}" width="{width:.1f}" height="10"/>'
         told = f"{cause.plain} → {cause.mended}" if mended else str(cause.plain)
         most = (_WIDTH - _NAMES - 60) * max(cause.plain, cause.mended if mended else 0) / longest
         yield f'<text class="soft" x="{_NAMES + most + 8:.1f}" y="{top + 19}">{told}</text>'
@@ -55,4 +55,4 @@ def frequencies(causes: Sequence[Cause], mended: bool) -> Iterator[str]:
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= 46 else name[:45] + "…"
+    return name if len(name) <= 42 else name[:41] + "…"

@@ -6,10 +6,11 @@ runs and compares. What the original does differently when compiled already is n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import types
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -39,7 +40,24 @@ def file_for(folder: str, target: str) -> str:
 
 
 def keep(folder: str, target: str, data: dict[str, Any]) -> None:
-    torch.save(data, file_for(folder, target))
+    with _files_of_any_size():
+        torch.save(data, file_for(folder, target))
+
+
+@contextlib.contextmanager
+def _files_of_any_size() -> Iterator[None]:
+    """Files are limited for what the checked code writes; what is kept of a run is as large as the model."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def kept(folder: str, target: str) -> dict[str, Any] | None:

@@ -39,12 +39,16 @@ def unnamed(observed: Iterable[str], fixes: Iterable[Fix]) -> list[str]:
 
 def words(what: str, seen: Collection[str]) -> frozenset[str]:
     """The words of which one must be among those of a mend. Other values are covered by none, but where random numbers
-    are drawn otherwise."""
+    are drawn otherwise, or may be and an exception hides that."""
     section, _, field = what.partition(" ")[0].rpartition(".")
     covering = KINDS[_SECTIONS.get(section, "value")] | KINDS[_SEEN.get(field, "value")]
     if section == "grads" and field == "kind":
         covering |= KINDS["zero-gradients"]
     if field == "rounding" and f"{section}.dtype" in seen:  # another dtype rounds otherwise
+        covering |= KINDS["dtype"]
+    if what == "warnings" and "grads.raised" in seen:  # torch warns of what raises in backward
+        covering |= KINDS["gradients"]
+    if what.startswith("raised nothing"):  # what is refused for one dtype may be computed for another
         covering |= KINDS["dtype"]
     if what.endswith("before an exception"):  # which comes at another time
         covering |= KINDS["exception"]
@@ -52,5 +56,5 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
         covering |= KINDS["requires-grad"]
     if field == "nan":  # other values, where a NaN is among them
         covering |= {"nan"}
-    drawn = any(other.partition(" ")[0] == "rng" for other in seen)
+    drawn = any(other.partition(" ")[0] == "rng" or " instead of " in other for other in seen)
     return covering | (KINDS["random"] if drawn else frozenset())

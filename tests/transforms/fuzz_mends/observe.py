@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 import torch
 
+torch.set_warn_always(True)  # what torch says once in a process is said of each program
+
 #: longer tensors are told by a digest of their elements, of which nobody can say whether they differ in their last bits
 _SHOWN = 2048
 _DEEPEST = 6
@@ -150,11 +152,17 @@ def _recorded(seen: dict[str, Any]) -> Iterator[None]:
                 yield
     finally:
         root.removeHandler(records)
-        # whether a tensor has a history is seen of it itself
-        seen["stdout"] = re.sub(r", (grad_fn=<\w+>|requires_grad=True)", "", out.getvalue())
+        seen["stdout"] = _without_history(out.getvalue())
         seen["stderr"] = re.sub(r'[^\s"]*\.py', "F.py", err.getvalue())
-        seen["logs"] = records.seen
-        seen["warnings"] = [[w.category.__name__, str(w.message)[:200], _is_placed(w)] for w in caught]
+        seen["logs"] = [[name, level, _without_history(text), *where] for name, level, text, *where in records.seen]
+        seen["warnings"] = [
+            [w.category.__name__, _without_history(str(w.message))[:200], _is_placed(w)] for w in caught
+        ]
+
+
+def _without_history(text: str) -> str:
+    """Output without what it says of a tensor's history, which is seen of the tensor itself."""
+    return re.sub(r",\s+(grad_fn=<\w+>|requires_grad=True)", "", text)
 
 
 def _is_placed(warning: warnings.WarningMessage) -> bool:

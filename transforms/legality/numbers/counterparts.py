@@ -25,6 +25,14 @@ EXACT = frozenset("sqrt fabs floor ceil trunc isnan isinf isfinite".split())
 TOTAL = frozenset("fabs isnan isinf isfinite atan tanh asinh erf erfc".split())
 WHOLE = frozenset("floor ceil trunc".split())
 
+#: functions of NumPy, by the name that torch has for each; of a number they give a number of NumPy's
+NUMPY = {name: name for name in (MATH - {"erf", "erfc", "lgamma"}) | {"square"}} | {
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    "fabs": "abs", "abs": "abs", "absolute": "abs",
+}  # fmt: skip
+#: they keep whole numbers whole
+_KEEPING = frozenset("floor ceil trunc square abs absolute".split())
+
 BEYOND = Difference("rounding", "`int` of a number beyond 64 bits wraps around")
 NOT_WHOLE = Difference("exception", "`int` of NaN or infinity no longer raises")
 
@@ -63,9 +71,11 @@ class Result:
 
 
 def of_number(call: ast.Call, folder: str, last: str, dtype: Hashable) -> Result | None:
-    """A function of one number, of `builtins` or `math`; None for others."""
+    """A function of one number, of `builtins`, `math` or `numpy`; None for others."""
     if folder == "math":
         return mathematical(call, last, dtype)
+    if folder == "numpy":
+        return of_numpy(call, last, dtype)
     return of_builtin(call, last, dtype) if folder == "builtins" else None
 
 
@@ -134,6 +144,24 @@ def mathematical(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
     suffix = ".long()" if last in WHOLE else ""
     form = Counterpart(call.args[0], suffix, RENAMED.get(last, last))
     return Result(result, tuple(found), form, dtype != "float64")
+
+
+def of_numpy(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
+    """`np.sqrt(s)` and its like, which give a double for a number, or for a whole one perhaps a whole one."""
+    kind = dtype_kind(dtype)
+    if last not in NUMPY or len(call.args) != 1 or call.keywords or kind not in ("int", "float"):
+        return None
+    if last in _KEEPING and kind != "float":
+        return None
+    name, found = NUMPY[last], []
+    if name not in EXACT and name not in ("square", "abs"):
+        found.append(Difference("rounding", f"torch's `{name}` may round otherwise than NumPy's"))
+    if dtype != "float64":
+        found.append(PRECISION)
+    if name not in TOTAL and name not in ("abs", "floor", "ceil", "trunc"):
+        found.append(Difference("output", f"`{ast.unparse(call.func)}` no longer warns outside its domain"))
+    result = "bool" if last.startswith("is") else dtype if kind == "float" else "float32"
+    return Result(result, tuple(found), Counterpart(call.args[0], "", name), dtype != "float64")
 
 
 def listed(call: ast.Call, dtype: Hashable) -> Result | None:

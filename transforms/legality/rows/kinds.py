@@ -52,6 +52,10 @@ class Kinds(ABC):
     def leaf(self, node: ast.expr) -> Kind | None:
         """The kind of an expression that is known as a whole."""
 
+    def factor(self, node: ast.expr) -> Kind:
+        """The kind of what a product has on its right."""
+        return self.kind(node)
+
     @abstractmethod
     def module(self, function: ast.expr, given: Kind) -> Does | None:
         """What a call of a module does; None where what is called is no module."""
@@ -72,10 +76,9 @@ class Kinds(ABC):
                     return kind
                 return "const" if attr in ("dtype", "device") else "other"
             case ast.BinOp(left=left, op=op, right=right):
-                kinds = self.kind(left), self.kind(right)
                 if isinstance(op, ast.MatMult):
-                    return self._contracted(*kinds)
-                return join(*kinds)
+                    return self._contracted(self.kind(left), self.factor(right))
+                return join(self.kind(left), self.kind(right))
             case ast.UnaryOp(operand=operand):
                 return self.kind(operand)
             case ast.Compare(left=left, comparators=rights):
@@ -131,7 +134,8 @@ class Kinds(ABC):
         if not has_rows(kind):
             return kind
         if last in ("linear", "matmul", "mm"):
-            return self._contracted(kinds[0], join(*kinds[1:]))
+            factors = [self.factor(a) for a in arguments]
+            return self._contracted(kinds[0], join(*factors, *kinds[1 + len(factors) :]))
         if last in ("layer_norm", "rms_norm"):
             return "rows" if has_rows(kinds[0]) and not any(has_rows(k) for k in kinds[1:]) else "other"
         if last == "unsqueeze" and rowwise.is_inside(arguments, keywords, flat=self._flat):

@@ -306,3 +306,30 @@ def nonzero_of(facts: FunctionFacts, node: ast.AST) -> Nonzero | None:
     if method(facts, node, "nonzero", "argwhere") and not node.args and isinstance(node.func, ast.Attribute):
         return Nonzero(node.func.value, as_tuple) if is_tensor(facts, node.func.value) else None
     return None
+
+
+class Indexed(NamedTuple):
+    """`tensor[by]`, of whole rows."""
+
+    tensor: ast.expr
+    by: ast.expr
+
+
+@answers("domain")
+def indexed(facts: FunctionFacts, node: ast.AST | None) -> Indexed | None:
+    """`x[i]`, `x.index_select(0, i)`, `torch.index_select(x, 0, i)`, where `i` is all that it is indexed by."""
+    if isinstance(node, ast.Subscript):
+        return Indexed(node.value, node.slice) if is_tensor(facts, node.value) else None
+    if not isinstance(node, ast.Call):
+        return None
+    given = {k.arg or "": k.value for k in node.keywords}
+    if method(facts, node, "index_select") and isinstance(node.func, ast.Attribute):
+        places = [node.func.value, *node.args]
+    elif called(facts, node, "torch.index_select"):
+        places = [*node.args]
+    else:
+        return None
+    given |= dict(zip(("input", "dim", "index"), places, strict=False))
+    if set(given) != {"input", "dim", "index"} or constant(given["dim"]) != 0 or not is_tensor(facts, given["input"]):
+        return None
+    return Indexed(given["input"], given["index"])

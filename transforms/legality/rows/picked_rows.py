@@ -48,6 +48,12 @@ class PickedRows(Kinds):
             return "const" if outer or not isinstance(value, Tensor) else "other"
         return None
 
+    def factor(self, node: ast.expr) -> Kind:
+        """A matrix is the same for every row, whoever computed it."""
+        value = self._facts.value(node)
+        plain = isinstance(node, ast.Name) and isinstance(value, Tensor) and value.rank == 2
+        return "const" if plain and not self._has_picks(node) else self.kind(node)
+
     def _has_picks(self, node: ast.expr) -> bool:
         return any(
             isinstance(n, ast.expr) and (n in self._picks or (isinstance(n, ast.Name) and n.id in self.rows))

@@ -7,8 +7,9 @@ After:
     best = x[x.argmax().reshape(1)].squeeze(0)
 
 Legal when:
-    a tensor is indexed by one computed whole number, with nothing but slices beside it; or a list of tensors, or a
-    table of numbers, is. What is read is not written to. A bool is no such index: it adds a dimension.
+    a tensor is indexed by computed whole numbers, with nothing but slices and numbers beside them; or a list of
+    tensors, or a table of numbers, is by one. What is read is not written to. A bool is no such index: it adds a
+    dimension.
 
 Differs in:
     an index out of range raises later on a GPU, unless it is the place of an extremum in the tensor itself; an index
@@ -20,7 +21,7 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.external import ExternalInstance
@@ -33,7 +34,7 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import conversion, taken
 from graphmend.transforms.legality.effects import effects
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients import lost, recorded
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.operations import aliases
@@ -52,6 +53,7 @@ _LATE = Difference("exception", "an index out of range raises later on a GPU")
 
 
 _COPY = Difference("aliasing", "the result is a copy instead of a view")
+_LOST = "the result has no gradient history"
 _LAYOUT = Difference("strides", "the result may have other strides")
 _NO_INDEX = (
     Difference("shape", "a bool, which adds a dimension, raises, or picks all where there is one element"),
@@ -73,30 +75,30 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     indices = subscript.slice.elts if isinstance(subscript.slice, ast.Tuple) else [subscript.slice]
     found = {i: index for i in indices if (index := _index(facts, i)) is not None}
-    if len(found) != 1 or not (facts.node is subscript or _within(facts.node, next(iter(found)))):
+    if not found or not (facts.node is subscript or any(_within(facts.node, i) for i in found)):
         return None
-    ((computed, index),) = found.items()
     if isinstance(subscript.ctx, ast.Del):
         return refuse(NAME, "an element is deleted by a computed index")
-    if _is_bool(facts, computed):
-        return refuse(NAME, f"`{ast.unparse(computed)}` is a bool, which adds a dimension")
+    for computed in found:
+        if _is_bool(facts, computed):
+            return refuse(NAME, f"`{ast.unparse(computed)}` is a bool, which adds a dimension")
     if not is_tensor(facts, subscript.value):
-        return _sequence(facts, subscript, index)
-    numbers = [i for i in indices if i is not computed and number_type(facts, i) == "int"]
-    if any(not isinstance(i, ast.Slice) and i not in numbers for i in indices if i is not computed):
+        return _sequence(facts, subscript, next(iter(found.values()))) if len(found) == 1 else None
+    numbers = [i for i in indices if i not in found and number_type(facts, i) == "int"]
+    if any(not isinstance(i, ast.Slice) and i not in numbers for i in indices if i not in found):
         return refuse(NAME, "other indices stand beside the computed one")
     if isinstance(subscript.ctx, ast.Store):
-        return _stored(facts, subscript, computed, index)
+        return _stored(facts, subscript, found)
     if written_to(facts, subscript):
         return refuse(NAME, f"`{ast.unparse(subscript)}` is written to, which a copy does not pass on")
-    dim = sum(i not in numbers for i in indices[: indices.index(computed)])  # a number leaves no dimension
-    whole = Code(facts.source).text(subscript, {computed: index.text})
-    differences = list(index.differences)
+    dim = _dimension([i in found for i in indices if i not in numbers])  # a number leaves no dimension
+    whole = Code(facts.source).text(subscript, {i: index.text for i, index in found.items()})
+    differences = [d for index in found.values() for d in index.differences]
     if not _consumed(facts, subscript):
-        differences += [_COPY, _LAYOUT]
+        differences += [_COPY, _LAYOUT, *lost(facts, facts.statement, _LOST, subscript.value)]
     elif not _flat(facts, subscript):
         differences.append(_LAYOUT)
-    if not _in_range(facts, subscript, computed):
+    if not all(_in_range(facts, subscript, computed) for computed in found):
         differences.append(_LATE)
     text = f"{whole}.squeeze({dim})"
     return offer(
@@ -108,11 +110,17 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     )
 
 
-def _stored(facts: FunctionFacts, subscript: ast.Subscript, computed: ast.expr, index: _Index) -> Fix | Refusal:
+def _dimension(computed: list[bool]) -> int:
+    """Which dimension of the result index tensors of one element make: the first one's, if they stand together."""
+    first, last = computed.index(True), len(computed) - 1 - computed[::-1].index(True)
+    return first if all(computed[first : last + 1]) else 0
+
+
+def _stored(facts: FunctionFacts, subscript: ast.Subscript, found: Mapping[ast.expr, _Index]) -> Fix | Refusal:
     """`x[n.item()] = v`, and `+=`."""
     statement, code = facts.statement, Code(facts.source)
-    edits = [replace_expression(facts.source, computed, index.text)]
-    differences = [*index.differences, _LATE]
+    edits = [replace_expression(facts.source, computed, index.text) for computed, index in found.items()]
+    differences = [*(d for index in found.values() for d in index.differences), _LATE]
     if not dense(facts, statement, subscript.value):
         differences.append(Difference("output", "a store through an index tensor warns for expanded memory"))
     match statement:
@@ -268,7 +276,7 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix |
         differences += [*_stacked(facts, value, text), _LATE]
         function, argument = "torch.stack", text
         if not _consumed(facts, node):
-            differences += [_COPY, _LAYOUT]
+            differences += [_COPY, _LAYOUT, *lost(facts, facts.statement, _LOST)]
     elif table := _table(facts, node.value):
         differences.append(Difference("exception", "an index out of range raises later, or another exception"))
         uses = ScalarUses(facts, "int64" if table[1] is int else "float64")

@@ -11,8 +11,9 @@ After:
     )
 
 Legal when:
-    the parts of a split by a tensor of lengths are only summed or averaged over the dimension that is split, the
-    first, of a floating dtype. The lengths add up to that dimension, as `split` itself asks.
+    the parts of a split by a tensor of lengths, which a loop or a comprehension runs over, are only summed, or only
+    averaged, over the dimension that is split, the first, of a floating dtype. The lengths add up to that dimension,
+    as `split` itself asks.
 
 Differs in:
     sums may round differently; lengths that do not add up raise another exception. The results are parts of one
@@ -22,14 +23,16 @@ Differs in:
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.transforms.code.bindings import name_given
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
 NAME = "segments"
 
 
-@asks("effects", "names")
+@asks("effects", "memory", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     listed = facts.node
     split = facts.parent(listed)
@@ -49,18 +52,24 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     tensor = _split(facts, split, listed)
     if tensor is None:
         return None
-    comprehension = _comprehension(facts, split)
-    if comprehension is None:
+    runs = _runs(facts, split)
+    if not runs:
         return refuse(NAME, "the parts of the split are used as they are")
-    how = _reduction(facts, comprehension, tensor)
-    if how is None:
-        return refuse(NAME, f"`{ast.unparse(comprehension.elt)}` is no sum or mean over the dimension that is split")
+    found = [_reductions(facts, run, tensor) for run in runs]
+    ways = {reduction.how if reduction is not None else None for reduction in found}
+    if len(ways) != 1 or (how := ways.pop()) is None:
+        return refuse(NAME, "the parts are not only summed, or averaged, over the dimension that is split")
     if not isinstance(tensor, ast.Name):
         return refuse(NAME, "what is split has no name")
     value = facts.value(tensor)
     if not isinstance(value, Tensor) or dtype_kind(value.dtype) != "float":
         # a sum of bools or integers is an int64, which `index_add` does not make of them
         return refuse(NAME, f"`{tensor.id}` is not known to have a floating dtype")
+    if changed_in_place(facts, tensor, behind=facts.statement):
+        return refuse(NAME, f"`{tensor.id}` is changed in place, which its parts show")
+    withs = {a for run in runs for a in facts.ancestors(run.parts) if isinstance(a, ast.With)}
+    if withs - {*facts.ancestors(split)}:
+        return refuse(NAME, "the parts are reduced in another context than they are made in")
     code = Code(facts.source)
     assert isinstance(listed, ast.Call)
     assert isinstance(listed.func, ast.Attribute)
@@ -82,7 +91,15 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             text = f"({text} / {there}.reshape(-1, *[1] * ({x}.dim() - 1)))"
         if not full:
             text += f".to({x}.dtype)"
-        return [*imports.edits(), replace_expression(facts.source, comprehension, f"list({text}.unbind())")]
+        only = runs[0].whole
+        whole = found[0] is not None and isinstance(only, ast.ListComp) and found[0].nodes == [only.elt]
+        if whole and runs[0].parts is split and isinstance(only, ast.ListComp):
+            return [*imports.edits(), replace_expression(facts.source, only, f"list({text}.unbind())")]
+        edits = [replace_expression(facts.source, split, f"{text}.unbind()")]
+        for run, reduction in zip(runs, found, strict=True):
+            nodes = reduction.nodes if reduction is not None else []
+            edits += [replace_expression(facts.source, node, run.target.id) for node in nodes]
+        return [*imports.edits(), *edits]
 
     differences = [
         Difference("rounding", "sums may round differently, as they are made in another order"),
@@ -90,6 +107,21 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         Difference("aliasing", "the results are parts of one tensor"),
     ]
     return offer(NAME, "add each row to its part", facts, make, differences)
+
+
+class _Run(NamedTuple):
+    """A loop, or a comprehension, that runs over the parts."""
+
+    whole: ast.For | ast.ListComp | ast.GeneratorExp
+    target: ast.Name
+    """The name of each part."""
+    parts: ast.expr
+
+
+class _Reduced(NamedTuple):
+    how: str
+    nodes: list[ast.expr]
+    """The expressions that reduce a part."""
 
 
 def _split(facts: FunctionFacts, call: ast.Call, listed: ast.expr) -> ast.expr | None:
@@ -107,31 +139,75 @@ def _split(facts: FunctionFacts, call: ast.Call, listed: ast.expr) -> ast.expr |
     return tensor if is_tensor(facts, tensor) else None
 
 
-def _comprehension(facts: FunctionFacts, split: ast.Call) -> ast.ListComp | None:
-    """The comprehension that runs over the parts of a split."""
-    generator = facts.parent(split)
-    whole = facts.parent(generator) if generator is not None else None
-    if not isinstance(generator, ast.comprehension) or generator.iter is not split or generator.ifs:
+def _runs(facts: FunctionFacts, split: ast.expr) -> list[_Run]:
+    """The loops that run over the parts of a split, by themselves or along with others; none where the parts serve
+    for anything else.
+    """
+    given = name_given(facts, split)
+    if given is None:
+        run = _run(facts, split)
+        return [run] if run is not None else []
+    every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == given]
+    loads = [n for n in every if isinstance(n.ctx, ast.Load)]
+    runs = [run for n in loads if (run := _run(facts, n)) is not None]
+    return runs if len(every) == len(loads) + 1 and len(runs) == len(loads) else []
+
+
+def _run(facts: FunctionFacts, parts: ast.expr) -> _Run | None:
+    node: ast.AST | None = facts.parent(parts)
+    iterated, place = parts, None
+    if isinstance(node, ast.Call) and called(facts, node, "builtins.zip", "builtins.enumerate") and not node.keywords:
+        if parts not in node.args or any(isinstance(a, ast.Starred) for a in node.args):
+            return None
+        place = node.args.index(parts) if called(facts, node, "builtins.zip") else 1
+        iterated, node = node, facts.parent(node)
+    if not isinstance(node, (ast.For, ast.comprehension)) or node.iter is not iterated:
         return None
-    return whole if isinstance(whole, ast.ListComp) and len(whole.generators) == 1 else None
+    target: ast.expr | None = node.target
+    if place is not None:
+        target = target.elts[place] if isinstance(target, ast.Tuple) and place < len(target.elts) else None
+    whole = facts.parent(node) if isinstance(node, ast.comprehension) else node
+    if not isinstance(target, ast.Name) or not isinstance(whole, (ast.For, ast.ListComp, ast.GeneratorExp)):
+        return None
+    if not isinstance(whole, ast.For) and len(whole.generators) != 1:
+        return None
+    return _Run(whole, target, parts)
 
 
-def _reduction(facts: FunctionFacts, comprehension: ast.ListComp, tensor: ast.expr) -> str | None:
-    """`sum` or `mean`, where the part is reduced over its first dimension."""
-    target, value = comprehension.generators[0].target, facts.value(tensor)
-    match comprehension.elt:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=part), attr="sum" | "mean" as how), args=args, keywords=[]):
+def _reductions(facts: FunctionFacts, run: _Run, tensor: ast.expr) -> _Reduced | None:
+    """`sum` or `mean`, where the parts are only reduced over their first dimension, and all in one way."""
+    inside = [n for n in ast.walk(run.whole) if isinstance(n, ast.Name) and n.id == run.target.id]
+    loads = [n for n in inside if isinstance(n.ctx, ast.Load)]
+    scope = facts.function if isinstance(run.whole, ast.For) else run.whole
+    every = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == run.target.id]
+    if len(inside) != len(loads) + 1 or (isinstance(run.whole, ast.For) and len(every) != len(inside)):
+        return None
+    found: list[tuple[str, ast.expr]] = []
+    for load in loads:
+        above = facts.parent(load)
+        call = facts.parent(above) if isinstance(above, ast.Attribute) else None
+        how = _reduction(facts, call, tensor) if isinstance(call, ast.Call) and call.func is above else None
+        if how is None or call is None:
+            return None
+        found.append((how, call))  # type: ignore[arg-type]
+    ways = {how for how, _ in found}
+    return _Reduced(ways.pop(), [node for _, node in found]) if len(ways) == 1 else None
+
+
+def _reduction(facts: FunctionFacts, call: ast.expr, tensor: ast.expr) -> str | None:
+    """`sum` or `mean`, where a part is reduced over its first dimension."""
+    value = facts.value(tensor)
+    match call:
+        case ast.Call(func=ast.Attribute(attr="sum" | "mean" as how), args=args, keywords=[]):
             pass
         case ast.Call(
-            func=ast.Attribute(value=ast.Name(id=part), attr="sum" | "mean" as how),
+            func=ast.Attribute(attr="sum" | "mean" as how),
             args=[],
-            keywords=[ast.keyword(arg="dim", value=only)],
+            keywords=[ast.keyword(arg="dim" | "axis", value=only)],
         ):
             args = [only]
         case _:
             return None
-    if not isinstance(target, ast.Name) or part != target.id:
-        return None
     if not args:
         return how if isinstance(value, Tensor) and value.rank == 1 else None
     return how if len(args) == 1 and constant(args[0]) == 0 else None

@@ -34,6 +34,7 @@ from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.effects import warns
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.in_place import dense, writable, written_on_both_sides
+from graphmend.transforms.legality.memory import outlived
 from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     is_mask,
@@ -68,6 +69,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     if not replaceable(facts, [statement]) or is_elif(facts.source, statement):
         return refuse(NAME, "the statement shares its line with another one")
+
+    outlived_name = next((name for name in copied if outlived(facts, name, statement)), None)
+    if outlived_name is not None:
+        return refuse(NAME, f"`{outlived_name}` shares memory with what is changed later, which a copy does not")
 
     def make() -> list[TextEdit]:
         return [replace_statements(facts.source, [statement], f"{HOLE.format(0)}\n", statement.body)]

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 NAME = "empty_guard"
 _DIFFERENCES = (
     Difference("evaluation", "what the question guards is called on nothing where nothing was found"),
+    Difference("exception", "it raises there what does not depend on how many were found, as for another dtype"),
     Difference("zero-gradients", "parameters that it uses get zeros for gradients there instead of None"),
 )
 

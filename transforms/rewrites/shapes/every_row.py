@@ -39,7 +39,7 @@ from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.empty_effects import asks_if_any, asks_if_empty
 from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.rows.kinds import has_rows
-from graphmend.transforms.legality.rows.masked_elements import is_mask, nonzero_of
+from graphmend.transforms.legality.rows.masked_elements import indexed, is_mask, nonzero_of
 from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -294,6 +294,15 @@ class _Region:
                 if reads(node.value) & (names | {*self._kinds.rows}):
                     raise NotByRowsError(f"`{ast.unparse(node)}` picks from what was picked")
                 self._picks[node] = self._picked(node)
+            elif (
+                isinstance(node, ast.Call)
+                and (found := indexed(self._facts, node)) is not None
+                and isinstance(found.by, ast.Name)
+                and len(names) == 1
+                and found.by.id in names
+                and not reads(found.tensor) & (names | {*self._kinds.rows})
+            ):
+                self._picks[node] = self._code.operand(found.tensor)
         inside = {n for pick in self._picks for n in ast.walk(pick)}
         for node in ast.walk(value):
             if isinstance(node, ast.Name) and node.id in names and node not in inside:

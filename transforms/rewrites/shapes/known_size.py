@@ -12,7 +12,8 @@ After:
 
 Legal when:
     the size follows from the code: of what is not zero only the first is used; the classes are multiplied with a
-    matrix, which must have as many rows; the repeats are two or more literals; `bincount` is told a `minlength`.
+    matrix, which must have as many rows; the repeats are two or more literals, or the result meets a tensor of that
+    size: an operand, or what is added at the places in it; `bincount` is told a `minlength`.
 
 Differs in:
     where the size does not fit, which raised before: nothing that is not zero gives -1, fewer classes than rows go
@@ -32,7 +33,14 @@ from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.rows.masked_elements import nonzero_of
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.rows.masked_elements import (
+    missing_dimensions,
+    nonzero_of,
+    one_by_one,
+    picked,
+)
+from graphmend.transforms.legality.rows.sizes import met_size
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
@@ -51,7 +59,7 @@ _CONVERSIONS = ("float", "double", "half", "bfloat16", "to", "type", "type_as")
 _Form = tuple[ast.expr, str, list[Difference]]
 
 
-@asks("effects", "domain", "numbers", "names")
+@asks("effects", "domain", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     for form in (_first, _classes, _repeats, _bins, _distinct):
         imports = Imports(facts)
@@ -123,18 +131,30 @@ _PRODUCTS = ("torch.matmul", "torch.mm")
 
 
 def _repeats(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
-    """`torch.repeat_interleave(x, n)` with repeats that are literals."""
+    """`torch.repeat_interleave(x, n)` with repeats that are literals, or whose result meets a tensor."""
     call = called(facts, _call(facts), "torch.repeat_interleave") or method(facts, _call(facts), "repeat_interleave")
     if call is None or any(k.arg not in ("dim", "repeats") for k in call.keywords):
         return None
     bound = qualified(facts, call.func) != "torch.repeat_interleave"
     arguments = [*call.args, *(k.value for k in call.keywords if k.arg == "repeats")]
-    if len(arguments) < (1 if bound else 2):
+    if not arguments:
         return None
-    total = _total(facts, arguments[0 if bound else 1])
-    if total is None:
+    text = code.text(call)[:-1].rstrip().rstrip(",")
+    total = _total(facts, arguments[0 if bound or len(arguments) == 1 else 1])
+    if total is not None:
+        return call, f"{text}, output_size={total})", []
+    dim = next((constant(k.value) for k in call.keywords if k.arg == "dim"), 0)
+    of = facts.value(call)
+    if not isinstance(dim, int) or not isinstance(of, Tensor) or of.rank is None:
         return None
-    return call, f"{code.text(call)[:-1].rstrip().rstrip(',')}, output_size={total})", []
+    size = met_size(facts, call, dim % of.rank if of.rank else 0)
+    if size is None:
+        return None
+    says = (
+        f"the repeats are taken to add up to the size of `{ast.unparse(size.tensor)}`: others raise earlier, or raise"
+    )
+    asked = f"{code.operand(size.tensor)}.shape[{size.dim}]"
+    return call, f"{text}, output_size={asked})", [Difference("exception", says)]
 
 
 def _total(facts: FunctionFacts, node: ast.expr) -> int | None:
@@ -159,28 +179,78 @@ def _total(facts: FunctionFacts, node: ast.expr) -> int | None:
 
 
 def _bins(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
-    """`torch.bincount(n, minlength=k)`."""
-    call = called(facts, _call(facts), "torch.bincount")
-    if call is None or len(call.args) != 1 or [k.arg for k in call.keywords] != ["minlength"]:
+    """`torch.bincount(n, minlength=k)`, `torch.bincount(n[mask], weights=w[mask], minlength=k)`."""
+    call = called(facts, _call(facts), "torch.bincount") or method(facts, _call(facts), "bincount")
+    if call is None or any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
         return None
-    if not repeatable(facts, call.args[0]):
+    bound = isinstance(call.func, ast.Attribute) and method(facts, call, "bincount") is not None
+    places = [*([call.func.value] if bound and isinstance(call.func, ast.Attribute) else []), *call.args]
+    given = dict(zip(("input", "weights", "minlength"), places, strict=False))
+    given |= {k.arg: k.value for k in call.keywords if k.arg}
+    numbers, least, weights = given.get("input"), given.get("minlength"), given.get("weights")
+    if numbers is None or least is None or set(given) - {"input", "weights", "minlength"}:
         return None
-    numbers = code.operand(call.args[0])
-    size = code.argument(call.keywords[0].value)
-    zeros, dtype = imports.name("torch.zeros"), imports.name("torch.int64")
-    made = f"{zeros}({size}, dtype={dtype}, device={numbers}.device)"
-    ones = f"{imports.name('torch.ones_like')}({numbers}, dtype={dtype})"
-    differences = [Difference("exception", f"a number of {size} or more raises instead of making the result longer")]
-    value = facts.value(call.args[0])
+    weights = None if isinstance(weights, ast.Constant) and weights.value is None else weights
+    parts = [numbers, least, *([weights] if weights is not None else [])]
+    if not repeatable(facts, *parts):
+        return None
+    value = facts.value(numbers)
     known = value.dtype if isinstance(value, Tensor) else None
+    size = code.argument(least)
+    differences = [Difference("exception", f"a number of {size} or more raises instead of making the result longer")]
     if dtype_kind(known) != "int":
         if dtype_kind(known) is not None:
-            raise NeedsPythonNumberError(f"`{numbers}` is not known to have whole numbers")
+            raise NeedsPythonNumberError(f"`{ast.unparse(numbers)}` is not known to have whole numbers")
         differences.append(Difference("exception", "numbers that are not whole are cut instead of raising"))
-    if not repeatable(facts, call.keywords[0].value):
-        return None
-    text = f"{made}.scatter_add(0, {numbers}{'' if known == 'int64' else '.long()'}, {ones})"
-    return call, text, differences
+    long = "" if known == "int64" else ".long()"
+    mask, whole = _under_one_mask(facts, [numbers, *([weights] if weights is not None else [])])
+    index, int64 = code.operand(numbers, whole), imports.name("torch.int64")
+    if mask is not None:
+        differences.append(Difference("exception", "what is picked from is taken to have the shape of the mask"))
+        picks = code.argument(mask)
+        index = f"{imports.name('torch.where')}({picks}, {code.argument(numbers, whole)}, 0).flatten()"
+    if weights is None:
+        counted = (
+            f"{imports.name('torch.ones_like')}({index}, dtype={int64})"
+            if mask is None
+            else f"{code.operand(mask)}.flatten().to({int64})"
+        )
+        dtype = int64
+    else:
+        of = facts.value(weights)
+        if not (isinstance(of, Tensor) and of.dtype in ("float32", "float64")):
+            raise NeedsPythonNumberError(f"`{ast.unparse(weights)}` is not known to be of dtype float32 or float64")
+        differences.append(Difference("exception", "more weights than numbers do not raise"))
+        differences.append(Difference("rounding", "weights may be added in another order"))
+        dtype = imports.name(f"torch.{of.dtype}")
+        counted = code.operand(weights, whole)
+        if mask is not None:
+            counted = (
+                f"{imports.name('torch.where')}({code.argument(mask)}, {code.argument(weights, whole)}, 0).flatten()"
+            )
+        if recorded(facts, facts.statement):
+            counted += ".detach()"
+            differences.append(Difference("exception", "weights that ask for gradients no longer raise"))
+    device = next(iter(code.operand(n, whole) for n in [numbers]))
+    zeros = f"{imports.name('torch.zeros')}({size}, dtype={dtype}, device={device}.device)"
+    return call, f"{zeros}.scatter_add(0, {index}{long}, {counted})", differences
+
+
+def _under_one_mask(facts: FunctionFacts, parts: list[ast.expr]) -> tuple[ast.expr | None, dict[ast.expr, str]]:
+    """The mask by which all parts pick elements of its own shape, one by one, and the text of what each picks from;
+    no mask where nothing is picked. Raises where they pick otherwise.
+    """
+    code = Code(facts.source)
+    found = {n: p for part in parts for n in ast.walk(part) if isinstance(n, ast.expr) and (p := picked(facts, n))}
+    if not found:
+        return None, {}
+    mask = next(iter(found.values())).mask
+    for node, pick in found.items():
+        if ast.unparse(pick.mask) != ast.unparse(mask) or missing_dimensions(facts, pick) not in (0, None):
+            raise NeedsPythonNumberError(f"`{ast.unparse(node)}` picks otherwise than `{ast.unparse(mask)}` does")
+    if not all(one_by_one(facts, part, found) for part in parts):
+        raise NeedsPythonNumberError("what is counted is not computed from the elements picked, one at a time")
+    return mask, {node: code.operand(pick.tensor) for node, pick in found.items()}
 
 
 def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:

@@ -9,9 +9,9 @@ After:
     y[rows] = x[rows] * 2
 
 Legal when:
-    the places are only used as an index, and counted: those of a mask of one dimension, or all dimensions at once.
-    What the index then picks is mended next: it is stored to, or reduced. The mask is copied where it may be written to
-    later. A count takes a 0-d tensor wherever it is used.
+    the places are only used as an index (`x[rows]`, `x.index_select(0, rows)`), and counted: those of a mask of one
+    dimension, or all dimensions at once. What the index then picks is mended next: it is stored to, or reduced. The
+    mask is copied where it may be written to later. A count takes a 0-d tensor wherever it is used.
 
 Differs in:
     nothing, where what is indexed is known to have the mask's shape; a longer tensor raises. A count computes as a 0-d
@@ -33,7 +33,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, written
 from graphmend.transforms.if_conversion.kept_together import together
 from graphmend.transforms.legality.memory import escapes, shares
-from graphmend.transforms.legality.rows.masked_elements import Nonzero, is_mask, nonzero_of
+from graphmend.transforms.legality.rows.masked_elements import Nonzero, indexed, is_mask, nonzero_of
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -48,7 +48,7 @@ NAME = "mask_index"
 class _Uses(NamedTuple):
     """What places serve for."""
 
-    indexed: list[ast.Subscript]
+    indexed: list[ast.Subscript | ast.Call]
     """What is indexed by them."""
     counts: list[ast.expr]
     """Expressions that say how many there are."""
@@ -86,14 +86,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         numbers = together(facts, {n: Taken(f"{name}.sum()", "int64", True) for n in uses.counts})
     except NeedsPythonNumberError as error:
         return refuse(NAME, str(error))
-    differences = [
-        Difference(
-            "exception",
-            f"`{ast.unparse(tensor)}` is taken to be as long as the mask; a longer one raises",
-        )
-        for tensor in (use.value for use in uses.indexed)
-        if not _same_shape(facts, tensor, found.mask)
-    ]
+    differences: list[Difference] = []
+    picked = {use: rows for use in uses.indexed if (rows := indexed(facts, use)) is not None}
+    for rows in picked.values():
+        if not _same_shape(facts, rows.tensor, found.mask):
+            says = f"`{ast.unparse(rows.tensor)}` is taken to be as long as the mask; a longer one raises"
+            differences.append(Difference("exception", says))
     asked = facts.value(found.mask)
     if not (isinstance(asked, Tensor) and asked.rank):
         says = f"`{ast.unparse(found.mask)}` without dimensions has a place, which raises as an index, and no more"
@@ -106,7 +104,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         imports = Imports(facts)
         edits = {whole: text, **written(facts, imports, numbers.texts, numbers.counterparts)}
         if uses.unpacked and uses.target is not None:
-            edits |= {uses.target: name, **{use.slice: name for use in uses.indexed}}
+            edits |= {uses.target: name, **{use.slice: name for use in uses.indexed if isinstance(use, ast.Subscript)}}
+        for use, rows in picked.items():
+            if isinstance(use, ast.Call):
+                if rows.by is whole:
+                    del edits[whole]
+                edits[use] = f"{code.operand(rows.tensor)}[{name or text}]"
         return [*imports.edits(), *(replace_expression(facts.source, node, new) for node, new in edits.items())]
 
     return offer(NAME, "index with the mask itself", facts, make, [*differences, *numbers.differences])
@@ -209,10 +212,12 @@ def _changes(facts: FunctionFacts, mask: ast.expr) -> bool:
     return not isinstance(mask, ast.Name) or escapes(facts, mask.id, statement)
 
 
-def _mendable(facts: FunctionFacts, use: ast.Subscript, places: ast.expr) -> bool:
+def _mendable(facts: FunctionFacts, use: ast.Subscript | ast.Call, places: ast.expr) -> bool:
     """May what is picked be mended once it is picked by a mask: a store, or what is reduced or stored again?"""
-    if isinstance(use.ctx, ast.Store):
+    if isinstance(use, ast.Subscript) and isinstance(use.ctx, ast.Store):
         return True
+    found = indexed(facts, use)
+    assert found is not None
     for above in facts.ancestors(use):
         match above:
             case ast.Call(func=ast.Attribute(attr=attr)) if attr in _REDUCTIONS:
@@ -220,7 +225,7 @@ def _mendable(facts: FunctionFacts, use: ast.Subscript, places: ast.expr) -> boo
             case ast.Call(func=function) if (qualified(facts, function) or "").rpartition(".")[2] in _REDUCTIONS:
                 return True
             case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):
-                return ast.unparse(target.slice) in (ast.unparse(use.slice), ast.unparse(places))
+                return ast.unparse(target.slice) in (ast.unparse(found.by), ast.unparse(places))
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is use:
                 loads = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
                 return any(_reduces(facts, n) for n in loads)
@@ -245,13 +250,14 @@ def _reduces(facts: FunctionFacts, node: ast.AST) -> bool:
     return False
 
 
-def _indexed_by(facts: FunctionFacts, node: ast.AST, order: list[str] | None = None) -> ast.Subscript | None:
+def _indexed_by(facts: FunctionFacts, node: ast.AST, order: list[str] | None = None) -> ast.Subscript | ast.Call | None:
     """What is indexed by places alone, or by the names of those in each dimension, in `order`."""
     index, parent = node, facts.parent(node)
     if order is not None:
         if not isinstance(parent, ast.Tuple) or [n.id for n in parent.elts if isinstance(n, ast.Name)] != order:
             return None
         index, parent = (parent, facts.parent(parent)) if len(parent.elts) == len(order) else (node, None)
-    if isinstance(parent, ast.Subscript) and parent.slice is index and is_tensor(facts, parent.value):
-        return parent
+    above = facts.parent(parent) if isinstance(parent, ast.keyword) else parent
+    if isinstance(above, (ast.Subscript, ast.Call)) and (found := indexed(facts, above)) and found.by is index:
+        return above
     return None

@@ -21,6 +21,7 @@ Differs in:
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
@@ -28,13 +29,14 @@ from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.qualified_names import called, constant, method
+from graphmend.transforms.code.qualified_names import called, constant
 from graphmend.transforms.code.text_edits import deletion, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, written
 from graphmend.transforms.if_conversion.kept_together import together
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.rows.counts import Asked, Places, asked_for, places
 from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     aligned,
@@ -70,32 +72,40 @@ def _counted(facts: FunctionFacts) -> Fix | Refusal | None:
     for node in (facts.node, *facts.ancestors(facts.node)):
         if isinstance(node, ast.stmt):
             return None
-        counted, found = _count(facts, node)
-        if counted is None:
+        asked = asked_for(node)
+        found = _source(facts, asked[0]) if asked is not None else None
+        if asked is None or found is None:
             continue
-        if found is not None and not repeatable(facts, found.tensor):
+        if isinstance(found, Picked) and not repeatable(facts, found.tensor):
             return refuse(NAME, f"`{ast.unparse(found.tensor)}` does more than compute")
         assert isinstance(node, ast.expr)
-        return _count_kept(facts, [node], counted, found, [])
+        return _count_kept(facts, {node: asked[1]}, found, [])
     return None
 
 
+def _source(facts: FunctionFacts, node: ast.expr) -> Picked | Places | None:
+    """What a mask picks, or its places."""
+    found = picked(facts, node)
+    return found if found is not None else places(facts, node)
+
+
 def _count_kept(
-    facts: FunctionFacts,
-    counts: list[ast.expr],
-    counted: ast.expr,
-    found: Picked | None,
-    dropped: list[ast.stmt],
+    facts: FunctionFacts, counts: Mapping[ast.expr, Asked], found: Picked | Places, dropped: list[ast.stmt]
 ) -> Fix | Refusal:
-    """Expressions that say how many elements of `counted` hold, as 0-d tensors."""
-    text = Code(facts.source).operand(counted)
-    made = f"{text}.sum()" if is_mask(facts, counted) else f"{text}.count_nonzero()"
-    elements = made
-    if found is not None and missing_dimensions(facts, found) != 0:
-        elements = f"({aligned(facts, found)}).expand_as({Code(facts.source).argument(found.tensor)}).sum()"
-    texts = {node: elements if _of_elements(node) else made for node in counts}
-    numbers = together(facts, {node: Taken(text, "int64", True) for node, text in texts.items()})
-    differences = [*numbers.differences, *(other_shape(facts, found) if found is not None else [])]
+    """Expressions that say how many there are, as 0-d tensors."""
+    text = Code(facts.source).operand(found.mask)
+    made = f"{text}.sum()" if is_mask(facts, found.mask) else f"{text}.count_nonzero()"
+
+    def count(asked: Asked) -> str:
+        if isinstance(found, Places):
+            times = found.times(facts, asked)
+            return f"({made}{times})" if times else made
+        if asked == "elements" and missing_dimensions(facts, found) != 0:
+            return f"({aligned(facts, found)}).expand_as({Code(facts.source).argument(found.tensor)}).sum()"
+        return made
+
+    numbers = together(facts, {node: Taken(count(asked), "int64", True) for node, asked in counts.items()})
+    differences = [*numbers.differences, *(other_shape(facts, found) if isinstance(found, Picked) else [])]
     if observed(facts, facts.statement) and any(d.kind == "exception" for d in differences):
         return refuse(NAME, "a `try` sees the exception of the mask")
 
@@ -108,75 +118,40 @@ def _count_kept(
     return offer(NAME, "count with a sum", facts, make, differences)
 
 
-def _count(facts: FunctionFacts, node: ast.AST) -> tuple[ast.expr | None, Picked | None]:
-    """What is counted by an expression, and from what the mask picks, if it is one."""
-    match node:
-        case ast.Subscript(value=ast.Attribute(value=inner, attr="shape"), slice=ast.Constant(value=0)):
-            pass
-        case ast.Call(func=ast.Attribute(value=inner, attr="size"), args=[ast.Constant(value=0)], keywords=[]):
-            pass
-        case ast.Call(func=ast.Name(id="len"), args=[inner], keywords=[]):
-            pass
-        case ast.Call(func=ast.Attribute(value=inner, attr="numel"), args=[], keywords=[]) if picked(facts, inner):
-            pass
-        case _:
-            return None, None
-    if call := called(facts, inner, "torch.nonzero", "torch.argwhere"):
-        return (call.args[0] if len(call.args) == 1 and not call.keywords else None), None
-    if call := method(facts, inner, "nonzero", "argwhere"):
-        assert isinstance(call.func, ast.Attribute)
-        return (call.func.value if not call.args and not call.keywords else None), None
-    found = picked(facts, inner)
-    return (found.mask, found) if found is not None else (None, None)
-
-
-def _of_elements(node: ast.expr) -> bool:
-    """Does a count count elements, and not rows?"""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numel"
-
-
 def _counted_by_name(facts: FunctionFacts) -> Fix | Refusal | None:
     """`kept = x[m]` and then `len(kept)`: the counts, and the name where it serves for nothing else."""
-    found = picked(facts, facts.node)
     match facts.statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is facts.node and found is not None:
-            pass
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if facts.node in ast.walk(value):
+            found = _source(facts, value)
         case _:
             return None
+    if found is None:
+        return None
     names = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
     loads = [n for n in names if isinstance(n.ctx, ast.Load)]
-    counts = {n: whole for n in loads if (whole := _count_around(facts, n)) is not None}
+    counts: dict[ast.expr, Asked] = {}
+    for load in loads:
+        parent = facts.parent(load)
+        around = facts.parent(parent) if isinstance(parent, ast.Attribute) else parent
+        asked = asked_for(around)
+        if isinstance(around, ast.expr) and asked is not None and asked[0] is load:
+            counts[around] = asked[1]
     body = facts.function.body
     if not counts or len(names) - len(loads) != 1 or facts.body_of(facts.statement) is not body:
         return None
-    sources = reads(found.tensor, found.mask)
+    if isinstance(found, Places) and len(counts) < len(loads):
+        return None  # the places are needed all the same
+    parts = [found.mask, *([found.tensor] if isinstance(found, Picked) else [])]
+    sources = reads(*parts)
     behind = body[body.index(facts.statement) + 1 :]
     if sources & stored(behind) or any(changed_in_place(facts, n) for n in sources):
         return refuse(NAME, "what is picked from changes before the picked elements are counted")
-    if not is_mask(facts, found.mask) or not repeatable(facts, found.tensor, found.mask):
+    if not (is_mask(facts, found.mask) or isinstance(found, Places)) or not repeatable(facts, *parts):
         return refuse(NAME, f"`{ast.unparse(found.mask)}` is not known to be a mask that is the same each time")
     dropped: list[ast.stmt] = [facts.statement] if len(counts) == len(loads) else []
     if dropped and not replaceable(facts, dropped):
         return refuse(NAME, "the statement shares its line with another one")
-    return _count_kept(facts, [*counts.values()], found.mask, found, dropped)
-
-
-def _count_around(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
-    """The expression that says how many elements, or rows, were picked, of which `node` is the name."""
-    for above in (facts.parent(node), facts.parent(facts.parent(node) or node)):
-        inside = facts.parent(above) if isinstance(above, ast.Attribute) else above
-        match inside:
-            case ast.Subscript(value=ast.Attribute(value=of, attr="shape"), slice=ast.Constant(value=0)) if of is node:
-                return inside
-            case ast.Call(func=ast.Attribute(value=of, attr="size"), args=[ast.Constant(value=0)], keywords=[]) if (
-                of is node
-            ):
-                return inside
-            case ast.Call(func=ast.Name(id="len"), args=[of], keywords=[]) if of is node:
-                return inside
-            case ast.Call(func=ast.Attribute(value=of, attr="numel"), args=[], keywords=[]) if of is node:
-                return inside
-    return None
+    return _count_kept(facts, counts, found, dropped)
 
 
 def _partitioned(facts: FunctionFacts) -> Fix | Refusal | None:

@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.positions import replaceable
@@ -38,7 +39,6 @@ from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.masked_elements import (
     WORKS,
     Picked,
-    is_line,
     one_by_one,
     picked,
 )
@@ -160,7 +160,7 @@ def _check_each(facts: FunctionFacts, elements: Elements, body: ast.expr, *, pic
 
 
 def _given(facts: FunctionFacts, found: Picked, reduction: Reduction, arguments: list[ast.expr]) -> Reduction:
-    """A reduction with what it is given: the dimension in which a mask of one dimension picks, how many degrees of
+    """A reduction with what it is given: the dimension in which a mask picks, how many degrees of
     freedom are taken off, which quantile.
     """
     call = reduction.whole
@@ -179,8 +179,9 @@ def _given(facts: FunctionFacts, found: Picked, reduction: Reduction, arguments:
     else:
         known = True
     given += [keywords.pop(name) for name in ("dim", "axis") if name in keywords]
-    rows = len(given) == 1 and constant(given[0]) == 0 and is_line(facts, found.mask)
-    rows = rows and how in ("sum", "mean", "std", "var")
+    value = facts.value(found.mask)
+    rows = len(given) == 1 and constant(given[0]) == 0 and not (isinstance(value, Tensor) and value.rank == 0)
+    rows = rows and how in ("sum", "mean", "std", "var", "amax", "amin")
     if not known or keywords or (given and not rows):
         raise NotReducibleError(f"`{ast.unparse(call)}` is no reduction of all picked elements")
     return replace(reduction, rows=rows, option=option)

@@ -32,7 +32,7 @@ from graphmend.transforms.code.qualified_names import constant, is_tensor, numbe
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.gradients import gradient_differences, lost
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, shares, written_to
 from graphmend.transforms.legality.operations import names as known
@@ -89,12 +89,18 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if not found.whole and not found.kept:
         return refuse(NAME, "what the slice gives is taken from some of the other dimensions")
     if found.whole and (width := _width(facts, part)) is not None:
-        return _offer(facts, found, width, [*differences, _END, _SHORT, _COPY, _LAYOUT])
+        return _offer(facts, found, width, [*differences, _END, _SHORT, *_copied(facts, found)])
     if found.dim != 0 or not found.whole:
         if (reduced := _reduced_along(facts, found)) is None:
             return refuse(NAME, "how much the slice takes is not known, and it is not the first dimension")
         return _later(facts, found, reduced, differences)
-    return _offer(facts, found, None, [*differences, _COPY, _LAYOUT] if _seen_as_view(facts, node) else differences)
+    return _offer(facts, found, None, [*differences, *_copied(facts, found)])
+
+
+def _copied(facts: FunctionFacts, found: _Sliced) -> list[Difference]:
+    """What the program may see of a copy in the place of a view."""
+    seen = [_COPY, _LAYOUT, *lost(facts, facts.statement, "the result has no gradient history", found.node.value)]
+    return seen if _seen_as_view(facts, found.node) else []
 
 
 def _behind_numbers(facts: FunctionFacts, found: _Sliced) -> str | None:
@@ -204,7 +210,7 @@ def _behind(facts: FunctionFacts, found: _Sliced, tensor: str, differences: list
         mask, named = _named(facts, _mask(facts, imports, found, line=True))
         return [*imports.edits(), *named, replace_expression(facts.source, found.node, f"{tensor}[{mask}]")]
 
-    seen = [_COPY, _LAYOUT] if _seen_as_view(facts, found.node) else []
+    seen = _copied(facts, found)
     return offer(NAME, "pick by positions instead of by a slice", facts, make, [*differences, *seen])
 
 
@@ -215,10 +221,9 @@ def _seen_as_view(facts: FunctionFacts, node: ast.Subscript) -> bool:
         above = facts.parent(above)
     if isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call)):
         return not shares(facts, above).fresh
-    match above:
-        case ast.Assign(targets=[ast.Name(id=name)]):
-            changed = changed_in_place(facts, node.value, behind=facts.statement)
-            return changed or escapes(facts, name) or identified(facts, name)
+    if isinstance(above, ast.Assign) and isinstance(name := above.targets[0], ast.Name) and len(above.targets) == 1:
+        changed = changed_in_place(facts, node.value, behind=facts.statement)
+        return changed or escapes(facts, name.id) or identified(facts, name.id)
     return True
 
 

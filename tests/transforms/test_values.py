@@ -1,0 +1,212 @@
+"""Counts, sizes and indices that values decide, and what masks pick in several dimensions: mended and judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bodies import bodies, function
+from judge import judge, mend_text, torch
+
+_PARAMETERS = "x, m, n, table, held"
+_INPUTS = (
+    "[(torch.randn(6, 3), torch.tensor([True, False, True, True, False, True]), torch.tensor([1, 2, 3]), "
+    "torch.randn(2, 4, 3), torch.rand(2, 4) > 0.5)]"
+)
+
+
+def inputs() -> list[tuple[Any, ...]]:
+    m, n = torch.tensor([True, False, True, True, False, True]), torch.tensor([1, 2, 3])
+    held = torch.tensor([[True, False, True, True], [False, False, True, False]])
+    one = (torch.randn(6, 3).requires_grad_(), m, n, torch.randn(2, 4, 3).requires_grad_(), held)
+    return [one, (torch.randn(6, 3), ~m, torch.tensor([4, 0, 2]), torch.randn(2, 4, 3), ~held)]
+
+
+FORMS = bodies("""
+# counted_by_two
+seen = torch.zeros(4, 5)
+for i, j in zip(n.tolist(), n.flip(0).tolist()):
+    seen[i - 1, j] += 1
+return seen / seen.sum()
+
+# read_by_two
+i, j = n.argmax().item(), n.argmin().item()
+return table[0, i, j] + table[:, i, j].sum() + x[i, j]
+
+# read_around_a_slice
+i, j = n.argmax().item(), n.argmin().item()
+return table[n.min().item() - 1, :, i] * 2 - j
+
+# stored_by_two
+i, j = n.argmax().item(), n.argmin().item()
+y = table.clone()
+y[0, i] = x[0]
+y[1, i, j] = 2.0
+return y
+
+# numbers_of_a_tuple
+low, high = x.min().item(), x.max().item()
+first, last = x[0, 0].item(), x[5, 2].item()
+return x.detach() - torch.tensor([low, high, first + last])
+
+# numpy_root
+return x / np.sqrt(n.sum().item()) + np.log1p(n.max().item())
+
+# numpy_of_a_float
+scale = np.exp(x[0, 0].item())
+return x * scale - np.abs(x[1, 1].item())
+
+# numpy_floor
+return x + np.floor(x[0, 0].item())
+
+# elements_of_places
+return x / max((x > 0).nonzero().numel(), 1)
+
+# elements_of_places_in_a_line
+at = torch.nonzero(held).flatten()
+return x * (at.size(0) + 1)
+
+# rows_of_places_in_a_column
+at = torch.argwhere(held)[:, 1]
+return x * (len(at) + 1)
+
+# number_of_a_name
+at = m.nonzero().squeeze(-1)
+count = at.numel()
+return x.sum() / count
+
+# selected
+at = m.nonzero().squeeze(1)
+return x.index_select(0, at).mean(dim=0)
+
+# selected_at_once
+return torch.index_select(x, 0, torch.where(m)[0]).sum()
+
+# selected_and_added
+at = torch.where(m)[0]
+out = torch.zeros(6, 3)
+out.index_add_(0, at, x.index_select(0, at) * 2)
+return out
+
+# rows_by_matrices
+out = torch.zeros_like(x)
+for k, w in enumerate((x[:3], x[3:])):
+    at = (m == (k == 0)).nonzero(as_tuple=True)[0]
+    out[at] = x[at] @ w
+return out
+
+# mean_of_a_table
+return table[held].mean(0), table[held].sum(dim=0)
+
+# spread_of_a_table
+return table[held].var(dim=0), table[held].std(0, unbiased=False)
+
+# extremum_of_a_table
+return table[held].amax(0) - table[held].amin(dim=0)
+
+# bins
+return torch.bincount(n, minlength=8) / 3
+
+# bins_of_a_method
+return n.bincount(None, 8) / 3
+
+# bins_with_weights
+w = n.float()
+return torch.bincount(n, weights=w, minlength=8) * 2
+
+# bins_under_a_mask
+k = (n * 2)[:, None].expand(3, 4)
+picks = k > 2
+return torch.bincount(k[picks], minlength=9) + 1
+
+# bins_of_two
+k = n[:, None].expand(3, 4)
+j = n[:, None].flip(0).expand(3, 4)
+picks = k > 1
+a, b = k[picks], j[picks]
+return torch.bincount(5 * a + b, minlength=30).reshape(5, 6)
+
+# repeats_met
+return x + table[0, :3].repeat_interleave(n, dim=0)
+
+# repeats_that_index
+part = torch.repeat_interleave(torch.arange(3), n)
+return x * table[1][part]
+
+# repeats_added
+part = torch.repeat_interleave(torch.arange(3), n)
+return torch.zeros(3, 3).index_add(0, part, x)
+
+# repeats_in_a_column
+part = torch.repeat_interleave(n)
+return x * part.unsqueeze(-1)
+
+# parts_of_a_name
+parts = torch.split(x, n.tolist())
+return torch.stack([part.sum(dim=0) for part in parts])
+
+# parts_of_a_loop
+out = []
+for part in x.split(n.tolist()):
+    out.append(part.mean(0))
+return torch.stack(out)
+
+# parts_along_with_others
+total = 0
+for i, part in enumerate(x.split(n.tolist(), dim=0)):
+    total = total + i * part.sum(axis=0)
+return total
+""")
+
+REFUSED = bodies("""
+# parts_that_change
+out = []
+y = x.clone()
+for part in y.split(n.tolist()):
+    out.append(part.sum(0))
+    y.add_(1)
+return torch.stack(out)
+
+# parts_in_another_context
+parts = x.split(n.tolist())
+with torch.no_grad():
+    out = [part.sum(0) for part in parts]
+return torch.stack(out)
+
+# parts_in_two_ways
+return [part.sum(0) / part.mean(0) for part in x.split(n.tolist())]
+
+# places_that_are_read
+at = m.nonzero().squeeze(1)
+return x[: at.numel()], at
+
+# bins_of_two_masks
+return torch.bincount(n[n > 1] + n[n < 3], minlength=9)
+
+# bins_of_whole_weights
+return torch.bincount(n, weights=n, minlength=9)
+
+# repeats_met_by_nothing
+return torch.repeat_interleave(x, torch.arange(6), dim=0)
+
+# repeats_met_by_what_changes
+part = torch.repeat_interleave(torch.arange(3), n)
+x = torch.cat([x[1:], x[:1]])
+return x * table[1][part]
+
+# selected_in_another_dimension
+at = torch.where(x[0] > 0)[0]
+return x.index_select(1, at).sum()
+""")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("body", FORMS.values(), ids=FORMS)
+def test_form(body: str) -> None:
+    judge("import numpy as np\n" + function(body, _PARAMETERS, _INPUTS), inputs)
+
+
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+def test_refusal(body: str) -> None:
+    text = function(body, _PARAMETERS, _INPUTS)
+    assert mend_text(text).source.text == text
