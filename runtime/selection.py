@@ -10,16 +10,17 @@ import torch
 T = TypeVar("T")
 
 
-def select(test: Any, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
+def select(test: Any, then: Callable[[], T], otherwise: Callable[[], T], *, mixed_grad: bool = False) -> T:
     """`then() if test else otherwise()`.
 
     While `torch.compile` traces and `test` is a tensor of one element, both are computed and the result is selected
     with `torch.where`: if what they give has the same structure, types, dtypes, shapes, strides, devices and
-    `requires_grad`. Where it has not, the graph breaks here, as an `if` does.
+    `requires_grad`. Where it has not, the graph breaks here, as an `if` does. With `mixed_grad` one may ask for
+    gradients where the other does not: what is selected then always does.
     """
     if torch.compiler.is_dynamo_compiling() and isinstance(test, torch.Tensor) and test.numel() == 1:
         one, other = then(), otherwise()
-        if _agree(one, other):
+        if _agree(one, other, mixed_grad):
             holds = test.reshape(())
             holds = holds if holds.dtype is torch.bool else holds != 0
             if _same(one, other):
@@ -30,7 +31,7 @@ def select(test: Any, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     return then() if test else otherwise()
 
 
-def _agree(one: Any, other: Any) -> bool:
+def _agree(one: Any, other: Any, mixed_grad: bool) -> bool:
     """Whether `torch.where` can stand for a choice between two values. Traced: everything here is known then."""
     if type(one) is not type(other):
         return False
@@ -40,14 +41,14 @@ def _agree(one: Any, other: Any) -> bool:
             and one.shape == other.shape
             and one.layout is other.layout
             and one.device == other.device
-            and one.requires_grad == other.requires_grad
+            and (mixed_grad or one.requires_grad == other.requires_grad)
             and one.stride() == other.stride()
         )
     if isinstance(one, (tuple, list)):
-        agreeing = [_agree(a, b) for a, b in zip(one, other, strict=False)]
+        agreeing = [_agree(a, b, mixed_grad) for a, b in zip(one, other, strict=False)]
         return len(one) == len(other) and all(agreeing)
     if type(one) is dict:
-        return list(one) == list(other) and _agree(list(one.values()), list(other.values()))
+        return list(one) == list(other) and _agree(list(one.values()), list(other.values()), mixed_grad)
     return one is None or (isinstance(one, (bool, int, float, str)) and one == other)
 
 

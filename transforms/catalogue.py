@@ -7,6 +7,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.rewrites.answers import Rewrite as Rewrite
+from graphmend.transforms.rewrites.branch_forms import (
+    filter_inside,
+    guard_clause,
+    last_leave,
+    loop_outside,
+    on_a_copy,
+    stop_flag,
+)
 from graphmend.transforms.rewrites.control_flow import (
     assert_async,
     check_all,
@@ -56,6 +64,7 @@ from graphmend.transforms.rewrites.shapes import (
     tensor_slice,
 )
 from graphmend.transforms.rewrites.torch_api import (
+    by_key,
     capture_switch,
     device_context,
     fullgraph,
@@ -67,6 +76,14 @@ from graphmend.transforms.rewrites.torch_api import (
 if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
+_FORMS: tuple[Rewrite, ...] = (
+    guard_clause.rewrite,
+    last_leave.rewrite,
+    loop_outside.rewrite,
+    filter_inside.rewrite,
+    on_a_copy.rewrite,
+    stop_flag.rewrite,
+)
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (
     drop_guard.rewrite,
@@ -82,16 +99,17 @@ _BRANCHES: tuple[Rewrite, ...] = (
     match_branch.rewrite,
     cond.rewrite,
     range_guard.rewrite,
+    *_FORMS,
 )
 _MASKED: tuple[Rewrite, ...] = (masked.rewrite, masked_reduce.rewrite, masked_store.rewrite, pick_later.rewrite)
 _SWITCHES: tuple[Rewrite, ...] = (capture_switch.rewrite, fullgraph.rewrite)
 _TESTS: tuple[Rewrite, ...] = (assert_async.rewrite, *_BRANCHES)
 
 CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
-    ("GM101", (torch_form.rewrite, *_TESTS)),
+    ("GM101", (torch_form.rewrite, by_key.rewrite, *_TESTS)),
     ("GM102", (assert_async.rewrite,)),
     ("GM103", (assert_async.rewrite,)),
-    ("GM104", (torch_form.rewrite, *_TESTS)),
+    ("GM104", (torch_form.rewrite, by_key.rewrite, *_TESTS)),
     ("GM105", (*_LOOPS, masked_store.rewrite)),
     ("GM201", (emit.rewrite, hop_print.rewrite, guard.rewrite)),
     ("GM202", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
@@ -99,7 +117,15 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM204", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
     (
         "GM205",
-        (torch_form.rewrite, keep_tensor.rewrite, emit.rewrite, skip_value.rewrite, hoist.rewrite, guard.rewrite),
+        (
+            torch_form.rewrite,
+            by_key.rewrite,
+            keep_tensor.rewrite,
+            emit.rewrite,
+            skip_value.rewrite,
+            hoist.rewrite,
+            guard.rewrite,
+        ),
     ),
     ("GM206", (guard.rewrite,)),
     (
@@ -109,6 +135,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             counter_buffer.rewrite,
             computed_index.rewrite,
             torch_form.rewrite,
+            by_key.rewrite,
             *_TESTS,
             print_later.rewrite,
             retensored.rewrite,
@@ -142,6 +169,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
         (
             name_argument.rewrite,
             torch_form.rewrite,
+            by_key.rewrite,
             keep_tensor.rewrite,
             hoist.rewrite,
             skip_value.rewrite,
@@ -161,12 +189,12 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             skip_value.rewrite,
         ),
     ),
-    ("GM701", (hold_tensor.rewrite,)),
-    ("GM702", (compile_dynamic.rewrite, pass_tensor.rewrite)),
+    ("GM701", (hold_tensor.rewrite, compile_dynamic.number)),
+    ("GM702", (compile_dynamic.rewrite, pass_tensor.rewrite, compile_dynamic.number)),
     ("GM705", (compile_dynamic.rewrite,)),
     ("GM706", (compile_dynamic.rewrite,)),
-    ("GM707", (hold_tensor.rewrite,)),
-    ("GM709", (pass_tensor.rewrite,)),
+    ("GM707", (hold_tensor.rewrite, compile_dynamic.number)),
+    ("GM709", (pass_tensor.rewrite, compile_dynamic.number)),
     ("GM711", (hold_tensor.rewrite,)),
 )
 

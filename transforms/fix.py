@@ -89,6 +89,8 @@ class Fix:
     """How the mended program may differ; none for a safe fix."""
     narrows: bool = False
     """The break goes for some values that are known while tracing, and stays for others."""
+    prepares: bool = False
+    """It only gives code the form that other mends are about, and is made along with them or not at all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ def mend(finding: Finding, facts: FunctionFacts | None, accept: Collection[str] 
     `accept` are the kinds of differences with which a mend counts as safe.
 
     A mend that keeps all output comes before one that silences it, and where both keep it the safe one first:
-    that is the order of the catalogue, made stable by what each rewrite can prove here.
+    that is the order of the catalogue, made stable by what each rewrite can prove here. What only prepares for others
+    comes where nothing else keeps the output.
     """
     if facts is None:
         return [Refusal("", "it stands in no function's body, which a mend would rewrite")]
@@ -42,7 +43,7 @@ def mend(finding: Finding, facts: FunctionFacts | None, accept: Collection[str] 
     fixes = [_accepted(a, accept) for a in answers if isinstance(a, Fix)]
     refusals = [a for a in answers if isinstance(a, Refusal)]
     keeping = [f for f in fixes if not f.silences]
-    keeping.sort(key=lambda f: RANK[f.applicability])
+    keeping.sort(key=lambda f: (f.prepares, RANK[f.applicability]))
     silencing = sorted((f for f in fixes if f.silences), key=lambda f: RANK[f.applicability])
     return [*keeping, *silencing, *refusals]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import re
 import signal
 import threading
 import time
@@ -39,6 +40,9 @@ _GIVEN = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
 _FOREVER = 1e9
+
+#: where an object lies, as its `repr` says
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,16}\b")
 
 #: characters of what a target printed that are kept
 _OUTPUT_KEPT = 4000
@@ -267,13 +271,15 @@ def close() -> None:
 
 
 def _portable(value: Any, root: Path) -> Any:
-    """The same data with paths below the root, or below the folder of installed packages, relative to it."""
+    """The same data with paths below the root, or below the folder of installed packages, relative to it, and without
+    the addresses of objects.
+    """
     if isinstance(value, dict):
         return {key: _portable(each, root) for key, each in value.items()}
     if isinstance(value, list):
         return [_portable(each, root) for each in value]
     if isinstance(value, str):
-        return _without_root(value, str(root) + os.sep)
+        return _ADDRESS.sub(" at 0x", _without_root(value, str(root) + os.sep))
     return value
 
 

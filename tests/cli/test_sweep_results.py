@@ -16,10 +16,11 @@ from graphmend.cli.failures import UsageError
 from graphmend.cli.main import main
 from graphmend.cli.output.sweep import parquet
 from graphmend.cli.output.sweep.causes import causes
+from graphmend.cli.sweeping import one_target
 from graphmend.cli.sweeping import results as results_module
 from graphmend.cli.sweeping.outcome import Model, reason_of, worst
 from graphmend.cli.sweeping.results import NotWritten, Results
-from graphmend.cli.sweeping.task import Options
+from graphmend.cli.sweeping.task import Options, Task
 
 
 def broken(row: int, gb_id: str = "GB0170", source: str = "if x.sum() > 0:") -> dict[str, Any]:
@@ -204,6 +205,23 @@ def test_the_report_alone_is_made_again(folder: Path, capsys: pytest.CaptureFixt
     assert main(["sweep", "-o", "out.jsonl"]) == 0
 
 
+def test_a_report_that_cannot_be_written_costs_no_result(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lines(folder / "out.jsonl", LINES)
+    before = (folder / "out.jsonl").read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("graphmend.workspace.files._replace", full)
+    assert main(["sweep", "-o", "out.jsonl"]) == 2
+    errors = capsys.readouterr().err
+    assert "the report cannot be written: no space left on device; the 4 results in out.jsonl are kept" in errors
+    assert (folder / "out.jsonl").read_bytes() == before
+    assert not (folder / "out.html").exists()
+
+
 def test_parquet_has_a_row_for_each_model() -> None:
     pyarrow = pytest.importorskip("pyarrow.parquet")
     import io
@@ -218,6 +236,15 @@ def test_parquet_has_a_row_for_each_model() -> None:
 def test_the_worst_of_a_file_counts() -> None:
     several = [Model(name, name, None, None) for name in ("mended", "worse", "one-graph")]
     assert worst(several).name == "worse"
+
+
+def test_what_a_line_says_is_the_same_on_every_machine(tmp_path: Path) -> None:
+    task = Task("net.py", False, "Net", str(tmp_path), (), Options())
+    problem = f"{tmp_path}/net.py: <function f at 0x7fd31b5e4ae0> and 0x10 in /elsewhere/net.py"
+    line = one_target.lost(task, problem)
+    assert line["problem"] == "net.py: <function f at 0x> and 0x10 in /elsewhere/net.py"
+    installed = one_target.lost(task, "/usr/lib/python3/site-packages/package/net.py")
+    assert installed["problem"] == "package/net.py"
 
 
 @pytest.mark.parametrize(

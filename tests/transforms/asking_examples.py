@@ -147,6 +147,25 @@ return x[m].max() + ((x[m] - x[m].sum()) ** 2).sum()
 # x: Tensor
 p = x[x < 0]
 return ((p - p.mean()) ** 2).mean()
+# x: Tensor, y: Tensor
+for i in range(3):
+    if x.sum().item() > 2 and (y.sum().item() * 2) / x.max().item() > 1:
+        x = x - 2
+    else:
+        y = y * 2
+        if y.max() > 30:
+            break
+return x + y
+# x: Tensor, y: Tensor, parts: list[Tensor]
+if x.sum().item() > 2 and (y.sum().item() * 2) / x.max().item() > 1:
+    for p in parts:
+        p.mul_(2)
+return x
+# x: Tensor, parts: list[Tensor]
+total = x.clone()
+for p in [p for p in parts if p.sum() > 2]:
+    total += p.mean()
+return total
 # x: Tensor, m: Tensor
 out = torch.zeros_like(x)
 _, rows = torch.where(m)

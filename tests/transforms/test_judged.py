@@ -51,7 +51,7 @@ def indexed() -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.torch
-@families("branches", "loops", "guards", "output", "scalars", "shapes")
+@families("branches", "forms", "loops", "guards", "output", "scalars", "shapes")
 def test_with_gradients(body: str) -> None:
     judge(case(body), both)
 
@@ -69,7 +69,7 @@ def test_index(body: str) -> None:
     judge(case(body, "x, n", "[(torch.rand(5, 3), torch.tensor(1))]"), indexed)
 
 
-@families("branches", "loops", "guards", "output", "scalars", "shapes", "python", "while_loops")
+@families("branches", "forms", "loops", "guards", "output", "scalars", "shapes", "python", "while_loops")
 def test_mended_once_is_mended_for_good(body: str) -> None:
     mended = mend_text(case(body))
     assert mended.changed

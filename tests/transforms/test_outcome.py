@@ -13,7 +13,7 @@ from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.mend import mend_all, outcome
 
 HERE = Path(__file__).parent
-FAMILIES = ("branches", "guards", "loops", "output", "scalars", "shapes", "refused")
+FAMILIES = ("branches", "forms", "guards", "loops", "output", "scalars", "shapes", "refused")
 JUDGED = [case(body) for name in FAMILIES for body in bodies((HERE / f"judged/{name}.txt").read_text("utf-8")).values()]
 HANDED_OUT = HERE.parents[2] / "shared" / "truth" / "patterns" / "cases"
 

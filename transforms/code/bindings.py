@@ -56,6 +56,26 @@ def reaching(facts: FunctionFacts, node: ast.Name) -> ast.expr | None:
     return None
 
 
+def bound_before(facts: FunctionFacts, statement: ast.stmt, name: str) -> ast.expr | None:
+    """What a name was bound to last where a statement is reached from in front of it, by an assignment that always
+    runs then; None where that is not known. What the statement itself binds in a loop does not count.
+    """
+    child: ast.AST = statement
+    for above in facts.ancestors(statement):
+        for block in (getattr(above, part, ()) for part in ("body", "orelse", "finalbody")):
+            if not (isinstance(block, list) and child in block):
+                continue
+            for earlier in reversed(block[: block.index(child)]):
+                if name in writes(earlier):
+                    given = [b for n, b in _binds(earlier) if n == name]
+                    only = isinstance(earlier, (ast.Assign, ast.AnnAssign)) and len(given) == 1
+                    return given[0].value if only and not given[0].part else None
+        if not isinstance(above, (ast.If, ast.With)):
+            return None
+        child = above
+    return None
+
+
 _OWN_NAMES = (
     ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef, ast.AsyncFunctionDef,
     ast.ClassDef,

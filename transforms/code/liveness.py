@@ -40,6 +40,14 @@ def stored(statements: Iterable[ast.stmt]) -> set[str]:
     return {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
+def always_leaves(statements: Sequence[ast.stmt]) -> bool:
+    """Does a block never run past its end: does every path through it return, raise, break or continue?"""
+    last = statements[-1] if statements else None
+    if isinstance(last, ast.If):
+        return always_leaves(last.body) and always_leaves(last.orelse)
+    return isinstance(last, _LEAVES)
+
+
 def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """The names that `node` binds or deletes in the scope that it stands in, each with what binds it."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):

@@ -5,10 +5,13 @@ names that no iteration changed.
 from __future__ import annotations
 
 import ast
+import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Static, Tensor
+from graphmend.transforms.code.bindings import bound_before
 from graphmend.transforms.code.liveness import reads, writes
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.fix import Difference
@@ -111,6 +114,8 @@ def _counted(facts: FunctionFacts, loop: ast.While, test: ast.expr, *, ends: boo
     for name, bound, mirrored in ((left, right, False), (right, left, True)):
         if not isinstance(name, ast.Name) or not isinstance(op, (*_RISING, *_FALLING)):
             continue
+        if (statement := _ends_by_itself(facts, loop, name.id, test, ends=ends)) is not None:
+            return Counter(name.id, statement)
         if number_type(facts, bound) != "int" or not isinstance(bound, (ast.Name, ast.Constant)):
             continue
         if writes(*loop.body) & reads(bound):
@@ -119,6 +124,52 @@ def _counted(facts: FunctionFacts, loop: ast.While, test: ast.expr, *, ends: boo
         if (statement := _step(facts, loop, name.id, up=up)) is not None:
             return Counter(name.id, statement)
     return None
+
+
+_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
+#: iterations of a loop that is followed number by number; TorchDynamo would unroll no more of them
+_MOST = 1000
+
+
+def _ends_by_itself(
+    facts: FunctionFacts, loop: ast.While, name: str, test: ast.Compare, *, ends: bool
+) -> ast.stmt | None:
+    """The statement that counts a number from a constant on, where counting so ends the loop after some iterations."""
+    binding = [s for s in loop.body if name in writes(s)]
+    start = constant(before) if (before := bound_before(facts, loop, name)) is not None else None
+    if len(binding) != 1 or not isinstance(start, (int, float)) or name in writes(loop.test):
+        return None
+    match binding[0]:
+        case ast.AugAssign(target=ast.Name(), op=op, value=value):
+            step = constant(value)
+        case ast.Assign(targets=[ast.Name()], value=ast.BinOp(left=ast.Name(id=left), op=op, right=value)) if (
+            left == name
+        ):
+            step = constant(value)
+        case _:
+            return None
+    compared = _COMPARES[type(test.ops[0])]
+    first = isinstance(test.left, ast.Name) and test.left.id == name
+    bound = constant(test.comparators[0] if first else test.left)
+    counts = _OPERATORS.get(type(op))
+    if not isinstance(step, (int, float)) or not isinstance(bound, (int, float)) or counts is None:
+        return None
+    now: float = start
+    for _ in range(_MOST):
+        if compared(*((now, bound) if first else (bound, now))) is ends:
+            return binding[0]
+        try:
+            now = counts(now, step)
+        except ArithmeticError:
+            return None
+    return None
+
+
+_COMPARES: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
 
 
 def _step(facts: FunctionFacts, loop: ast.While, name: str, *, up: bool) -> ast.stmt | None:

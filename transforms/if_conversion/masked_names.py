@@ -18,7 +18,7 @@ from graphmend.transforms.if_conversion.loop_ends import copied
 from graphmend.transforms.if_conversion.selection import NotSelectableError, as_tensor, incoming
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates
 from graphmend.transforms.legality.dtypes import casts_into, kind
-from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.gradients import EITHER_GRADIENT, carries, mixed, recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator, writable, written_on_both_sides
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
 from graphmend.transforms.legality.totality import may_raise
@@ -85,16 +85,26 @@ class MaskedNames:
             raise AskWhileTracingError(likeness.blocker)
         self.predicates.differences += () if self._while_tracing else likeness.differences
         self._copied(name)
-        return self._chosen(name, mask, self.code.argument(value, self._replace))
+        return self._chosen(name, mask, self.code.argument(value, self._replace), value)
 
     def _copied(self, name: str) -> None:
         self.predicates.differences += copied(self.facts, self.loop, name, "the loop leaves it as it was")
 
-    def _chosen(self, name: str, mask: str, text: str) -> str:
+    def _chosen(self, name: str, mask: str, text: str, value: ast.expr | None = None) -> str:
         if self._while_tracing:  # shapes are known there, and what differs in them is branched on as before
             select = self.imports.name(f"{_RUNTIME}.select", _RUNTIME)
-            return f"{select}({mask}, lambda: {name}, lambda: {text})"
+            return f"{select}({mask}, lambda: {name}, lambda: {text}{self._gradients(name, value)})"
         return f"{self.where}({mask}, {name}, {text})"
+
+    def _gradients(self, name: str, value: ast.expr | None) -> str:
+        """What `select` is told about gradients, which layers ask for and what a name was before need not."""
+        facts = self.facts
+        if value is None or not recorded(facts, self.loop):
+            return ""
+        if not mixed(facts, carries(facts, ast.Name(name, ast.Load())), carries(facts, value)):
+            return ""
+        self.predicates.differences.append(EITHER_GRADIENT)
+        return ", mixed_grad=True"
 
     def _only_here(self, name: str, value: ast.expr, mask: str) -> str:
         """A name that only the loop binds: there is nothing to keep before it is bound once."""
@@ -105,18 +115,21 @@ class MaskedNames:
         self._copied(name)
         text = self.code.argument(value, self._replace)
         if mask == self.stopped:  # False at first, when nothing is read
-            return self._chosen(name, mask, text)
+            return self._chosen(name, mask, text, value)
         first = f"{name} = None\n"
         if first not in self._first:
             self._first.append(first)
             self.predicates.differences.append(
                 Difference("exception", f"`{name}` has a value where nothing in the loop bound it, and raised")
             )
-        return f"{text} if {name} is None else {self._chosen(name, mask, text)}"
+        return f"{text} if {name} is None else {self._chosen(name, mask, text, value)}"
 
     def _number(self, name: str, of: str, value: ast.expr, mask: str) -> str:
         """A Python number that the loop computes becomes a 0-d tensor."""
-        self._becomes_tensor(name, of, number_type(self.facts, value), value)
+        given, counted = number_type(self.facts, value), self.facts.value(value)
+        if isinstance(counted, Tensor) and counted.rank == 0 and counted.dtype == _DTYPES[of] != "float64":
+            given = of  # a branch inside the loop has made a tensor of it
+        self._becomes_tensor(name, of, given, value)
         return self._chosen(name, mask, self.code.argument(value, self._replace))
 
     def _becomes_tensor(self, name: str, of: str, given: str | None, value: ast.expr) -> None:

@@ -15,7 +15,7 @@ from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.gradients import lost
+from graphmend.transforms.legality.gradients import EITHER_GRADIENT, carries, lost, mixed, recorded
 from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, seen_elsewhere, shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES, exact_in
 from graphmend.transforms.legality.operations import names as known
@@ -107,7 +107,7 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
         if "shapes" in likeness.blocker and _known_while_tracing(predicates.facts, a, b):
             # what differs in them is branched on as before
             chosen = predicates.imports.name("graphmend.runtime.select", "graphmend.runtime")
-            return f"{chosen}({test}, lambda: {a.text}, lambda: {b.text})"
+            return f"{chosen}({test}, lambda: {a.text}, lambda: {b.text}{_gradients(predicates, a, b)})"
         raise NotSelectableError(likeness.blocker)
     predicates.differences += likeness.differences
     layouts = [layout(predicates.facts, side.node) for side in (a, b)]
@@ -115,6 +115,15 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
         says = f"`{a.text}` and `{b.text}` may lie in memory in different orders, of which the result has one"
         predicates.differences.append(Difference("strides", says))
     return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
+
+
+def _gradients(predicates: Predicates, a: SideValue, b: SideValue) -> str:
+    """What `graphmend.runtime.select` is told about gradients, where one value may ask for them alone."""
+    facts = predicates.facts
+    if not recorded(facts, facts.statement) or not mixed(facts, *(carries(facts, side.node) for side in (a, b))):
+        return ""
+    predicates.differences.append(EITHER_GRADIENT)
+    return ", mixed_grad=True"
 
 
 def _known_while_tracing(facts: FunctionFacts, a: SideValue, b: SideValue) -> bool:

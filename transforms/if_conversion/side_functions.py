@@ -76,6 +76,10 @@ def _only_binds(facts: FunctionFacts, statement: ast.stmt) -> None:
             for inner in (*statement.body, *statement.orelse):
                 _only_binds(facts, inner)
             return
+        case ast.FunctionDef(decorator_list=[], args=arguments) if not arguments.vararg and not arguments.kwarg:
+            for inner in statement.body:  # a side that was made a function already
+                _only_binds(facts, inner)
+            return
         case ast.Expr(value=ast.Constant()):
             return
     raise NotAFunctionError(f"`{shortened(statement)}` does more than bind a name")

@@ -17,7 +17,7 @@ from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.in_place import dense, intact, linear_method
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.masked_elements import Picked, other_shape
-from graphmend.transforms.legality.same_shape import ShapeInference, broadcast
+from graphmend.transforms.legality.same_shape import ShapeInference, TensorType, broadcast
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -275,16 +275,33 @@ def _operand(text: str) -> str:
 
 def held(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue | None:
     """The value that a place has before the branch: a tensor where the function reads it as one, or a number."""
-    wanted = ast.unparse(target)
+    wanted, text = ast.unparse(target), block.predicates.code.text(target)
     number = _number(block, target)
     for node in ast.walk(block.facts.function):
         if not (isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load)):
             continue
         if ast.unparse(node) == wanted and is_tensor(block.facts, node):
-            return SideValue(wanted, node, ShapeInference(block.facts).of(node))
+            return SideValue(text, node, ShapeInference(block.facts).of(node))
         if ast.unparse(node) == wanted:
             number = number or _number(block, node)
-    return SideValue(wanted, target, None, None, number) if number in NUMBER_TYPES else None
+    if number is None and (kept := _entry(block, target)) is not None:
+        return kept
+    return SideValue(text, target, None, None, number) if number in NUMBER_TYPES else None
+
+
+def _entry(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue | None:
+    """The tensor that a dictionary with a name holds under a key when the branch is reached, by the analysis alone."""
+    if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        return None
+    owner = block.facts.before(block.whole).get(target.value.id)
+    value = (owner.fields or {}).get(constant(target.slice)) if isinstance(owner, Container) else None
+    if not isinstance(value, Tensor) or value.ndarray:
+        return None
+    leaf = ("leaf", ast.unparse(target))
+    exact = value.dtype not in ("int", "float", "complex", None)
+    shape = () if value.rank == 0 else value.shape if value.shape is not None else leaf
+    meta = TensorType(shape, value.dtype if exact else (value.dtype, leaf) if value.dtype else leaf)
+    return SideValue(block.predicates.code.text(target), target, meta)
 
 
 def _number(block: Converting, node: ast.expr) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
 from graphmend.transforms.code.expression_text import Code, is_atom
@@ -362,9 +362,14 @@ def effects_of_test(facts: FunctionFacts, test: ast.expr) -> list[str]:
     return found
 
 
-def split(facts: FunctionFacts, test: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:
-    """The conjuncts of a test: those in front that are no question about a tensor's elements, and the rest."""
-    conjuncts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+def split(
+    facts: FunctionFacts, test: ast.expr, sign: Literal["and", "or"] = "and"
+) -> tuple[list[ast.expr], list[ast.expr]]:
+    """The conjuncts (or disjuncts) of a test: those in front that are no question about a tensor's elements, and the
+    rest.
+    """
+    joined = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if sign == "and" else ast.Or)
+    conjuncts = test.values if isinstance(test, ast.BoolOp) and joined else [test]
     static = 0
     while static < len(conjuncts) and not depends(facts, conjuncts[static]):
         static += 1

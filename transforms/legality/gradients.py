@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Value, dtype_kind, tensor_in
 from graphmend.transforms.code.bindings import bindings
-from graphmend.transforms.code.liveness import alive, parameters
+from graphmend.transforms.code.liveness import alive, locals_of, parameters
 from graphmend.transforms.code.qualified_names import called, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import derivatives
@@ -131,6 +131,27 @@ def selected(one: Paths, other: Paths) -> Difference | None:
     return Difference(
         "zero-gradients", "inputs that only the side not taken uses get zeros for gradients instead of None"
     )
+
+
+def _begins_constant(facts: FunctionFacts, name: str) -> bool:
+    """Is a name bound to what asks for no gradients, besides other things?"""
+    made = bindings(facts).get(name, [])
+    return any(b.value is not None and not b.part and not _Carrying(facts, {}).of(b.value) for b in made)
+
+
+#: what `graphmend.runtime.select` selects with `mixed_grad`
+EITHER_GRADIENT = Difference("gradients", "while compiled the result asks for gradients where either value does")
+
+
+@answers("gradients")
+def mixed(facts: FunctionFacts, one: Paths, other: Paths) -> bool:
+    """May one of two values ask for gradients where the other does not: does one alone depend on anything, or on what
+    is no local name, a parameter most likely, or is one of them a constant at first, to which others are added?
+    """
+    own = locals_of(facts.function)
+    if one != other and any(_begins_constant(facts, path) for path in one & other):
+        return True
+    return bool(one) != bool(other) or any(not path.isidentifier() or path not in own for path in one ^ other)
 
 
 @answers("gradients")

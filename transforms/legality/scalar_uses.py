@@ -135,6 +135,8 @@ class ScalarUses(Dictionaries):
                 self._grown(of, dtype)
             case ast.Dict() if node in parent.values:
                 self._stored_in(node, dtype)
+            case ast.DictComp(value=value) if value is node:
+                self._of_comprehension(parent, dtype)
             case ast.Call() if node in parent.args or any(k.value is node for k in parent.keywords):
                 self._argument(parent, node, dtype)
             case ast.keyword():

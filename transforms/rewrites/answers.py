@@ -115,6 +115,11 @@ def offer(
     return Fix(rewrite, title, applicability, reason, lambda: checked(facts, make), silences, differs, narrows)
 
 
+def prepare(rewrite: str, title: str, facts: FunctionFacts, make: Make, differences: Iterable[Difference] = ()) -> Fix:
+    """A fix that gives code the form that other mends are about."""
+    return replace(offer(rewrite, title, facts, make, differences), prepares=True)
+
+
 def show(rewrite: str, title: str, facts: FunctionFacts, make: Make, reason: str) -> Fix:
     """A fix that is shown and never applied by itself."""
     return Fix(rewrite, title, "display", reason, lambda: checked(facts, make))

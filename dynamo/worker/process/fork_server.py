@@ -18,6 +18,9 @@ from . import limits
 from .channel import LineBuffer, Message, send
 
 POLL_SECONDS = 0.1
+STRAYS_SECONDS = 0.2
+LAST_SECONDS = 2.0
+"""How long the end of a check is waited for, which gives back as much memory as it had: what it used is told then."""
 SHUT_OUT = 113
 """Exit status of a check that could not give its answer."""
 FIRST_DESCRIPTOR = 900
@@ -306,13 +309,13 @@ class Parent:
         orphans.
         """
         alive = {child.pid for child in self.children.values()}
-        deadline = time.monotonic() + 0.2
-        while time.monotonic() < deadline:
+        began = time.monotonic()
+        while time.monotonic() - began < (STRAYS_SECONDS if last.ended() else LAST_SECONDS):
             for pid in own_children() - alive:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             strays = own_children() - alive
-            if last.pid in strays and last.ended():
+            if last.ended():
                 strays.discard(last.pid)
             for pid in strays - {last.pid}:
                 with contextlib.suppress(ChildProcessError):

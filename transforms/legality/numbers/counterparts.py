@@ -177,6 +177,21 @@ def listed(call: ast.Call, dtype: Hashable) -> Result | None:
     return Result(dtype, tuple(found), Counterpart(call.args[0], cast, "stack", cast=keywords.get("dtype")))
 
 
+def sorted_(call: ast.Call, dtype: Hashable) -> Result | None:
+    """`sorted(numbers)` of numbers that are tensors now: a tensor of one dimension."""
+    falls = [constant(k.value) for k in call.keywords if k.arg == "reverse"]
+    if len(falls) < len(call.keywords) or not all(isinstance(f, bool) for f in falls):
+        return None
+    found: list[Difference] = []
+    kind = dtype_kind(dtype)
+    if kind not in ("int", "bool"):
+        found.append(Difference("nan", "`sorted` leaves a NaN anywhere, torch puts it last"))
+    if kind is None:
+        found.append(Difference("dtype", "numbers of several types have one when they are sorted"))
+    options = "descending=True, stable=True" if any(falls) else "stable=True"
+    return Result(dtype, tuple(found), Counterpart(call.args[0], f".sort({options}).values", "stack"))
+
+
 def copied(call: ast.Call, dtype: Hashable) -> Result | None:
     """`torch.tensor(number)` of a number that is computed from tensors."""
     found = listed(call, dtype)

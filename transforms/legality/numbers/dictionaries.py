@@ -46,6 +46,14 @@ class Dictionaries(Lists):
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(display)}` is to hold a Python number")
 
+    def _of_comprehension(self, node: ast.DictComp, dtype: Hashable) -> None:
+        """A dictionary of which each value is a tensor now."""
+        match self.facts.parent(node):
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                self._entries(name, node.key, dtype)
+            case _:
+                raise NeedsPythonNumberError(f"`{shortened(node)}` is to hold a Python number")
+
     def _entry(self, target: ast.Subscript, dtype: Hashable) -> None:
         """`kept[key] = s`."""
         of = target.value
@@ -72,7 +80,7 @@ class Dictionaries(Lists):
             return
         self._lists.add((name, dtype))
         bound = [one.value for one in bindings(self.facts).get(name, []) if not one.part]
-        if not bound or not all(isinstance(v, ast.Dict) or self._makes_dictionary(v) for v in bound):
+        if not bound or not all(isinstance(v, (ast.Dict, ast.DictComp)) or self._makes_dictionary(v) for v in bound):
             raise NeedsPythonNumberError(f"`{name}` is not known to be a dictionary of this function")
         for node in ast.walk(self.facts.function):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
@@ -99,6 +107,8 @@ class Dictionaries(Lists):
                 self._run_through(self.facts.parent(parent), attr, dtype)
             case ast.Call(func=ast.Name(id="len")) | ast.Compare(ops=[ast.In() | ast.NotIn()]):
                 return
+            case ast.For(iter=keys) | ast.comprehension(iter=keys) if keys is node:
+                return
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs Python numbers")
 
@@ -109,7 +119,9 @@ class Dictionaries(Lists):
                 case ("items", ast.Tuple(elts=[_, ast.Name(id=name)])) | ("values", ast.Name(id=name)):
                     self._mixed = True  # the other entries
                     self._name(name, dtype)
-                    return
+                    return None
+        if attr == "values" and isinstance(call, ast.Call) and isinstance(around, ast.Call) and call in around.args:
+            return self._listed(call, dtype)
         text = shortened(call) if call is not None else attr
         raise NeedsPythonNumberError(f"`{text}` needs Python numbers")
 

@@ -11,7 +11,7 @@ from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import called, qualified
+from graphmend.transforms.code.qualified_names import called, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
@@ -61,6 +61,15 @@ class Lists(Meetings):
                 if dtype_kind(dtype) not in ("int", "bool"):
                     self.differences.append(Difference("nan", f"`{shortened(parent)}` of a NaN is NaN, once compiled"))
                 self._follow(parent, dtype)
+            case ast.Call(args=[first]) if first is node and called(self.facts, parent, "builtins.sorted"):
+                if (
+                    isinstance(node, (ast.GeneratorExp, ast.Name))
+                    or (result := counterparts.sorted_(parent, dtype)) is None
+                ):
+                    raise NeedsPythonNumberError(f"`{shortened(parent)}` needs Python numbers")
+                self._all_of(node)
+                self._becomes(parent, result)
+                self._sorted(parent, dtype)
             case ast.Call(args=[first]) if first is node and called(self.facts, parent, "torch.tensor"):
                 if isinstance(node, ast.GeneratorExp) or (result := counterparts.listed(parent, dtype)) is None:
                     raise NeedsPythonNumberError(f"`{shortened(parent)}` needs Python numbers")
@@ -88,6 +97,20 @@ class Lists(Meetings):
                 return
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs Python numbers")
+
+    def _sorted(self, call: ast.Call, dtype: Hashable) -> None:
+        """What becomes of a sorted list that is a tensor of one dimension now."""
+        match self.facts.parent(call):
+            case ast.Assign(targets=[ast.Tuple(elts=targets)]) if all(isinstance(t, ast.Name) for t in targets):
+                for target in targets:
+                    assert isinstance(target, ast.Name)
+                    self._name(target.id, dtype)
+            case ast.Subscript(value=value, slice=index, ctx=ast.Load()) as part if value is call:
+                if not isinstance(constant(index), int):
+                    raise NeedsPythonNumberError(f"`{shortened(part)}` needs Python numbers")
+                self._follow(part, dtype)
+            case _:
+                raise NeedsPythonNumberError(f"`{shortened(call)}` needs Python numbers")
 
     def _together(self, call: ast.Call, place: int, dtype: Hashable) -> None:
         """A list that is run through along with others: `for i, s in enumerate(list)`."""

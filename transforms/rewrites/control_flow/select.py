@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import (
@@ -40,7 +40,7 @@ from graphmend.analysis.lattice.values import (
 from graphmend.analysis.program.entities import Instance
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import alive, fresh, live_into, stored, surely_bound
+from graphmend.transforms.code.liveness import alive, fresh, live_into, stored, surely_bound, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
@@ -54,7 +54,14 @@ from graphmend.transforms.if_conversion.side_functions import (
     side_of,
 )
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
-from graphmend.transforms.legality.gradients import gradient_differences, lost
+from graphmend.transforms.legality.gradients import (
+    EITHER_GRADIENT,
+    flow_pairs,
+    gradient_differences,
+    lost,
+    mixed,
+    recorded,
+)
 from graphmend.transforms.legality.memory import changed_in_place, identified, shares, written_to
 from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
 from graphmend.transforms.legality.speculation import speculate
@@ -95,7 +102,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 
 def _of_gradients(fix: Fix) -> set[Difference]:
-    return {difference for difference in fix.differences if difference.kind == "gradients"}
+    return {d for d in fix.differences if d.kind == "gradients"} - {EITHER_GRADIENT}
 
 
 def _within(facts: FunctionFacts, test: ast.expr) -> bool:
@@ -110,7 +117,8 @@ def _condition(facts: FunctionFacts, test: ast.expr, predicates: Predicates) -> 
     swapped = False
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, swapped = test.operand, not swapped
-    static, tests = split(facts, test)
+    sign: Literal["and", "or"] = "or" if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else "and"
+    static, tests = split(facts, test, sign)
     if not tests:
         raise NotATensorError("the test is not known to look at a tensor")
     code = predicates.code
@@ -118,11 +126,15 @@ def _condition(facts: FunctionFacts, test: ast.expr, predicates: Predicates) -> 
         asked = code.argument(tests[0]) if not static else code.operand(tests[0])
     elif len(tests) == 1:
         asked = predicates.of(tests[0])
+    elif sign == "or":
+        asked = predicates.of(ast.BoolOp(ast.Or(), tests))
     else:
         asked = predicates.all_of(tests)
-    if static:
-        head = " and ".join(code.operand(s) if isinstance(s, (ast.IfExp, ast.Lambda)) else code.line(s) for s in static)
-        asked = f"{head} and ({asked})" if "&" in asked or "|" in asked else f"{head} and {asked}"
+    if static:  # asked in their order: what stands behind is asked only where they do not decide
+        head = f" {sign} ".join(
+            code.operand(s) if isinstance(s, (ast.IfExp, ast.Lambda, ast.BoolOp)) else code.line(s) for s in static
+        )
+        asked = f"{head} {sign} ({asked})" if "&" in asked or "|" in asked else f"{head} {sign} {asked}"
     return asked, swapped
 
 
@@ -159,7 +171,10 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
     if not returning and not results:
         raise NotAFunctionError("the branch binds nothing that is read behind it")
     differences = [*predicates.differences, *_differences(facts, statement, sides, results)]
-    writer = _Writer(facts, predicates, imports)
+    either = bool(differences) and recorded(facts, statement)
+    either = either and any(mixed(facts, *pair) for pair in flow_pairs(facts, statement))
+    differences += [EITHER_GRADIENT] if either else []
+    writer = _Writer(facts, predicates, imports, ", mixed_grad=True" if either else "")
     text, kept = writer.written(statement, condition, sides[::-1] if swapped else sides, results)
 
     def make() -> list[TextEdit]:
@@ -170,7 +185,7 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
 
 def _results(facts: FunctionFacts, statement: ast.If, sides: Sequence[Side]) -> list[str]:
     """The names that the sides bind and that live on."""
-    names = dict.fromkeys(name for side in sides for s in side.statements for name in sorted(stored([s])))
+    names = dict.fromkeys(name for side in sides for s in side.statements for name in sorted(writes(s)))
     outside = {n for s in ast.walk(facts.function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
     before = surely_bound(facts, statement)
     found = []
@@ -304,8 +319,8 @@ def _identified(facts: FunctionFacts) -> bool:
 class _Writer:
     """Writes the call."""
 
-    def __init__(self, facts: FunctionFacts, predicates: Predicates, imports: Imports) -> None:
-        self.facts, self.predicates = facts, predicates
+    def __init__(self, facts: FunctionFacts, predicates: Predicates, imports: Imports, options: str) -> None:
+        self.facts, self.predicates, self.options = facts, predicates, options
         self.function = imports.name(f"{_RUNTIME}.select", _RUNTIME)
         self.lines: list[str] = []
         self.kept: list[list[ast.stmt]] = []
@@ -316,7 +331,7 @@ class _Writer:
         """The new text, and the statements that live on in it."""
         texts = [self._function(side, name, results) for side, name in zip(sides, ("then", "otherwise"), strict=True)]
         head = "return" if not results else f"{', '.join(results)} ="
-        line = f"{head} {self.function}({condition}, {texts[0]}, {texts[1]})"
+        line = f"{head} {self.function}({condition}, {texts[0]}, {texts[1]}{self.options})"
         return "\n".join([*self.lines, line]) + "\n", self.kept
 
     def _function(self, side: Side, wanted: str, results: Sequence[str]) -> str:
@@ -332,7 +347,7 @@ class _Writer:
         name = fresh(self.facts, wanted, self.predicates.taken)
         self.predicates.taken.append(name)
         given = ast.Return(ast.Tuple([ast.Name(n, ast.Load()) for n in results], ast.Load()))
-        needed = sorted(live_into([*side.statements, given]) & stored(side.statements))
+        needed = sorted(live_into([*side.statements, given]) & writes(*side.statements))
         unbound = [n for n in needed if n not in surely_bound(self.facts, self.facts.statement)]
         if unbound:
             raise NotAFunctionError(f"`{unbound[0]}` may not be bound before the branch")

@@ -1,0 +1,85 @@
+"""Write what follows a side that always leaves behind the branch instead of in its `else`.
+
+Before:
+    if n > 10:
+        return x / n
+    elif n < 1:
+        return torch.zeros_like(x)
+    return x
+
+After:
+    if n > 10:
+        return x / n
+    if n < 1:
+        return torch.zeros_like(x)
+    return x
+
+Legal when:
+    one side of a branch on a tensor ends in `return`, `raise`, `break` or `continue` on every path, the other does not,
+    and there is something behind the branch that goes on.
+
+Differs in:
+    nothing: the same statements run in the same order. It is written for the mends of branches, and stays where they
+    remove the break.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.liveness import always_leaves
+from graphmend.transforms.code.positions import is_elif, replaceable
+from graphmend.transforms.code.text_edits import HOLE, replace_statements
+from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.if_conversion.tensor_predicates import depends
+from graphmend.transforms.rewrites.answers import asks, prepare, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "guard_clause"
+
+
+@asks(any_value=True)
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    statement = facts.statement
+    if not isinstance(statement, ast.If):
+        return None
+    while isinstance(above := facts.parent(statement), ast.If) and above.orelse == [statement] and _leaves_once(above):
+        statement = above
+    if not _leaves_once(statement) or not depends(facts, statement.test):
+        return None
+    if not replaceable(facts, [statement]) or is_elif(facts.source, statement):
+        return refuse(NAME, "the statement shares its line with another one")
+    lines, kept = _flat(Code(facts.source), statement)
+    return prepare(
+        NAME,
+        "write the `else` behind the branch",
+        facts,
+        lambda: [replace_statements(facts.source, [statement], lines, *kept)],
+    )
+
+
+def _leaves_once(statement: ast.If) -> bool:
+    """Does one side of a branch always leave, and the other not, so that it need not stand in an `else`?"""
+    if not statement.orelse:
+        return False
+    return always_leaves(statement.body) != always_leaves(statement.orelse)
+
+
+def _flat(code: Code, statement: ast.If) -> tuple[str, list[list[ast.stmt]]]:
+    """The text of a branch and of those in its `else` behind one another, and the statements that fill its holes."""
+    lines: list[str] = []
+    kept: list[list[ast.stmt]] = []
+    rest: list[ast.stmt] = [statement]
+    while len(rest) == 1 and isinstance(one := rest[0], ast.If) and _leaves_once(one):
+        first = always_leaves(one.body)
+        test = code.line(one.test) if first else f"not {code.operand(one.test)}"
+        lines += [f"if {test}:", f"    {HOLE.format(len(kept))}"]
+        kept.append(one.body if first else one.orelse)
+        rest = one.orelse if first else one.body
+    lines.append(HOLE.format(len(kept)))
+    return "\n".join(lines) + "\n", [*kept, rest]

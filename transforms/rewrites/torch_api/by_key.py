@@ -1,0 +1,159 @@
+"""Take the greatest by a key with `argmax` instead of by asking tensors which is greater.
+
+Before:
+    best = max(range(len(feats)), key=lambda i: scores[i].item())
+    chosen = max(ts, key=lambda t: t.norm())
+
+After:
+    best = torch.stack([scores[i] for i in range(len(feats))]).argmax()
+    chosen = torch.stack(ts).index_select(0, torch.stack([t.norm() for t in ts]).argmax().reshape(1)).squeeze(0)
+
+Legal when:
+    the key is a lambda of one element, which gives a tensor without effects; what is chosen from are the numbers of a
+    `range`, where each use of the one chosen takes a 0-d tensor, or tensors in a list or tuple of this function, and
+    the one chosen is not changed in place.
+
+Differs in:
+    nothing to choose from raises another exception; a NaN is the greatest and the least. Of tensors, equal shapes and
+    dtypes are needed, and the one chosen is a copy.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind
+from graphmend.transforms.code.bindings import name_given
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.qualified_names import called, is_tensor
+from graphmend.transforms.code.text_edits import replace_expression
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.kept_scalars import written
+from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.memory import changed_in_place, identified
+from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
+from graphmend.transforms.rewrites.answers import asks, offer, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "by_key"
+_TITLE = "take the greatest with argmax"
+_COPIED = (
+    Difference("exception", "the tensors must have equal shapes"),
+    Difference("aliasing", "the one chosen is a copy"),
+    Difference("strides", "the one chosen is dense memory"),
+    Difference("dtype", "if the dtypes of the tensors differ, the result has the promoted one"),
+    Difference("zero-gradients", "tensors that are not chosen get zeros for gradients instead of None"),
+)
+
+
+class _Choice(NamedTuple):
+    """`max(values, key=lambda name: key)`."""
+
+    call: ast.Call
+    values: ast.expr
+    name: str
+    key: ast.expr
+    function: str
+    """Of torch."""
+
+
+@asks("effects", "memory", "numbers", "gradients", "names")
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    choice = _choice(facts)
+    if choice is None:
+        return None
+    key = _asked(facts, choice.key)
+    if key is None:
+        return refuse(NAME, f"`{ast.unparse(choice.key)}` is not known to be a tensor")
+    if found := effects(facts, key):
+        return refuse(NAME, found[0])
+    code, imports = Code(facts.source), Imports(facts)
+    stack = imports.name("torch.stack")
+    clause = f"for {choice.name} in {code.text(choice.values)}"
+    place = f"{stack}([{code.argument(key)} {clause}]).{choice.function}()"
+    differences = [Difference("exception", "nothing to choose from raises another exception")]
+    if not (isinstance(value := facts.value(key), Tensor) and dtype_kind(value.dtype) in ("int", "bool")):
+        differences.append(Difference("nan", "a NaN is the greatest and the least"))
+    if not (isinstance(value, Tensor) and value.rank == 0):
+        differences.append(Difference("exception", "keys of several elements raise no more"))
+    if called(facts, choice.values, "builtins.range"):
+        return _number(facts, choice, place, imports, differences)
+    return _tensor(facts, choice, place, imports, differences)
+
+
+def _choice(facts: FunctionFacts) -> _Choice | None:
+    for node in (facts.node, *facts.ancestors(facts.node)):
+        match node:
+            case (
+                ast.Call(
+                    args=[values],
+                    keywords=[ast.keyword(arg="key", value=ast.Lambda(args=arguments, body=key))],
+                ) as call
+            ) if called(facts, call, "builtins.max", "builtins.min"):
+                plain = len(arguments.args) == 1 and not (arguments.vararg or arguments.kwarg or arguments.kwonlyargs)
+                if not plain or arguments.posonlyargs or arguments.defaults:
+                    return None
+                largest = called(facts, call, "builtins.max") is not None
+                return _Choice(call, values, arguments.args[0].arg, key, "argmax" if largest else "argmin")
+    return None
+
+
+def _asked(facts: FunctionFacts, key: ast.expr) -> ast.expr | None:
+    """The tensor by which is chosen."""
+    match key:
+        case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[], keywords=[]):
+            key = inner
+    return key if is_tensor(facts, key) else None
+
+
+def _number(
+    facts: FunctionFacts, choice: _Choice, place: str, imports: Imports, differences: list[Difference]
+) -> Fix | Refusal:
+    """One of the numbers of a `range` that begins with 0."""
+    assert isinstance(choice.values, ast.Call)
+    if len(choice.values.args) != 1:
+        return refuse(NAME, f"`{ast.unparse(choice.values)}` does not count from 0")
+    uses = ScalarUses(facts, "int64", rewrites=True)
+    try:
+        uses.follow(choice.call)
+    except NeedsPythonNumberError as error:
+        return refuse(NAME, str(error))
+    if uses.also:
+        return refuse(NAME, f"`{ast.unparse(uses.also[0])}` stays a Python number")
+
+    def make() -> list[TextEdit]:
+        made = written(facts, imports, {choice.call: place}, uses.counterparts)
+        return [*imports.edits(), *(replace_expression(facts.source, n, text) for n, text in made.items())]
+
+    return offer(NAME, _TITLE, facts, make, [*differences, *uses.differences])
+
+
+def _tensor(
+    facts: FunctionFacts, choice: _Choice, place: str, imports: Imports, differences: list[Difference]
+) -> Fix | Refusal:
+    """One of several tensors."""
+    value, values = facts.value(choice.values), choice.values
+    listed = isinstance(value, Container) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor)
+    if not listed or not isinstance(values, (ast.Name, ast.Attribute)):
+        return refuse(NAME, f"`{ast.unparse(values)}` is not known to be a list of tensors")
+    name = name_given(facts, choice.call)
+    if name is not None and (changed_in_place(facts, name) or identified(facts, name)):
+        return refuse(NAME, f"`{name}` is changed in place, or compared, and would be a copy")
+    code = Code(facts.source)
+    stacked = f"{imports.name('torch.stack')}({code.argument(values)})"
+    text = f"{stacked}.index_select(0, {place}.reshape(1)).squeeze(0)"
+    lost = "under no_grad the one chosen loses its gradient history"
+    leaked = "gradients may become NaN where the derivative of a tensor that is not chosen is not finite"
+    differences = [*differences, *_COPIED]
+    differences.append(Difference("gradients", leaked if recorded(facts, facts.statement) else lost))
+
+    def make() -> list[TextEdit]:
+        return [*imports.edits(), replace_expression(facts.source, choice.call, text)]
+
+    return offer(NAME, _TITLE, facts, make, differences)
