@@ -28,6 +28,9 @@ COMMANDS = {
     "server": "the language server",
 }
 
+#: other names of commands
+ALIASES = {"explain": "rule"}
+
 INTERRUPTED = 130
 CLOSED_PIPE = 141
 
@@ -78,11 +81,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    if not arguments or arguments[0] not in COMMANDS:
+    said = arguments[0] if arguments else ""
+    name = ALIASES.get(said, said)
+    if name not in COMMANDS:
         return _top_level(arguments)
-    name = arguments[0]
     module = importlib.import_module(f"graphmend.cli.commands.{name}")
-    parser = Parser(prog=f"graphmend {name}", description=f"{COMMANDS[name][:1].upper()}{COMMANDS[name][1:]}.")
+    parser = Parser(prog=f"graphmend {said}", description=f"{COMMANDS[name][:1].upper()}{COMMANDS[name][1:]}.")
     module.add_arguments(parser)
     status: int = module.run(parser.parse_args(arguments[1:]))
     return status
@@ -97,7 +101,8 @@ def _top_level(arguments: list[str]) -> int:
     parser.add_argument("--version", "-V", action="version", version=f"graphmend {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
-        commands.add_parser(name, help=summary, add_help=False)
+        others = [other for other, meant in ALIASES.items() if meant == name]
+        commands.add_parser(name, help=summary, add_help=False, aliases=others)
     parser.parse_args(arguments)
     raise AssertionError("every known command is dispatched before")
 

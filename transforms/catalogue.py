@@ -189,12 +189,12 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             skip_value.rewrite,
         ),
     ),
-    ("GM701", (hold_tensor.rewrite,)),
-    ("GM702", (compile_dynamic.rewrite, pass_tensor.rewrite)),
+    ("GM701", (hold_tensor.rewrite, compile_dynamic.number)),
+    ("GM702", (compile_dynamic.rewrite, pass_tensor.rewrite, compile_dynamic.number)),
     ("GM705", (compile_dynamic.rewrite,)),
     ("GM706", (compile_dynamic.rewrite,)),
-    ("GM707", (hold_tensor.rewrite,)),
-    ("GM709", (pass_tensor.rewrite,)),
+    ("GM707", (hold_tensor.rewrite, compile_dynamic.number)),
+    ("GM709", (pass_tensor.rewrite, compile_dynamic.number)),
     ("GM711", (hold_tensor.rewrite,)),
 )
 

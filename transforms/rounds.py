@@ -286,7 +286,9 @@ class Run:
         path, code = choice.finding.path, choice.finding.code
         if choice.finding.effect == "recompiles" and choice.facts.variation is not None:
             alike = [sum(_same(f, choice.finding) for f in one.findings(path)) for one in (state, after)]
-            return alike[1] < alike[0] and self._lets_others(state, after, choice, choices, permitted)
+            again = [_compilations(one, path, choice.facts.variation.name) for one in (state, after)]
+            fewer = alike[1] < alike[0] and again[1] < again[0]
+            return fewer and self._lets_others(state, after, choice, choices, permitted)
         old, new = regions(state.sources[path], choice.facts, choice.edits, _all_edits(choices, path))
         before = [f.code for f in state.findings(path) if _inside(f, state.sources[path], old)]
         behind = [f.code for f in after.findings(path) if _inside(f, after.sources[path], new)]
@@ -314,6 +316,12 @@ class Run:
 def _same(one: Finding, other: Finding) -> bool:
     """Do two findings say that one thing varies? Where the call stands that is compiled anew may have changed."""
     return (one.code, one.function, one.facts) == (other.code, other.function, other.facts)
+
+
+def _compilations(state: _State, path: str, name: str) -> int:
+    """How often a function is compiled anew in the calls in sight, as a file's findings say."""
+    variations = [place.facts.variation for place in state.places(path) if place.facts is not None]
+    return sum(len(each.changes) for each in variations if each is not None and each.name == name)
 
 
 def _position(place: Place) -> tuple[int, ...]:

@@ -51,7 +51,7 @@ def discover(paths: Iterable[Path], configurations: Configurations, *, force_exc
     seen: set[str] = set()
     for path in map(absolute, paths):
         if not path.exists():
-            found.problems.append(f"{path}: no such file or directory")
+            found.problems.append(f"{path} does not exist")
             continue
         for file in _Walk(path, configurations, found.problems).files(force_exclude):
             real = os.path.realpath(file)

@@ -16,6 +16,8 @@ def summary(run: CheckRun) -> str:
     checked = f"{count(len(run.files), 'file')} checked"
     if run.problems:
         checked += f", {count(len(run.problems), 'problem')}"
+    if not run.files and run.problems:
+        return f"Nothing could be checked: {count(len(run.problems), 'problem')}."
     if not run.items:
         return f"{mended}No {'new ' if run.narrowed else ''}graph breaks found, {checked}."
     files = len({item.finding.path for item in run.items})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -160,3 +161,51 @@ def test_what_a_version_does_not_guard_on_compiles_nothing_anew(program: str, gu
         return any(finding.effect == "recompiles" for finding in found)
 
     assert [version for version in versions() if said(version)] == list(guarded)
+
+
+NEEDED = dict(
+    line.split(": ", 1)
+    for line in label.EXPECTED.with_name("needed_numbers.txt").read_text(encoding="utf-8").splitlines()
+)
+
+
+def needing(expression: str, compile: str = "torch.compile") -> str:
+    """A program whose compiled function is given another number in each of four calls."""
+    return f"""\
+import torch
+import torch.nn.functional as F
+
+
+@{compile}
+def step(x, image, p):
+    return {expression}
+
+
+def calls():
+    for p in (0.1, 0.2, 0.3, 0.4):
+        step(torch.rand(4, 6), torch.rand(1, 2, 8, 8), p)
+"""
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_numbers_that_torch_needs_are_compiled_each_time(name: str) -> None:
+    (finding,) = check(Source(needing(NEEDED[name]), "program.py")).findings
+    assert "3 times more in 4 calls" in finding.message
+
+
+@pytest.mark.torch
+def test_torch_needs_these_numbers(tmp_path: Path) -> None:
+    program = (
+        "import sys, json, torch\nfrom torch._dynamo.utils import clear_compilation_metrics, get_compilation_metrics\n"
+        "counts = {}\nfor name, text in json.load(sys.stdin).items():\n"
+        "    torch._dynamo.reset()\n    clear_compilation_metrics()\n    path = f'{len(counts)}.py'\n"
+        "    open(path, 'w').write(text)\n    names = {}\n    exec(compile(text, path, 'exec'), names)\n"
+        "    names['calls']()\n    counts[name] = len(get_compilation_metrics())\nprint(json.dumps(counts))\n"
+    )
+    compile = "torch.compile(backend='eager', dynamic=True)"
+    texts = {name: needing(expression, compile) for name, expression in NEEDED.items()}
+    command = [sys.executable, "-B", "-W", "ignore", "-c", program]
+    ran = subprocess.run(
+        command, cwd=tmp_path, input=json.dumps(texts), capture_output=True, text=True, timeout=300, check=True
+    )
+    assert json.loads(ran.stdout) == dict.fromkeys(NEEDED, 4)

@@ -198,6 +198,17 @@ def test_file_that_vanishes_during_the_run(run: Run, folder: Path, monkeypatch: 
     assert outcome.err == f"graphmend: {folder / 'a.py'}: no such file or directory\n"
 
 
+def test_a_file_that_does_not_exist(run: Run, folder: Path) -> None:
+    outcome = run("check", "b.py")
+    assert outcome.status == 2
+    assert outcome.err == f"graphmend: {folder / 'b.py'} does not exist\n"
+    assert outcome.out == "Nothing could be checked: 1 problem.\n"
+    (folder / "a.py").write_text("x = 1\n")
+    outcome = run("check", "a.py", "b.py")
+    assert outcome.status == 2
+    assert outcome.out == "No graph breaks found, 1 file checked, 1 problem.\n"
+
+
 @pytest.mark.parametrize(
     ("words", "question"),
     [(["chekc"], "did you mean `check`?"), (["check", "--slect", "GM1"], "did you mean `--select`?")],

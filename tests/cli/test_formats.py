@@ -144,7 +144,7 @@ def test_rule_in_text(run: Run) -> None:
     outcome = run("rule", "gm101")
     assert outcome.status == 0
     assert outcome.out.startswith("GM101 tensor-branch\n")
-    assert run("rule", "tensor-branch").out == outcome.out
+    assert run("rule", "tensor-branch").out == outcome.out == run("explain", "GM101").out
     assert (
         run("rule", "tensor-brunch").err == "graphmend: unknown rule `tensor-brunch`; did you mean `tensor-branch`?\n"
     )

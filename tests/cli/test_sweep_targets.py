@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from graphmend.cli.failures import UsageError
 from graphmend.cli.sweeping.targets import Targets, inputs_of
 from graphmend.cli.sweeping.task import Options
-from graphmend.dynamo.requests import Declared
+from graphmend.dynamo.requests import Declared, Request
+from graphmend.dynamo.service import check
 
 MODELS = """\
 import abc
@@ -85,11 +87,20 @@ def test_a_folder_gives_each_model_that_is_no_part_of_another(folder: Path) -> N
     ]
 
 
-def test_the_rule_is_that_of_the_worker(folder: Path) -> None:
-    """What cannot be decided by reading is left to the check itself, which says so."""
+def test_a_file_that_is_named_has_its_line_although_nothing_in_it_can_be_run(folder: Path) -> None:
+    """The check itself says so then."""
     (folder / "helper.py").write_text("x = 1\n")
     assert found(folder, "helper.py") == ["helper.py"]
     assert found(folder, ".") == []
+
+
+@pytest.mark.torch
+def test_the_rule_is_that_of_the_worker(folder: Path) -> None:
+    """Reading a file finds what the check finds that imports it."""
+    for text in (MODELS, COMPILED):
+        (folder / "models.py").write_text(text)
+        report = check(Request(path=str(folder / "models.py"), device="cpu", interpreter=sys.executable))
+        assert [f"models.py:{target.name}" for target in report.targets] == found(folder, "models.py")
 
 
 def test_names_lists_and_packages(folder: Path) -> None:

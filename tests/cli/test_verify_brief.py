@@ -1,4 +1,6 @@
-"""What `verify` prints of a break: six lines at most, as wide as the terminal; everything with `--verbose`."""
+"""What `verify` prints of a break: six lines at most, as wide as the terminal, and a hint that is longer in full;
+everything with `--verbose`.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +49,10 @@ def test_a_break_takes_six_lines_of_the_terminal_s_width(
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.chdir(tmp_path)
     lines = printed(tmp_path).splitlines()
+    begin = next(number for number, line in enumerate(lines) if "hint:" in line)
+    end = next(number for number in range(begin + 1, len(lines)) if not lines[number].startswith(" " * 12))
+    assert "".join("".join(lines[begin:end]).split()) == "".join(f"hint: {HINTS[0]}".split())
+    lines[begin + 1 : end] = []
     starts = [number for number, line in enumerate(lines) if ": GB0124" in line] + [len(lines)]
     assert len(starts) == 4
     assert max(end - begin for begin, end in itertools.pairwise(starts)) <= 6

@@ -284,3 +284,22 @@ def test_gradients_that_are_already_there_break_nothing(check: Callable[..., Tar
     )
     assert found.breaks == ()
     assert "module and inputs in float16" in [run.inputs for run in found.runs]
+
+
+def test_an_input_that_raises_is_no_break_of_the_program(check: Check) -> None:
+    text = """\
+class Net(nn.Module):
+    def forward(self, x):
+        if x.dim() != 2:
+            raise ValueError("two dimensions")
+        if x.sum() > 0:
+            return x + 1
+        return x
+def example_inputs():
+    return [(torch.ones(2, 3),), (torch.ones(3),)]
+"""
+    found = check(text)
+    assert [b.gb_id for b in found.breaks] == ["GB0170"]
+    assert any(run.raised for run in found.runs)
+    found = check(text.replace("(torch.ones(2, 3),), ", ""))
+    assert [b.gb_id for b in found.breaks] == ["GB0088"]

@@ -186,6 +186,53 @@ def test_a_comment_above_the_class(check: Check) -> None:
             """,
             "Pixels()(pixels=torch.randn(2, 3, 48, 48), words=torch.randint(0, 100, (2, 5)))",
         ),
+        (
+            """
+            class Part(nn.Module):
+                def __init__(self, width):
+                    super().__init__()
+                    self.layer = nn.Linear(width, 3)
+                def forward(self, x):
+                    return self.layer(x)
+            class Whole(nn.Module):
+                def __init__(self, part, device):
+                    super().__init__()
+                    self.part = part
+                    self.device = device
+                def forward(self, x, start):
+                    if x.shape[1] != 4:
+                        raise ValueError("four rows")
+                    return self.part(x.to(self.device))[:, start:]
+            """,
+            "Whole(Part(16), torch.device('cpu'))(torch.randn(2, 4, 16), 2)",
+        ),
+        (
+            """
+            class Levels(nn.Module):
+                def __init__(self, channels, groups):
+                    super().__init__()
+                    self.norm = nn.GroupNorm(8, channels)
+                    self.heads = nn.ModuleList([nn.Conv2d(c, 2, 1) for c in (4, channels)])
+                def forward(self, features):
+                    for i in range(2):
+                        features[i] = self.heads[i](features[i])
+                    return self.norm(torch.cat([f.flatten(1)[:, :1] for f in features]).expand(-1, 32))
+            """,
+            "Levels(32, 2)([torch.randn(2, 4, 32, 32), torch.randn(2, 32, 32, 32)])",
+        ),
+        (
+            """
+            class Joined(nn.Module):
+                def __init__(self, classes):
+                    super().__init__()
+                    self.labels = nn.Embedding(classes, 4)
+                    self.net = nn.ConvTranspose2d(8 + 4, 3, 4)
+                def forward(self, noise, which):
+                    c = self.labels(which).unsqueeze(2).unsqueeze(3)
+                    return self.net(torch.cat([noise, c], 1))
+            """,
+            "Joined(4)(torch.randn(2, 8, 1, 1), torch.randint(0, 4, (2,)))",
+        ),
         ("def f(a, b, scale: float, flag: bool):\n    return (a @ b.T) * scale\n", None),
     ],
 )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import ssl
+import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -162,6 +166,38 @@ def test_the_key_is_in_no_representation(server: Server) -> None:
     endpoint = Endpoint(server.url, "m", KEY)
     assert KEY not in repr(endpoint)
     assert KEY not in json.dumps(endpoint.usage.__dict__)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate that nobody has signed but its owner, with its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificate")
+    path = tmp_path_factory.mktemp("tls") / "own.pem"
+    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    made = ["-newkey", "rsa:2048", "-nodes", "-keyout", str(path), "-out", str(path.with_suffix(".crt"))]
+    subprocess.run(["openssl", "req", "-x509", *made, *subject], check=True, capture_output=True)
+    path.write_text(path.read_text() + path.with_suffix(".crt").read_text())
+    return path
+
+
+def test_a_certificate_that_nobody_vouches_for_gets_nothing(server: Server, certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    server.scripts["m"] = says("never")
+    endpoint = Endpoint(server.url.replace("http:", "https:"), "m", KEY)
+    with pytest.raises(Unanswered, match=r"^127\.0\.0\.1: TLS failed \(CERTIFICATE_VERIFY_FAILED\)$"):
+        endpoint.complete(ASKED, {})
+    assert server.requests == []
+    assert endpoint.requests == 1
+
+
+def test_https_where_no_tls_is_spoken_is_one_line(server: Server) -> None:
+    endpoint = Endpoint(server.url.replace("http:", "https:"), "m", KEY)
+    with pytest.raises(Unanswered, match=r"^127\.0\.0\.1: TLS failed"):
+        endpoint.complete(ASKED, {})
+    assert server.requests == []
 
 
 def test_no_connection_is_one_line() -> None:

@@ -144,3 +144,29 @@ def test_a_return_is_not_called_a_break() -> None:
     deeper = textwrap.indent(body, "        ").replace("return x + 1", "x = x + 1")
     text = f"def f(x):\n    for i in range(3):\n        if i > 1:\n{deeper}"
     assert refused(stop_mask.rewrite, text, "x.sum() == 0", values) == "the `return` is nested"
+
+
+WORDS = {
+    'assert (x > 0).all(), f"expected positive x, got {x.min():.2f}"': '"expected positive x, got {x.min()}"',
+    'assert (x > 0).all(), "bad rows: " + str(x.sum()) + " in all"': '"bad rows: {x.sum()} in all"',
+    'assert (x > 0).all(), "bad %s" % x.sum()': '"bad %s"',
+    'assert (x > 0).all(), "bad {}".format(x.sum())': '"bad {}"',
+    'if (x < 0).any():\n    raise ValueError(f"{x.shape[0]} rows")': '"{x.shape[0]} rows"',
+    "assert (x > 0).all(), x.sum()": '"assertion failed"',
+}
+
+
+def asserting(statement: str) -> str:
+    return textwrap.indent(f"{statement}\nreturn x + 1\n", "    ")
+
+
+@pytest.mark.parametrize("statement", WORDS)
+def test_an_assertion_keeps_its_words(statement: str) -> None:
+    mended = mend_text(function(asserting(statement), inputs=_X)).source.text
+    assert f", {WORDS[statement]})" in mended
+
+
+@pytest.mark.torch
+def test_assertions_with_values_in_their_words() -> None:
+    for statement in WORDS:
+        judge(function(asserting(statement), inputs=_X), signs)

@@ -245,7 +245,7 @@ def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValu
     first = a.text
     if not exact:  # `where` would make a float32 of two floats
         imports = predicates.imports
-        first = f"{imports.name('torch.tensor')}({a.text}, dtype={imports.name('torch.float64')})"
+        first = f"{imports.name('torch.as_tensor')}({a.text}, dtype={imports.name('torch.float64')})"
     return f"{predicates.imports.name('torch.where')}({test}, {first}, {b.text})"
 
 

@@ -237,6 +237,29 @@ class Callers:
         return isinstance(call, ast.Call) and call.func is use and self.are_plain(use)
 
 
+@answers("context")
+def other_files_call(parents: Mapping[ast.AST, ast.AST], node: ast.AST) -> str | None:
+    """The function through which code of another file may run the code around a node; None where only the file itself
+    does: at its top level, and in what it defines where it is the program that runs.
+    """
+    found: str | None = None
+    for outer in (node, *nodes_around(parents, node)):
+        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found = outer.name
+        elif isinstance(outer, ast.Lambda):
+            found = "the lambda"
+        elif isinstance(outer, ast.If) and _is_main(outer.test):
+            return None
+    return found
+
+
+def _is_main(test: ast.expr) -> bool:
+    match test:
+        case ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant(value="__main__")]):
+            return True
+    return False
+
+
 def _mentioned(node: ast.AST) -> str | None:
     """The name that a node may mean a function by."""
     match node:

@@ -38,7 +38,9 @@ _MADE_HERE = (
     ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Constant,
 )  # fmt: skip
 #: what the functions that `select` is given do is judged with their bodies, which stand in the call
-_COMPUTE = frozenset({"graphmend.runtime.select", "torch.finfo", "torch.iinfo", "torch.tensor", "torch.device"})
+_COMPUTE = frozenset(
+    "graphmend.runtime.select torch.finfo torch.iinfo torch.tensor torch.as_tensor torch.device".split()
+)
 
 
 @answers("effects")

@@ -233,7 +233,13 @@ class Elements:
             numbers = "complex" if of == "complex" else "whole"
             raise NotReducibleError(f"`{reduction.how}` of {numbers} numbers has no form under a mask")
         self._rounds()
-        if not isinstance(value, Tensor) or value.dtype not in ("float32", "float64"):
+        cast = ""
+        if isinstance(value, Tensor) and value.dtype in ("float32", "float64"):
+            pass
+        elif reduction.body in self.nodes or same_dtype(self.facts, reduction.body, self.found.tensor):
+            wide, dtype = self._wide(imports, self.found.tensor)
+            text, cast = f"{_operand(text)}.to({wide.removeprefix('dtype=')})", f".to({dtype})"
+        else:
             says = "a sum of half precision may be infinite where the deviation is not"
             self.differences.append(Difference("rounding", says))
         if not isinstance(value, Tensor) or dtype_kind(value.dtype) is None:
@@ -244,11 +250,11 @@ class Elements:
         free = count if constant(reduction.option) in (0, False) else f"({count} - 1).clamp(min=0)"
         squares = f"{where}({mask}, {_operand(text)} - {mean}, 0).square().sum({dim}) / {free}"
         if reduction.how == "var":
-            return f"({squares})"
+            return f"({squares}){cast}"
         if recorded(self.facts, self.facts.statement):
             says = "where the deviation is zero, its gradient is NaN instead of zero"
             self.differences.append(Difference("gradients", says))
-        return f"({squares}).sqrt()"
+        return f"({squares}).sqrt(){cast}"
 
     def _ranked(self, reduction: Reduction, imports: Imports, mask: str, text: str, kind: str | None) -> str:
         """What stands at a place among the sorted elements; those that do not count are NaN."""

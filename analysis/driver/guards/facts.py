@@ -38,6 +38,14 @@ DECIDES: dict[str, tuple[int | str, ...]] = {
     "softmax": (1, "dim"), "log_softmax": (1, "dim"), "amax": (1, "dim"), "amin": (1, "dim"), "argmax": (1, "dim"),
     "cat": (1, "dim"), "stack": (1, "dim"), "unsqueeze": (1, "dim"), "squeeze": (1, "dim"), "flip": (1, "dims"),
     "cumsum": (1, "dim"), "prod": (1, "dim"), "unbind": (1, "dim"), "one_hot": (1, "num_classes"),
+    "layer_norm": (4, "eps"), "rms_norm": (3, "eps"), "group_norm": (4, "eps"),
+    "batch_norm": (6, "momentum", 7, "eps"), "instance_norm": (6, "momentum", 7, "eps"),
+    "cosine_similarity": (2, "dim", 3, "eps"), "rrelu": (1, "lower", 2, "upper"), "huber_loss": (3, "delta"),
+    "smooth_l1_loss": (5, "beta"), "cross_entropy": (7, "label_smoothing"), "margin_ranking_loss": (3, "margin"),
+    "triplet_margin_loss": (3, "margin", 4, "p", 5, "eps"), "poisson_nll_loss": (5, "eps"),
+    "interpolate": (2, "scale_factor"), "quantile": (1, "q"), "cdist": (2, "p"), "bernoulli": (1, "p"),
+    "scaled_dot_product_attention": (4, "dropout_p", 6, "scale"), "logit": (1, "eps"), "nan_to_num": (1, "nan"),
+    "isclose": (2, "rtol", 3, "atol"), "normal": (1, "std"), "pad": (3, "value"),
 }  # fmt: skip
 
 #: modules of torch whose forward reads `training`

@@ -1,10 +1,11 @@
 """`graphmend verify --output-format full`: what was run, each break with its line of source, and before beside
-after: at most six lines a break, as wide as the terminal. `--verbose` adds every hint, frame, run and difference.
+after: a few lines a break, as wide as the terminal. `--verbose` adds every hint, frame, run and difference.
 """
 
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -37,8 +38,8 @@ _CUT = " ..."
 
 
 class Page:
-    """A terminal, where there is one, shows styles; a file or a pipe gets the bare text. Lines are never folded; those
-    of a brief page are cut where the terminal ends.
+    """A terminal, where there is one, shows styles; a file or a pipe gets the bare text. Lines of a brief page are cut
+    where the terminal ends, and hints folded there.
     """
 
     def __init__(self, out: TextIO, *, verbose: bool) -> None:
@@ -52,9 +53,13 @@ class Page:
     def hints(self, texts: Sequence[str]) -> None:
         """TorchDynamo gives the same hints with each break of a kind: each is read once. In brief, the first alone."""
         for text in texts if self.verbose else texts[:1]:
-            if text not in self._hints:
-                self._hints.add(text)
-                self.write(f"      hint: {text}\n", "dim")
+            if text in self._hints:
+                continue
+            self._hints.add(text)
+            said = f"hint: {text}"
+            folded = textwrap.wrap(said, self._width - 6, subsequent_indent=" " * 6)
+            for part in [said] if self.verbose else folded:
+                self.write(f"      {part}\n", "dim")
 
     def write(self, text: str, style: str | None = None) -> None:
         """One line, with its end."""

@@ -14,7 +14,7 @@ import torch
 
 from ..discover import Target
 from ..project import classes as project_classes
-from . import configs, from_project
+from . import configs, from_project, parts
 from .reading import source_reading
 from .reading.shapes import Call, Source, render
 from .reading.usage import Use
@@ -113,6 +113,7 @@ def _each(
 _SEVERAL = re.compile(
     r"'int' object is not (iterable|subscriptable)|object of type 'int' has no len|non-iterable int|int' and 'tuple'"
 )
+_MULTIPLE = re.compile(r"divisible|multiple of|divide")
 _ONE = re.compile(r"'list' and '|and 'list'|'list' object|unhashable type")
 
 
@@ -125,6 +126,9 @@ def _others(
     sequences = [n for n in guessed if n in found and found[n].is_sequence]
     if _SEVERAL.search(said) is not None:
         yield from ({name: "[16, 16]"} for name in numbers)
+    elif _MULTIPLE.search(said) is not None:
+        yield from ({name: "32"} for name in numbers)
+        yield dict.fromkeys(numbers, "32")
     elif _ONE.search(said) is not None:
         yield from ({name: configs.small_value(name, None, {})} for name in sequences)
         yield {name: configs.small_value(name, None, {}) for name in sequences}
@@ -141,12 +145,13 @@ def _call(
     small: dict[str, int],
     level: str,
     given: dict[str, str],
+    around: tuple[type, ...] = (),
 ) -> str:
     arguments: list[str] = []
     by_position = True
     for parameter in parameters:
         use = found.get(parameter.name, Use())
-        text = given.get(parameter.name) or _argument(parameter, use, target, module, small, level)
+        text = given.get(parameter.name) or _argument(parameter, use, target, module, small, level, around)
         by_position = by_position and text is not None and parameter.kind is not parameter.KEYWORD_ONLY
         if text is not None:
             bare = by_position or parameter.kind is parameter.VAR_POSITIONAL
@@ -157,7 +162,13 @@ def _call(
 
 
 def _argument(
-    parameter: inspect.Parameter, use: Use, target: Target, module: ModuleType, small: dict[str, int], level: str
+    parameter: inspect.Parameter,
+    use: Use,
+    target: Target,
+    module: ModuleType,
+    small: dict[str, int],
+    level: str,
+    around: tuple[type, ...],
 ) -> str | None:
     if parameter.kind is parameter.VAR_KEYWORD:
         return None
@@ -166,10 +177,30 @@ def _argument(
     if parameter.default is not parameter.empty:
         return None
     text = configs.text_for(parameter, use, target, module, level)
+    if text is None and parameter.annotation is parameter.empty:
+        text = _part(parameter.name, target, module, small, level, around)
     if text is None:
         made = _structure(parameter.name, parameter.annotation, use, target, module, small)
         text = None if made is None else render(made)
     return text or configs.small_value(parameter.name, parameter.annotation, small)
+
+
+def _part(
+    name: str, target: Target, module: ModuleType, small: dict[str, int], level: str, around: tuple[type, ...]
+) -> str | None:
+    """A module that is kept under its parameter's name and called: of a class of the file that is named alike.
+    `around` are the classes of which it is a part of a part.
+    """
+    if not parts.is_called(target.value, name):
+        return None
+    around = (*around, target.value)
+    found = parts.class_of(name, target.value, module)
+    if found is None or found in around:
+        return "nn.Identity()"
+    constructor = _constructor(found)
+    own = list(inspect.signature(constructor).parameters.values())[1:]
+    read = source_reading.uses(constructor, found, (), of_tensors=False)
+    return _call(found.__name__, own, read, Target(found.__name__, "class", found), module, small, level, {}, around)
 
 
 def _structure(
@@ -177,7 +208,7 @@ def _structure(
 ) -> Any:
     """What the constructor's own text asks for where it is no number: a mapping, a namespace, a list, a callable."""
     text = annotation if isinstance(annotation, str) else str(annotation)
-    if re.search(r"torch\.device\b", text) or annotation == "device":
+    if re.search(r"torch\.device\b", text) or "device" in (annotation, name):
         return Source("torch.device('cpu')")
     if re.search(r"torch\.dtype\b", text):
         return Source("torch.float32")

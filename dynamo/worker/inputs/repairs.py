@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .reading.shapes import Tensor, changed
+from .reading.shapes import Tensor, changed, one_changed
 
 Combination = dict[str, Any]
 
@@ -51,7 +51,7 @@ def speaks_of(error: BaseException, name: str) -> bool:
 
 
 def _each(combination: Combination, change: Callable[[Tensor], Any]) -> Iterator[Combination]:
-    """The combination with all tensors changed, then with one of them at a time."""
+    """The combination with all tensors changed, then those of one argument, then one of those in a container."""
     found = {name: changed(value, change) for name, value in combination.items()}
     found = {name: value for name, value in found.items() if value is not None}
     if found:
@@ -59,6 +59,9 @@ def _each(combination: Combination, change: Callable[[Tensor], Any]) -> Iterator
     if len(found) > 1:
         for name, value in found.items():
             yield {**combination, name: value}
+    for name in found:
+        if not isinstance(combination[name], Tensor):
+            yield from ({**combination, name: value} for value in one_changed(combination[name], change))
 
 
 def _sides(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -99,15 +102,15 @@ def _state(combination: Combination, found: re.Match[str]) -> Iterator[Combinati
 
 def _joined(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """mat1 and mat2 shapes cannot be multiplied (2x4 and 3x50): of features that something was joined to"""
-    had, wanted = int(found.group(2)), int(found.group(3))
-    return _each(
-        combination,
-        lambda t: (
-            t.like((*t.shape[:-1], t.shape[-1] + wanted - had))
-            if len(t.shape) > 1 and t.shape[-1] != had and t.shape[-1] + wanted > had
-            else None
-        ),
-    )
+    more = int(found.group(3)) - int(found.group(2))
+
+    def longer(t: Tensor, rows: int) -> Tensor | None:
+        if t.kind != "float" or more % rows or t.shape[-1] + more // rows <= 0:
+            return None
+        return t.like((*t.shape[:-1], t.shape[-1] + more // rows))
+
+    yield from _each(combination, lambda t: longer(t, 1) if len(t.shape) > 1 else None)
+    yield from _each(combination, lambda t: longer(t, t.shape[1]) if len(t.shape) == 3 else None)
 
 
 def _normalized(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -132,6 +135,77 @@ def _rank(combination: Combination, found: re.Match[str]) -> Iterator[Combinatio
     """not enough values to unpack (expected 3, got 2); Expected 3D input; and their kind"""
     rank = int(found.group(1))
     return _each(combination, lambda t: t.of_rank(rank))
+
+
+def _less_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"""
+    return _each(combination, lambda t: t.of_rank(len(t.shape) - 1))
+
+
+def _alike(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """Tensors must have same number of dimensions: got 4 and 5"""
+    more = int(found.group(2)) - int(found.group(1))
+    for by in (-more, more):
+
+        def ranked(t: Tensor, by: int = by) -> Tensor | None:
+            rank = len(t.shape) + by
+            return t.like(t.shape[:rank]) if t.kind == "int" and 0 < rank < len(t.shape) else t.of_rank(rank)
+
+        for name, value in combination.items():  # all of them would differ as before
+            made = changed(value, ranked)
+            yield from ({**combination, name: made},) if made is not None else ()
+
+
+def _beside(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """Sizes of tensors must match except in dimension 1. Expected size 16 but got size 1: all but that dimension"""
+    axis, first, second = (int(found.group(g)) for g in (1, 2, 3))
+    for had, wanted in ((first, second), (second, first)):
+
+        def sides(t: Tensor, had: int = had, wanted: int = wanted) -> Tensor | None:
+            made = tuple(wanted if s == had and n != axis else s for n, s in enumerate(t.shape))
+            return None if made == t.shape else t.like(made)
+
+        yield from _each(combination, sides)
+
+
+def _unbound(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """too many values to unpack (expected 4): of a tensor, along its last dimension or its first"""
+    size = int(found.group(1))
+    yield from _each(combination, lambda t: t.like((*t.shape[:-1], size)) if t.shape else None)
+    yield from _each(combination, lambda t: t.like((size, *t.shape[1:])) if t.shape else None)
+
+
+def _whole(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """only integer tensors of a single element can be converted to an index: a number, most often the last one"""
+    for name, value in reversed(list(combination.items())):
+        if isinstance(value, Tensor):
+            yield {**combination, name: 2}
+
+
+def _one_a_row(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """shape '[2, 1, 16, 16]' is invalid for input of size 2560: of indices that are one in each row"""
+    wanted, had = math.prod(abs(int(n)) for n in found.group(1).split(",")), int(found.group(2))
+    times = had // wanted if wanted and had % wanted == 0 else 0
+    return _each(
+        combination,
+        lambda t: (
+            t.like(tuple(s for n, s in enumerate(t.shape) if n != t.shape.index(times)))
+            if t.kind == "int" and len(t.shape) > 1 and times in t.shape
+            else None
+        ),
+    )
+
+
+def _joined_channels(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """expected input[2, 24, 1, 1] to have 20 channels, but got 24: something was joined to fewer"""
+    wanted, had = int(found.group(1)), int(found.group(2))
+
+    def channels(t: Tensor) -> Tensor | None:
+        if len(t.shape) < 3 or t.shape[1] >= had or t.shape[1] + wanted <= had:
+            return None
+        return t.like((t.shape[0], t.shape[1] + wanted - had, *t.shape[2:]))
+
+    return _each(combination, channels)
 
 
 def _more_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -219,26 +293,33 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _product),
     (r"to have (\d+) channels", _channels),
     (r"to have (\d+) channels, but got (\d+)", _spread),
+    (r"to have (\d+) channels, but got (\d+)", _joined_channels),
+    (r"repeat dims can not be smaller", _less_rank),
+    (r"same number of dimensions: got (\d+) and (\d+)", _alike),
     (r"(?:size|height|width).*(?:match|expected).*?\((\d+)(?:\s*[*x,]\s*(\d+))?\)\.?$", _sides),
     (r"of (?:length|size) (\d+),? but (?:found|got) (\d+)", _length),
     (r"sum exactly to (\d+) .*split_sizes=\[([\d, ]+)\]", _split),
     (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]", _state),
     (r"normalized_shape=\[([\d, ]+)\]", _normalized),
+    (r"too many values to unpack \(expected (\d+)", _unbound),
     (r"values to unpack \(expected (\d+)", _rank),
     (r"[Ee]xpected (?:input to be )?(?:\d-?D or )?(\d)-?D", _rank),
     (r"'indices' to have one of|must be (?:long|int)|tensors used as indices must be", _indices),
+    (r"except in dimension (\d+)\. Expected size (\d+) but got size (\d+)", _beside),
     (r"index out of range|out of bounds", _smaller),
+    (r"single element can be converted to an index", _whole),
     (r"scalar type (?:Float|Half)|must have the same dtype|not implemented for '(?:Long|Bool|Int)'", _floats),
 )
 
 _GUESSES: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combination]]], ...] = (
     (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _flattened),
     (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _joined),
+    (r"shape '\[([-\d, ]+)\]' is invalid for input of size (\d+)", _one_a_row),
     (r"shape '\[([\d, ]+)\]' is invalid for input of size", _viewed),
     (r"batch sizes? ?(?:>|larger|greater|other than 1)", _one_example),
     (r"must match except in dimension \d+\. Expected size (?:\d+ but got size 1|1 but got size \d+)\b", _one_example),
     (r"<eos>|index -1 is out of bounds for dimension \d+ with size 0", _one_number),
     (r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", _broadcast),
-    (r"Dimension out of range|too many indices for tensor", _more_rank),
+    (r"Dimension out of range|too many indices for tensor|Index tensor must have the same number", _more_rank),
     (r"cannot be converted to Scalar|Boolean value of Tensor with more than one|only one element tensors", _scalar),
 )

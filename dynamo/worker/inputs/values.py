@@ -23,7 +23,7 @@ INDICES = re.compile(r"(^|_)(ids?|tokens?|idx|index|indices|labels?|targets?|tex
 _FRACTION = re.compile(r"threshold|temperature|eps|scale|alpha|beta|gamma|rate|prob|momentum|weight_decay|sigma|ratio")
 _USUAL: tuple[tuple[str, Tensor], ...] = (
     (r"(^|_)(lengths?|lens)$", Tensor("int", (BATCH,), LENGTH + 1, 1)),
-    (r"^(t|timesteps?|time_?steps?|noise_levels?)$", Tensor("int", (BATCH,), 10)),
+    (r"^(t|time|timesteps?|time_?steps?|noise_levels?)$", Tensor("int", (BATCH,), 10)),
     (r"edge_index|edges$", Tensor("int", (2, 4), BATCH)),
     (r"(^|_)(offsets?)$", Tensor("int", (BATCH,), 1)),
     (r"^(input_values|waveforms?|wavs?|audio|raw_speech)$", Tensor("float", (BATCH, 4000))),
@@ -131,7 +131,29 @@ def first(name: str, annotation: Any, use: Use, names: dict[str, Any]) -> Any:
 
 
 def _used(use: Use, name: str) -> Iterator[Any]:
-    """What the source shows."""
+    """What the source shows; what has the sizes that it is refused without comes first."""
+    found = list(_shown(use, name))
+    if use.sizes and not found:
+        rank = max(2, *(axis + 1 if axis >= 0 else -axis for axis in use.sizes))
+        shape = Tensor("float", (BATCH, 8)).of_rank(rank) or Tensor("float", (BATCH, 8))
+        found = [shape.as_int(8).like(shape.shape) or shape if INDICES.search(name) else shape]
+    sized = [_sized(value, use.sizes) for value in found]
+    yield from (value for value, made in zip(found, sized) if made is value)  # noqa: B905
+    yield from (made for value, made in zip(found, sized) if made is not value)  # noqa: B905
+
+
+def _sized(value: Any, sizes: dict[int, int]) -> Any:
+    """A tensor with these sizes, by dimension; anything else as it is."""
+    if not isinstance(value, Tensor):
+        return value
+    shape = list(value.shape)
+    for axis, size in sizes.items():
+        if -len(shape) <= axis < len(shape):
+            shape[axis] = size
+    return value if tuple(shape) == value.shape else value.like(tuple(shape)) or value
+
+
+def _shown(use: Use, name: str) -> Iterator[Any]:
     if use.keys:
         yield {key: first(key, None, inner, {}) for key, inner in use.keys.items() if key not in use.optional}
         return
@@ -144,6 +166,12 @@ def _used(use: Use, name: str) -> Iterator[Any]:
         return
     if use.choices:
         yield use.choices[0]
+        return
+    if use.item is not None and use.item.tensors and use.items > 1 and not (use.tensors or use.methods):
+        yield [use.item.tensors[0]] * use.items
+        return
+    if use.bounds and not (use.tensors or use.methods):
+        yield 2
         return
     fits = [t for t in use.tensors if use.rank in (None, len(t.shape)) and len(t.shape) >= use.least_rank]
     yield from fits

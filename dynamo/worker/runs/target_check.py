@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
@@ -169,7 +170,11 @@ class TargetCheck:
                     self._one_compiled(fit, run, call)
                     if run.variant[0] in ("eval", "half"):  # that another mode or type is another graph is no news
                         del recorder.recompiles[recompiles:]
-                    for event in recorder.events[first_event:]:
+                    made = recorder.events[first_event:]
+                    if run.raised is not None and any(other.raised is None for other in runs):
+                        made = [event for event in made if not _only_raises(event, run.raised)]
+                        recorder.events[first_event:] = made
+                    for event in made:
                         event["run"] = number
                     if number == 0:
                         graphs = list(recorder.graphs)  # later runs may compile again
@@ -266,6 +271,12 @@ class TargetCheck:
         except Exception as error:
             if run.raised is None:
                 self.answer["notes"].append(f"only when compiled: {describe(error, self.project.contains)}")
+
+
+def _only_raises(event: dict[str, Any], error: BaseException) -> bool:
+    """Does TorchDynamo tell of nothing but the exception that a run raises without it, too?"""
+    places = {(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(error.__traceback__)}
+    return event["gb_type"].startswith("Observed exception") and (event["file"], event["span"][0]) in places
 
 
 def is_compiled(call: Any) -> bool:

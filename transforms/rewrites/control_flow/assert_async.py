@@ -16,8 +16,8 @@ Legal when:
     catch the exception, and making its message has no effect.
 
 Differs in:
-    while compiled the exception is a RuntimeError with the constant part of the message, on a GPU later than
-    the line itself. Plain Python raises what it raised. The other values, gradients and output stay the same.
+    while compiled the exception is a RuntimeError whose message names values instead of showing them, on a GPU later
+    than the line itself. Plain Python raises what it raised. The other values, gradients and output stay the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.program.entities import Class
-from graphmend.transforms.code.expression_text import is_atom
+from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.fstrings import quoted
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import is_elif, replaceable
@@ -243,13 +243,27 @@ def _bracketed(test: str) -> str:
 
 
 def message(node: ast.expr | None) -> str:
-    """The constant part of a message, as the second argument of the assertion."""
-    if isinstance(node, ast.Call) and len(node.args) == 1:  # assert c, ValueError("message")
-        node = node.args[0]
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        text = node.value
-    elif isinstance(node, ast.JoinedStr):
-        text = "".join(str(p.value) if isinstance(p, ast.Constant) else "..." for p in node.values)
-    else:
-        return ', "assertion failed"'
-    return f", {quoted(text or 'assertion failed')}"
+    """The message in its author's words, as the second argument of the assertion: a value that stands in it is not
+    known while compiled, and what it is computed from is written in its place.
+    """
+    return f", {quoted((_words(node) if node is not None else None) or 'assertion failed')}"
+
+
+def _words(node: ast.expr) -> str | None:
+    """The text of a message, with `{x}` for the value of `x`; None where it is not known to be a text."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(_words(part) or "" for part in parts)
+        case ast.FormattedValue(value=value) | ast.Call(func=ast.Name(id="str" | "repr"), args=[value], keywords=[]):
+            return f"{{{shortened(value)}}}"
+        case ast.BinOp(left=left, op=ast.Add(), right=right) if (_words(left) or _words(right)) is not None:
+            return "".join(_words(part) or f"{{{shortened(part)}}}" for part in (left, right))
+        case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Mod()):
+            return text
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
+            return text
+        case ast.Call(func=ast.Name() | ast.Attribute(), args=[said]):  # assert c, ValueError("message")
+            return _words(said)
+    return None

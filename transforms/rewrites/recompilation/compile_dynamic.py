@@ -10,15 +10,17 @@ After:
         net(batch)
 
 Legal when:
-    the sizes of a tensor that is an argument differ between calls in sight, or a whole number that is one or is held
-    by one. Where every such call gives the tensor by name, in a statement of the same file that makes the call whatever
-    happens, and nothing compiled reaches the function around it, its dimensions are marked there; else the compile
-    call says `dynamic=True`, in place of `dynamic=False` too.
+    the sizes of a tensor that is an argument differ between calls in sight, or a number that is an argument, is held
+    by one, or is reached from a variable around the function, a partial or an attribute. Where every such call gives
+    the tensor by name, in a statement of the same file that makes the call whatever happens, and nothing compiled
+    reaches the function around it, its dimensions are marked there; else the compile call says `dynamic=True`, in
+    place of `dynamic=False` too, where that ends it.
 
 Differs in:
     where the program asks for one graph for each size, or the compile call is changed: a backend may make slower code
-    for sizes that are kept open. Marking alone differs in nothing: TorchDynamo does the same once it has seen
-    another size.
+    for sizes that are kept open. Marking alone differs in nothing at the top level of a file: TorchDynamo does the
+    same once it has seen another size. In a function, compiled code of another file may call it, which then raises
+    or breaks there, for TorchDynamo does not trace a mark.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.driver.guards.facts import WIDENED
 from graphmend.analysis.facts.function_facts import parents_in
 from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.code.expression_text import Code
@@ -34,7 +37,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.legality.context import Callers
+from graphmend.transforms.legality.context import Callers, other_files_call
 from graphmend.transforms.legality.numbers.varied import kind_of
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -47,7 +50,7 @@ NAME = "compile_dynamic"
 _MARK, _STATIC = "torch._dynamo.maybe_mark_dynamic", "torch._dynamo.mark_static"
 _EACH = Difference("evaluation", "one graph serves every size, and a backend may make slower code of it")
 _ALL = Difference(
-    "evaluation", "every size and whole number of the inputs is kept open, of which a backend may make slower code"
+    "evaluation", "every size and number of the inputs is kept open, of which a backend may make slower code"
 )
 
 
@@ -68,11 +71,33 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     is_size = variation.kind == "size" and len(variation.path) == 2
     if is_size and not variation.static and (calls := _by_name(facts, variation)) is not None:
         title = f"mark the size of `{variation.filled()['subject']}` dynamic"
-        return offer(NAME, title, facts, lambda: _marks(facts, variation, calls))
+        return offer(NAME, title, facts, lambda: _marks(facts, variation, calls), _refused_elsewhere(facts, calls))
     edit = _compiled_dynamic(facts, variation.site.node)
     if edit is None:
         return refuse(NAME, f"how `{variation.name}` is compiled cannot be changed there")
     return offer(NAME, "compile with dynamic=True", facts, lambda: [edit], [_EACH if variation.static else _ALL])
+
+
+@asks("names")
+def number(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    """A number that no tensor can stand for: one that is a float, or that a variable, a partial or an attribute holds.
+    Whether the trace needs its value all the same, the check of the mended program tells.
+    """
+    variation = facts.variation
+    if variation is None or variation.static or not _may_stay_open(variation):
+        return None
+    if variation.site.module.source.path != finding.path:
+        return refuse(NAME, f"`{variation.name}` is compiled in another file")
+    edit = _compiled_dynamic(facts, variation.site.node)
+    if edit is None:
+        return refuse(NAME, f"how `{variation.name}` is compiled cannot be changed there")
+    return offer(NAME, "compile with dynamic=True", facts, lambda: [edit], [_ALL])
+
+
+def _may_stay_open(variation: Variation) -> bool:
+    """Does TorchDynamo compile numbers of that type for any value, where this one stands?"""
+    where = "global" if variation.path[0][0] == "global" else variation.kind
+    return kind_of(variation) in WIDENED.get("module attribute" if variation.in_module else where, ())
 
 
 def _by_name(facts: FunctionFacts, variation: Variation) -> list[tuple[ast.stmt, Place]] | None:
@@ -102,6 +127,16 @@ def _by_name(facts: FunctionFacts, variation: Variation) -> list[tuple[ast.stmt,
             return None
         found.append((node, place))
     return found
+
+
+def _refused_elsewhere(facts: FunctionFacts, calls: list[tuple[ast.stmt, Place]]) -> list[Difference]:
+    """By function in which a mark is put, what differs where code of another file is compiled along with it."""
+    tree = facts.source.tree
+    assert tree is not None
+    parents = parents_in(tree)
+    reached = {other_files_call(parents, statement): None for statement, _ in calls}
+    says = "where compiled code of another file calls `{}`, TorchDynamo refuses to trace the mark"
+    return [Difference("exception", says.format(name)) for name in reached if name is not None]
 
 
 def _may_skip(parent: ast.AST, node: ast.AST) -> bool:

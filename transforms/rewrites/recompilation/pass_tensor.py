@@ -14,8 +14,10 @@ Legal when:
     compiled only computes with it, in ways that a 0-d tensor does as well.
 
 Differs in:
-    a 0-d tensor may promote a 0-d tensor that it meets, where a number does not; a quotient or a power may round in
-    its last digit; whole numbers wrap around at 64 bits, and those that are made floats are 32 bits wide.
+    where the number is computed from what the function around the call is given, code of another file may give another
+    one: a tensor there is copied, without its history, to the dtype of the number. A 0-d tensor may promote a 0-d
+    tensor that it meets, where a number does not; a quotient or a power may round in its last digit; whole numbers
+    wrap around at 64 bits, and those that are made floats are 32 bits wide.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.legality.numbers.given import given_from_outside
 from graphmend.transforms.legality.numbers.varied import DTYPES, Kind, as_tensor, kind_of
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -80,7 +83,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     def make() -> list[TextEdit]:
         return _captured(facts, given, subject, kind) if given.around is not None else _wrapped(facts, given, kind)
 
-    return offer(NAME, f"pass `{subject}` as a 0-d tensor", facts, make, uses.differences)
+    differences = [*uses.differences, *_otherwise_given(facts, given, kind)]
+    return offer(NAME, f"pass `{subject}` as a 0-d tensor", facts, make, differences)
 
 
 def _followed(facts: FunctionFacts, given: _Given, kind: Kind) -> ScalarUses:
@@ -91,6 +95,19 @@ def _followed(facts: FunctionFacts, given: _Given, kind: Kind) -> ScalarUses:
     if uses.asks:
         raise NeedsPythonNumberError(f"`{shortened(uses.asks[0])}` asks for the number")
     return uses
+
+
+def _otherwise_given(facts: FunctionFacts, given: _Given, kind: Kind) -> list[Difference]:
+    """What differs where code of another file gives what the number is computed from."""
+    outside = [given_from_outside(facts, node, function) for node, function in given.expressions]
+    says = (
+        f"`{{}}` is taken for {'an int' if kind == 'int' else 'a float'}: a tensor that another file gives is cut off"
+    )
+    return [
+        Difference("gradients", f"{says.format(shortened(text))} from its history")
+        for text in outside
+        if text is not None
+    ]
 
 
 def _wrapped(facts: FunctionFacts, given: _Given, kind: Kind) -> list[TextEdit]:

@@ -12,6 +12,22 @@ from .shapes import BATCH, LENGTH, Tensor
 SIDES = (32, 28, 64, 224)
 """Heights and widths of images: CIFAR's, MNIST's, and two that deep networks need."""
 DEPTHS = (16, 4)
+SAME_SHAPE = (
+    torch.nn.Identity,
+    torch.nn.Dropout,
+    torch.nn.ReLU,
+    torch.nn.GELU,
+    torch.nn.SiLU,
+    torch.nn.Tanh,
+    torch.nn.Sigmoid,
+    torch.nn.LeakyReLU,
+    torch.nn.LayerNorm,
+    torch.nn.BatchNorm1d,
+    torch.nn.BatchNorm2d,
+    torch.nn.BatchNorm3d,
+    torch.nn.GroupNorm,
+)
+"""Layers whose result has the shape of what they get."""
 _SIDE_NAME = re.compile(r"(image|img)_?(size|resolution)$|^input_resolution$")
 _MOST_LAYERS = 16
 

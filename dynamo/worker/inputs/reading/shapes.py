@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 BATCH, LENGTH = 2, 5
@@ -81,6 +81,20 @@ def render(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(render, value))}{',' if len(value) == 1 else ''})"
     return repr(value)
+
+
+def one_changed(value: Any, change: Callable[[Tensor], Tensor | None]) -> Iterator[Any]:
+    """A container with one of its tensors changed at a time."""
+    if isinstance(value, Call):
+        yield from (Call(value.name, inner) for inner in one_changed(value.arguments, change))
+    elif isinstance(value, (dict, list, tuple)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            whole = changed(item, change) if isinstance(item, Tensor) else None
+            for made in one_changed(item, change) if whole is None else (whole,):
+                if isinstance(value, dict):
+                    yield {**value, key: made}
+                else:
+                    yield type(value)((*value[:key], made, *value[key + 1 :]))
 
 
 def changed(value: Any, change: Callable[[Tensor], Tensor | None]) -> Any:

@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from . import definitions, layers, usage
+from . import definitions, indexing, layers, usage
 from .definitions import definition_of, globals_of, parameters_of
 from .shapes import LENGTH
-from .usage import Known, Ref, ShapeOf, Use, Value
+from .usage import Known, Ref, ShapeOf, SizeOf, Unbound, Use, Value
 
 DEEPEST = 8
 MOST_STEPS = 20_000
@@ -25,25 +25,10 @@ _SAME_SHAPE_METHODS = frozenset(
 )
 _SAME_SHAPE_FUNCTIONS = frozenset(
     "relu gelu silu tanh sigmoid softmax log_softmax dropout normalize layer_norm leaky_relu elu clamp abs exp log"
-    " nan_to_num checkpoint as_tensor".split()
+    " nan_to_num checkpoint as_tensor pack_padded_sequence".split()
 )
 _OF_SEVERAL = frozenset("len sum min max sorted set any all cumsum prod array map filter".split())
 """Functions whose arguments have items."""
-_SAME_SHAPE_LAYERS = (
-    torch.nn.Identity,
-    torch.nn.Dropout,
-    torch.nn.ReLU,
-    torch.nn.GELU,
-    torch.nn.SiLU,
-    torch.nn.Tanh,
-    torch.nn.Sigmoid,
-    torch.nn.LeakyReLU,
-    torch.nn.LayerNorm,
-    torch.nn.BatchNorm1d,
-    torch.nn.BatchNorm2d,
-    torch.nn.BatchNorm3d,
-    torch.nn.GroupNorm,
-)
 
 
 def uses(function: Any, instance: Any, sides: tuple[int, ...], *, of_tensors: bool = True) -> dict[str, Use]:
@@ -82,6 +67,10 @@ class _Reader:
         self.around = around
         self.depth = depth
         self.returned: Value = None
+        self.side_by_side: dict[str, int] = {}
+        """By name of an index of layers in a loop, how many there are."""
+        self.demanded: type[ast.cmpop] | None = None
+        """The comparison that has to hold for a size, in the test of an assertion or in front of a `raise`."""
 
     # statements
 
@@ -103,7 +92,13 @@ class _Reader:
             self._bind(node.target, self.value(node.value))
         elif isinstance(node, (ast.For, ast.AsyncFor)):
             self._bind(node.target, self._item(self.value(node.iter)))
+            self.side_by_side.update(indexing.of_layers(node, self.value))
             self.block(node.body)
+        elif isinstance(node, ast.Assert):
+            self._demanding(node.test, ast.Eq)
+        elif isinstance(node, ast.If) and any(isinstance(s, ast.Raise) for s in node.body):
+            self._demanding(node.test, ast.NotEq)
+            self.block([*node.body, *node.orelse])
         elif isinstance(node, ast.Return):
             self.returned = self.value(node.value) if node.value is not None else None
         else:
@@ -113,6 +108,11 @@ class _Reader:
                         self.value(child)
                     elif isinstance(child, (ast.stmt, ast.withitem, ast.ExceptHandler)):
                         self._statement(child)
+
+    def _demanding(self, test: Any, operator: type[ast.cmpop]) -> None:
+        self.demanded = operator
+        self.value(test)
+        self.demanded = None
 
     def _bind(self, target: Any, value: Value) -> None:
         if isinstance(target, ast.Name):
@@ -128,7 +128,10 @@ class _Reader:
             return list(value) if len(value) == len(targets) and not starred else nothing
         if isinstance(value, ShapeOf):
             (value.ref.has_least if starred else value.ref.has_rank)(len(targets) - starred)
-        elif isinstance(value, Ref) and not value.back:
+            return nothing if starred else [SizeOf(value.ref, axis) for axis in range(len(targets))]
+        if isinstance(value, Unbound) and not starred:
+            SizeOf(value.ref, value.axis).must_be(len(targets))
+        if isinstance(value, Ref) and not value.back:
             value.use.items = max(value.use.items, len(targets) - starred)
             return [Ref(value.use.of_item()) for _ in targets]
         return nothing
@@ -138,7 +141,7 @@ class _Reader:
         if isinstance(value, tuple):
             return value[0] if value else None
         if isinstance(value, Known):
-            return _first_layer(value.value)
+            return indexing.first_layer(value.value)
         if isinstance(value, Ref):
             value.use.iterated = True
             return Ref(value.use.of_item())
@@ -212,6 +215,10 @@ class _Reader:
             value = self.value(other)
             if isinstance(value, Ref) and isinstance(operator, (ast.In, ast.NotIn)) and isinstance(asked, str):
                 value.use.optional.add(asked)
+            for size, number in ((compared, value), (value, compared)):
+                whole = isinstance(number, Known) and isinstance(number.value, int)
+                if isinstance(size, SizeOf) and whole and isinstance(operator, self.demanded or ()):
+                    size.must_be(number.value)
         return None
 
     def _attribute(self, node: Any) -> Value:
@@ -226,7 +233,11 @@ class _Reader:
         if hasattr(self.budget.tensor, node.attr):
             base.use.methods.add(node.attr)
         if node.attr == "shape":
+            if self.budget.tensor is object and not base.back:  # of a space, which is no tensor
+                base.use.attributes.setdefault("shape", Use()).iterated = True
             return ShapeOf(base)
+        if node.attr == "ndim":
+            return SizeOf(base, None)
         if node.attr in ("T", "mT"):
             return base.by(usage.transposed(-2, -1))
         if hasattr(self.budget.tensor, node.attr) or base.back:
@@ -235,19 +246,24 @@ class _Reader:
 
     def _subscript(self, node: Any) -> Value:
         base, index = self.value(node.value), node.slice
+        self._bounds(index)
         if isinstance(index, ast.Constant) and isinstance(index.value, str):
             return Ref(base.use.keys.setdefault(index.value, Use())) if isinstance(base, Ref) else None
-        number = _integer(index)
+        number = indexing.integer(index)
         if isinstance(base, ShapeOf):
             if number is not None:
                 base.ref.has_least(number + 1 if number >= 0 else -number)
-            return None
+            return None if number is None else SizeOf(base.ref, number)
+        several = self.side_by_side.get(index.id) if isinstance(index, ast.Name) else None
         if isinstance(base, Known):
-            return _first_layer(base.value) if number is not None else None
+            return indexing.first_layer(base.value) if number is not None or several is not None else None
         if not isinstance(base, Ref):
             return None
+        if several is not None and not base.back:
+            base.use.items = max(base.use.items, several)
+            return Ref(base.use.of_item())
         if isinstance(index, ast.Tuple):
-            return _indexed(base, index.elts)
+            return indexing.indexed(base, index.elts)
         if isinstance(index, ast.Slice):
             return base
         self.value(index)
@@ -255,6 +271,14 @@ class _Reader:
             base.use.items = max(base.use.items, number + 1)
             return Ref(base.use.of_item())
         return base.by(usage.inserted(0, LENGTH)) if number is not None else None
+
+    def _bounds(self, index: Any) -> None:
+        """The numbers between which slices lie."""
+        for part in index.elts if isinstance(index, ast.Tuple) else [index]:
+            for bound in (part.lower, part.upper) if isinstance(part, ast.Slice) else ():
+                value = self.value(bound) if bound is not None else None
+                if isinstance(value, Ref) and not value.back:
+                    value.use.bounds = True
 
     def _call(self, node: Any) -> Value:
         arguments = [self.value(a.value if isinstance(a, ast.Starred) else a) for a in node.args]
@@ -274,7 +298,7 @@ class _Reader:
     # calls
 
     def _method(self, base: Ref, node: Any, arguments: list[Value]) -> Value:
-        name, numbers = node.func.attr, [_integer(a) for a in node.args]
+        name, numbers = node.func.attr, [indexing.integer(a) for a in node.args]
         whole = [n for n in numbers if n is not None]
         if hasattr(self.budget.tensor, name):
             base.use.methods.add(name)
@@ -283,13 +307,17 @@ class _Reader:
         if name == "size":
             if whole:
                 base.has_least(whole[0] + 1 if whole[0] >= 0 else -whole[0])
-            return None if whole else ShapeOf(base)
+            return SizeOf(base, whole[0]) if whole else ShapeOf(base)
+        if name in ("dim", "ndimension") and not node.args:
+            return SizeOf(base, None)
         if name == "get" and node.args and isinstance(node.args[0], ast.Constant):
             key = node.args[0].value
             if not isinstance(key, str):
                 return None
             base.use.optional.add(key)
             return Ref(base.use.keys.setdefault(key, Use()))
+        if name == "unbind" and len(whole) == len(numbers):
+            return Unbound(base, whole[0] if whole else 0)
         if name in ("transpose", "swapaxes") and len(whole) == 2:
             return base.by(usage.transposed(*whole))
         if name == "permute" and whole and len(whole) == len(numbers):
@@ -319,13 +347,15 @@ class _Reader:
                         for tensor in layers.demands(callee, position, self.budget.sides):
                             item.wants(tensor)
             if type(callee).__module__.startswith("torch."):
-                return first if isinstance(callee, _SAME_SHAPE_LAYERS) else None
+                return first if isinstance(callee, layers.SAME_SHAPE) else None
             return self._follow(callee.forward, arguments, keywords)
         name = getattr(callee, "__name__", "")
         if name in ("enumerate", "list", "tuple", "reversed", "iter", "zip"):
             return self._loop(name, arguments)
         if name in _SAME_SHAPE_FUNCTIONS:
             return first
+        if name in ("cat", "concat", "concatenate") and isinstance(first, tuple):
+            return next((part for part in first if isinstance(part, Ref)), None)
         if name == "flatten":
             return first.by(usage.last_of_two) if isinstance(first, Ref) else None
         if name in _OF_SEVERAL and self.budget.tensor is object:
@@ -357,43 +387,3 @@ class _Reader:
         reader = _Reader(self.budget, bound, globals_of(function), self.depth + 1)
         reader.block(definition.body)
         return reader.returned
-
-
-def _first_layer(value: Any) -> Value:
-    if isinstance(value, (torch.nn.ModuleList, torch.nn.Sequential, list, tuple)) and len(value):
-        return Known(value[0])
-    return None
-
-
-def _integer(node: Any) -> int | None:
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError):
-        return None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _indexed(base: Ref, index: list[Any]) -> Value:
-    """`x[:, 0]`, `x[..., 3]`, `x[:, None]`."""
-    if any(isinstance(i, ast.Constant) and i.value is Ellipsis for i in index):
-        number = _integer(index[-1])
-        if number is not None and not base.back:
-            base.use.least_last = max(base.use.least_last, number + 1)
-        return None
-    news = [isinstance(i, ast.Constant) and i.value is None for i in index]
-    own = [i for i, new in zip(index, news) if not new]  # noqa: B905
-    base.has_least(len(own))
-    numbers = [_integer(i) for i in own]
-    if len(own) == 2 and not base.back:
-        ends = [_integer(own[1].upper)] if isinstance(own[1], ast.Slice) and own[1].upper is not None else []
-        constants = [n + 1 for n in numbers[1:] if n is not None and n >= 0] + [n for n in ends if n and n > 0]
-        base.use.least_last = max([base.use.least_last, *constants])
-    dropped = [axis for axis, i in enumerate(own) if not isinstance(i, ast.Slice)]
-    for axis in reversed(dropped):
-        base = base.by(usage.inserted(axis, LENGTH))
-    made = 0
-    for i, new in zip(index, news):  # noqa: B905
-        if new:
-            base = base.by(usage.without(made))
-        made += new or isinstance(i, ast.Slice)
-    return base

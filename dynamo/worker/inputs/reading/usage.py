@@ -39,6 +39,10 @@ class Use:
         """Texts that it is compared with."""
         self.calls: int | None = None
         """How many positional arguments it is called with."""
+        self.sizes: dict[int, int] = {}
+        """The sizes that it is refused without, by dimension."""
+        self.bounds = False
+        """Is it a bound of a slice?"""
 
     @property
     def is_sequence(self) -> bool:
@@ -90,6 +94,29 @@ class ShapeOf:
         self.ref = ref
 
 
+class SizeOf:
+    """`x.shape[1]` or `x.size(1)` of a value; `x.dim()` where `axis` is None."""
+
+    def __init__(self, ref: Ref, axis: int | None) -> None:
+        self.ref = ref
+        self.axis = axis
+
+    def must_be(self, number: int) -> None:
+        """What has another size, or another number of dimensions, is refused."""
+        if self.axis is None:
+            self.ref.has_rank(number)
+        elif not self.ref.back:
+            self.ref.use.sizes.setdefault(self.axis, number)
+
+
+class Unbound:
+    """`x.unbind(axis)`, whose parts are told by what they are bound to."""
+
+    def __init__(self, ref: Ref, axis: int) -> None:
+        self.ref = ref
+        self.axis = axis
+
+
 class Known:
     """A value that exists already: a module, a size, a function."""
 
@@ -98,7 +125,7 @@ class Known:
 
 
 Value = Any
-"""`Ref`, `ShapeOf`, `Known`, a tuple of values, or None: anything that nothing is known about."""
+"""`Ref`, `ShapeOf`, `SizeOf`, `Unbound`, `Known`, a tuple of values, or None: anything that nothing is known about."""
 
 
 def transposed(one: int, other: int) -> Back:

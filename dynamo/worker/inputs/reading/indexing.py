@@ -1,0 +1,67 @@
+"""What an index takes of a value, and of what it is a part of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import usage
+from .shapes import LENGTH
+from .usage import Known, Ref, Value
+
+
+def of_layers(loop: Any, value: Callable[[Any], Value]) -> dict[str, int]:
+    """The name of a loop's index that picks one of several layers, with how many there are."""
+    found: dict[str, int] = {}
+    name = getattr(loop.target, "id", None)
+    for node in (n for statement in loop.body for n in ast.walk(statement)):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id == name:
+            layers = value(node.value)
+            if isinstance(layers, Known) and isinstance(layers.value, (torch.nn.ModuleList, torch.nn.ParameterList)):
+                found[node.slice.id] = len(layers.value)
+    return found
+
+
+def first_layer(value: Any) -> Value:
+    """What a loop over layers, or an index, takes first."""
+    if isinstance(value, (torch.nn.ModuleList, torch.nn.Sequential, list, tuple)) and len(value):
+        return Known(value[0])
+    return None
+
+
+def integer(node: Any) -> int | None:
+    """The whole number that an expression is written as."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        return None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def indexed(base: Ref, index: list[Any]) -> Value:
+    """`x[:, 0]`, `x[..., 3]`, `x[:, None]`."""
+    if any(isinstance(i, ast.Constant) and i.value is Ellipsis for i in index):
+        number = integer(index[-1])
+        if number is not None and not base.back:
+            base.use.least_last = max(base.use.least_last, number + 1)
+        return None
+    news = [isinstance(i, ast.Constant) and i.value is None for i in index]
+    own = [i for i, new in zip(index, news) if not new]  # noqa: B905
+    base.has_least(len(own))
+    numbers = [integer(i) for i in own]
+    if len(own) == 2 and not base.back:
+        ends = [integer(own[1].upper)] if isinstance(own[1], ast.Slice) and own[1].upper is not None else []
+        constants = [n + 1 for n in numbers[1:] if n is not None and n >= 0] + [n for n in ends if n and n > 0]
+        base.use.least_last = max([base.use.least_last, *constants])
+    dropped = [axis for axis, i in enumerate(own) if not isinstance(i, ast.Slice)]
+    for axis in reversed(dropped):
+        base = base.by(usage.inserted(axis, LENGTH))
+    made = 0
+    for i, new in zip(index, news):  # noqa: B905
+        if new:
+            base = base.by(usage.without(made))
+        made += new or isinstance(i, ast.Slice)
+    return base
