@@ -23,6 +23,7 @@ from graphmend.analysis.program.definitions import Attribute, ClassInfo, Functio
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.region.dynamo_config import says_what_is_traced
 from graphmend.analysis.region.region import Root
+from graphmend.analysis.region.roots import cannot_be_called, has_same_methods
 from graphmend.analysis.resolution.annotations import record_fields
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.resolution.names import global_name
@@ -87,6 +88,9 @@ class Invalidation:
         """Re-analyse what depends on a change in `text`."""
         if not self._propagate(change, text):
             return False
+        edited = change.functions | change.signature_changed
+        if any(map(self._tells_roots, edited)) and not has_same_methods(self._session, self._roots.values()):
+            return False
         for info in change.signature_changed:
             if not self._invalidate_signature(info, change, text):
                 return False
@@ -97,6 +101,10 @@ class Invalidation:
         if change.signature_changed:
             self._finding_store.rebuild(self._session.summaries.roots)
         return True
+
+    def _tells_roots(self, info: FunctionInfo) -> bool:
+        """Whether it depends on a function's body and parameters what is a root."""
+        return info.owner is not None and cannot_be_called(self._session, info.owner)
 
     # -- what reads what changed
 

@@ -4,14 +4,14 @@ methods that torch calls of modules, autograd functions and distributions of whi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.driver.driven import Driven
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import UNKNOWN, Container, Tensor, Value
-from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
+from graphmend.analysis.lattice.values import UNKNOWN, Container, Tensor, Value, tensor_in
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.region.compiled_roots import compiled_roots
 from graphmend.analysis.region.dynamo_config import decorated_mode, tracing_mode_of_program
@@ -22,8 +22,11 @@ from graphmend.analysis.resolution.classes import (
     find_method,
     is_autograd_function,
     is_module_class,
+    mro,
     outside_bases,
 )
+from graphmend.analysis.resolution.parameters import declared
+from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
     from graphmend.analysis.resolution.interface import ProgramView
@@ -38,7 +41,8 @@ def roots(session: ProgramView, module: ModuleInfo, driven: Driven | None) -> li
     found += [r for r in _named(session, module) if r.function.info not in covered]
     if session.settings.assume_compiled == "modules":
         covered = {r.function.info for r in found}
-        assumed = (*_forwards(session, module), *_differentiated(session, module), *_densities(session, module))
+        assumed = [*_forwards(session, module), *_without_forward(session, module)]
+        assumed += [*_differentiated(session, module), *_densities(session, module)]
         found += [r for r in assumed if r.function.info not in covered]
     return found
 
@@ -90,6 +94,62 @@ def _forwards(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
         yield Root(Function(called or forward, bound=Instance(cls)), Region("assumed", evidence, None))
 
 
+def _without_forward(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
+    """The public methods that take tensors of each module class that cannot be called: splines, manifolds, flows.
+    Inherited ones too, where the class overrides what they call."""
+    for cls in module.classes.values():
+        if not cannot_be_called(session, cls):
+            continue
+        evidence = f"{cls.name} is a torch.nn.Module without forward; its methods are assumed to be compiled"
+        methods = {name: info for one in reversed(mro(cls, session)) for name, info in one.methods.items()}
+        for name, method in methods.items():
+            if name.startswith("_") or method.is_static or method.is_classmethod or method.is_property:
+                continue
+            if method.owner is not cls and not _calls_own(method, cls):
+                continue
+            taken = (*method.parameters[1:], *method.node.args.kwonlyargs)
+            if _untraced(method) or all(tensor_in(declared(session, method, p)) is None for p in taken):
+                continue
+            yield Root(Function(method, bound=Instance(cls)), Region("assumed", evidence, None))
+
+
+def cannot_be_called(session: ProgramView, cls: ClassInfo) -> bool:
+    """Whether a class is a torch.nn.Module without forward. Which of its methods are roots, their bodies tell."""
+    if not is_module_class(session, cls) or set(outside_bases(session, cls)) - _ABSTRACT:
+        return False
+    return all(find_method(session, cls, name) is None for name in ("forward", "__call__"))
+
+
+def has_same_methods(session: ProgramView, before: Iterable[Root]) -> bool:
+    """Whether the methods of modules that cannot be called are still the roots that they were."""
+    assert session.module is not None
+    before = list(before)
+    compiled = {root.function.info for root in before if root.region.kind == "compiled"}
+    found = {_method(root) for root in _without_forward(session, session.module)}
+    were = {_method(root) for root in before if root.region.kind == "assumed"}
+    return {(cls, info) for cls, info in found if info not in compiled} == {
+        (cls, info) for cls, info in were if cls is not None and cannot_be_called(session, cls)
+    }
+
+
+def _method(root: Root) -> tuple[ClassInfo | None, FunctionInfo]:
+    """The method at which a root begins, and the class of its receiver."""
+    receiver = root.function.bound
+    return receiver.info if isinstance(receiver, Instance) else None, root.function.info
+
+
+def _calls_own(method: FunctionInfo, cls: ClassInfo) -> bool:
+    """Whether an inherited method reads a method of its receiver that a class defines."""
+    receiver = method.parameters[0].arg if method.parameters else None
+    return any(
+        isinstance(n, ast.Attribute)
+        and n.attr in cls.methods
+        and isinstance(n.value, ast.Name)
+        and n.value.id == receiver
+        for n in walk(method.node)
+    )
+
+
 def _differentiated(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
     """The `forward` and `backward` of each autograd function: modules call them, by `apply`, wherever these stand."""
     for cls in module.classes.values():
@@ -110,6 +170,9 @@ def _differentiated(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
                 gradients = tuple(Tensor(says, graph_input=True) for _ in method.parameters[1:])
                 yield Root(Function(method, bound=context), region, gradients)
 
+
+#: bases from which a module class inherits no forward
+_ABSTRACT = frozenset({"torch.nn.Module", "torch.nn.modules.module.Module", "abc.ABC", "typing.Generic"})
 
 #: the methods of distributions and their transforms through which gradients flow, and how many tensors each takes
 _OF_DISTRIBUTIONS = {

@@ -35,6 +35,10 @@ REDUCTIONS = {
     "nansum": "sum", "nanmean": "float", "quantile": "float", "any": "bool", "all": "bool", "argmax": "int64",
     "argmin": "int64", "count_nonzero": "int64",
 }  # fmt: skip
+#: of each element of two tensors, with `reduction="none"`
+LOSSES = frozenset(
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits soft_margin_loss".split()
+)
 RESHAPES = frozenset(["view", "reshape", "expand", "permute", "repeat"])
 #: of one tensor: as many dimensions, the dtype's kind
 TRANSFORMS = {

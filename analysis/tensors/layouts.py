@@ -11,14 +11,14 @@ _MAKES = frozenset(
 )
 #: of a sparse tensor, the result is one, too
 _KEEPS = frozenset(
-    "t transpose coalesce clone detach to cpu cuda float double half index_select neg abs mul div requires_grad_ "
-    "contiguous".split()
+    "t transpose coalesce clone detach to cpu cuda float double half index_select neg abs mul div contiguous".split()
 )
 
 
 def with_layout(name: str, first: Tensor | None, value: Tensor) -> Tensor:
     """The result `value` of `torch.name(first, ...)`, or of the method, with the layout that it has."""
-    if name in _MAKES or (isinstance(first, SparseTensor) and name in _KEEPS):
+    in_place = name.endswith("_") and not name.endswith("__")
+    if name in _MAKES or (isinstance(first, SparseTensor) and (name in _KEEPS or in_place)):
         return SparseTensor(value.origin, value.rank, value.dtype, None, graph_input=True)
     return value
 

@@ -34,6 +34,7 @@ from graphmend.analysis.tensors.families import (
     BINARY_FLOAT,
     BOOLEAN,
     FLOATING,
+    LOSSES,
     PICKS,
     PLACES,
     REARRANGES,
@@ -230,6 +231,18 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
         return result(first, node, said, rank=first.rank, dtype=first.dtype)
     if name == "flatten" and not rest and not keywords:
         return result(first, node, said, rank=1, dtype=first.dtype)
+    if name in ("cosine_similarity", "pairwise_distance"):
+        a, b = first, next((t for t in map(tensor_in, rest) if t is not None), None)
+        of = broadcast(a, b)[0] if b is not None else None
+        rank = of - 1 if of and "keepdim" not in keywords and len(rest) < 4 else None
+        return result(first, node, said, rank=rank, dtype=first.dtype)
+    if name in LOSSES and rest and (other := tensor_in(rest[0])) is not None:
+        how = keywords.get("reduction", Const("mean"))
+        if isinstance(how, Const) and how.value == "none":
+            rank, shape = broadcast(first, other)
+            return result(first, node, said, rank=rank, dtype=promote(first, other), shape=shape)
+        if isinstance(how, Const) and len(rest) == 1 and not {"reduce", "size_average"} & keywords.keys():
+            return result(first, node, said, rank=0, dtype=promote(first, other), shape=())
     if name == "repeat_interleave":
         dim = keywords.get("dim", rest[1] if len(rest) > 1 else None)
         flat = dim is None or (isinstance(dim, Const) and dim.value is None)

@@ -84,7 +84,7 @@ def line(task: Task, found: list[Model], report: Report | None, mends: dict[str,
     called `seconds`.
     """
     decisive = worst(found)
-    item = {**report_item(report), "output": ""} if report is not None else None
+    item = {**_in_order(report_item(report)), "output": ""} if report is not None else None
     whole = {
         "target": task.target,
         "outcome": decisive.outcome,
@@ -267,7 +267,16 @@ def close() -> None:
         _living.popitem()[1].close()
 
 
-# names that do not depend on the machine
+# what does not depend on the machine
+
+
+def _in_order(report: dict[str, Any]) -> dict[str, Any]:
+    """A report whose recompilations stand by their places: by what they cost, each run has another order."""
+    for target in report["targets"]:
+        target["recompiles"].sort(key=lambda one: (one["filename"], one["row"], one["reason"]))
+    if report["after"] is not None:
+        _in_order(report["after"])
+    return report
 
 
 def _portable(value: Any, root: Path) -> Any:

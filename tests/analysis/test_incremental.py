@@ -354,6 +354,18 @@ CHANGES = {
         "y = 1",
         "print(a)",
     ),
+    "a method of a class without forward": (
+        "class N(nn.Module):\n    def norm(self, x):\n        return 3\n\n"
+        "class M(N):\n    def scale(self):\n        return 2\n",
+        "return 3",
+        "return x.item() * self.scale()",
+    ),
+    "what a class without forward overrides": (
+        "class N(nn.Module):\n    def norm(self, x: torch.Tensor):\n        return self.scale(x)\n\n"
+        "class M(N):\n    def scale(self, x):\n        return 2\n",
+        "return 2",
+        "return x.item()",
+    ),
     "what a decorator hands on": (
         "def noted(f):\n    f.__doc__ = str(f).join(print())\n    return f\n\n"
         "def documented(f=None):\n    def deco(f):\n        return noted(f)\n    if f:\n        return deco(f)\n"

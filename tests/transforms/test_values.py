@@ -59,6 +59,16 @@ return x * scale - np.abs(x[1, 1].item())
 # numpy_floor
 return x + np.floor(x[0, 0].item())
 
+# float_below_a_number
+return x.sum() / float((x > 0).sum()), -x[0].mean() * float(n.max()), (x * 2).sum(0) / float(n.sum())
+
+# float_below_a_loss
+loss = F.mse_loss(x, x.flip(0), reduction="none")
+return loss.sum() / max(1.0, float(m.sum()))
+
+# float_below_what_is_picked
+return -x[:, 0][m].sum() / float(m.sum())
+
 # elements_of_places
 return x / max((x > 0).nonzero().numel(), 1)
 
@@ -141,6 +151,27 @@ return torch.zeros(3, 3).index_add(0, part, x)
 part = torch.repeat_interleave(n)
 return x * part.unsqueeze(-1)
 
+# rows_compared
+y = table[1:, :, :].expand(2, 4, 3)
+return (1 - F.cosine_similarity(table[held], y[held], dim=-1)).mean()
+
+# rows_compared_by_name
+a, b = x[m], x.flip(0)[m]
+return F.cosine_similarity(a, b).sum() + F.pairwise_distance(a, b).mean()
+
+# rows_normalized
+y = x.flip(0)
+return F.mse_loss(F.normalize(x[m], dim=-1), F.normalize(y[m], dim=-1))
+
+# loss_of_each
+y = x.flip(0)
+loss = F.smooth_l1_loss(x[m], y[m], reduction="none")
+return loss.mean() + loss.sum(0)
+
+# divergence
+y = table.flip(0)
+return F.kl_div(F.log_softmax(table[held], dim=-1), F.softmax(y[held], -1), reduction="batchmean")
+
 # parts_of_a_name
 parts = torch.split(x, n.tolist())
 return torch.stack([part.sum(dim=0) for part in parts])
@@ -193,6 +224,16 @@ return torch.repeat_interleave(x, torch.arange(6), dim=0)
 part = torch.repeat_interleave(torch.arange(3), n)
 x = torch.cat([x[1:], x[:1]])
 return x * table[1][part]
+
+# rows_that_meet_others
+return F.cosine_similarity(x[m], x[~m], dim=-1).mean()
+
+# rows_that_meet_as_many
+rows = torch.arange(6)[m]
+return F.cosine_similarity(x[m], x[rows], dim=-1).mean(), rows
+
+# rows_compared_along_the_first
+return F.cosine_similarity(x[m], x.flip(0)[m], dim=0).mean()
 
 # selected_in_another_dimension
 at = torch.where(x[0] > 0)[0]

@@ -26,6 +26,7 @@ _EACH: dict[str, frozenset[str]] = {
     "binary_cross_entropy": frozenset(),
     "binary_cross_entropy_with_logits": frozenset(),
     "soft_margin_loss": frozenset(),
+    "kl_div": frozenset({"log_target"}),
 }
 #: losses of a row of numbers and the index of one of them
 _CLASSES: dict[str, frozenset[str]] = {
@@ -53,7 +54,7 @@ class Loss:
     call: ast.Call
     name: str
     how: str
-    """"mean" or "sum"."""
+    """"mean", "sum", or "batchmean": the sum by the number of rows."""
     layer: bool = False
 
     @property
@@ -112,7 +113,7 @@ def loss_of(facts: FunctionFacts, call: ast.Call) -> Loss | None:
             how = str(constant(keyword.value))
         elif keyword.arg not in options or not _is_plain(facts, keyword.value):
             return None
-    return Loss(call, name, how) if how in ("mean", "sum") else None
+    return Loss(call, name, how) if how in ("mean", "sum") or (how, name) == ("batchmean", "kl_div") else None
 
 
 def _is_plain(facts: FunctionFacts, node: ast.expr) -> bool:

@@ -96,6 +96,10 @@ class Elements:
             self._rounds()
             if loss.how == "sum":
                 return f"{each}.sum()"
+            if loss.how == "batchmean":
+                return f"({each}.sum() / {code.operand(self.found.mask)}.sum())"
+            if loss.name == "kl_div":
+                self.differences.append(Difference("output", "a mean of `kl_div` no longer warns"))
             if self._mean_of(first.dtype if isinstance(first, Tensor) else None):
                 return f"({each}.sum() / {self._count()})"
             over, dtype = self._wide(imports, loss.arguments[0])

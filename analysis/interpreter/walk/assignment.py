@@ -118,9 +118,9 @@ def _store_item(w: Walk, target: ast.Subscript, owner: Value, value: Value) -> N
         fields = dict(owner.fields or {})
         if isinstance(target.slice, ast.Constant):
             fields[target.slice.value] = value
-        w.env[path] = Container(
-            "dict", None, value if owner.of is None and not owner.fields else join(owner.of or value, value), fields
-        )
+        given = isinstance(owner.of, Tensor) and owner.of.graph_input  # as its type says, which holds for all entries
+        other = value if owner.of is None else owner.of if given and value is UNKNOWN else join(owner.of, value)
+        w.env[path] = Container("dict", None, other, fields)
     else:
         w.env[path] = Container(owner.kind, None, value if owner.items == () else join(owner.element, value))
 

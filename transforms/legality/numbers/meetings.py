@@ -11,7 +11,7 @@ from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dty
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, called, constant
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, called, constant, method
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, combined, number_of
@@ -68,7 +68,8 @@ class Meetings:
         """Is the number cast to the dtype that torch computes in when a Python number meets the tensor?"""
         kind, of = dtype_kind(dtype), kinds(self.facts, other)
         before = self.counterparts.get(number, Counterpart(number))
-        if not self.rewrites or before.like is not None or not isinstance(other, (ast.Name, ast.Attribute)):
+        like = _of_its_dtype(self.facts, other)
+        if not self.rewrites or before.like is not None or like is None:
             return False
         if kind not in ("bool", "int", "float") or (kind != "float" and of != {"float"}):
             return False
@@ -78,7 +79,7 @@ class Meetings:
         real = "complex" not in of
         if of != {"complex"} and self._may_be_complex(number, set()):
             self.differences.append(IMAGINARY)
-        self.counterparts[number] = replace(before, suffix=suffix, like=other, floating=of == {"float"}, real=real)
+        self.counterparts[number] = replace(before, suffix=suffix, like=like, floating=of == {"float"}, real=real)
         return True
 
     def _is_taken(self, node: ast.expr, seen: set[str]) -> bool:
@@ -224,6 +225,34 @@ class Meetings:
         self.differences += result.differences
         self.computes |= result.computes
         return result.dtype
+
+
+#: methods whose result has the tensor's dtype, or is whole where the tensor is
+_KEEP_DTYPE = frozenset(
+    "sum prod mean amax amin max min cumsum squeeze unsqueeze view reshape flatten detach clone contiguous".split()
+)
+
+
+def _of_its_dtype(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
+    """A name or an attribute in the expression of a tensor that has its dtype, if that is floating, and is whole
+    otherwise as well; None where none is known.
+    """
+    match node:
+        case ast.Name() | ast.Attribute():
+            return node
+        case ast.UnaryOp(op=ast.USub(), operand=inner) | ast.Subscript(value=inner):
+            pass
+        case ast.Call(func=ast.Attribute(value=inner, attr=attr), keywords=keywords) if (
+            attr in _KEEP_DTYPE and method(facts, node, attr) and all(k.arg in ("dim", "keepdim") for k in keywords)
+        ):
+            pass
+        case ast.Call(args=[_, inner, other], keywords=[]) if (
+            called(facts, node, "torch.where") and type(constant(other)) is int
+        ):
+            pass
+        case _:
+            return None
+    return _of_its_dtype(facts, inner) if isinstance(facts.value(inner), Tensor) else None
 
 
 def _is_added_to(facts: FunctionFacts, name: str) -> bool:

@@ -28,6 +28,27 @@ ALONG = frozenset(
     "gather".split()
 )
 
+#: losses of each element, with `reduction="none"`
+LOSSES_OF_EACH = frozenset(
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits soft_margin_loss kl_div".split()
+)
+#: they compare two tensors along one dimension, the third argument, or along the last one
+COMPARE = frozenset(["cosine_similarity", "pairwise_distance"])
+
+
+def is_loss_of_each(name: str, keywords: Mapping[str | None, ast.expr]) -> bool:
+    """Is a call a loss of each element, which does not reduce?"""
+    return name in LOSSES_OF_EACH and constant(keywords.get("reduction")) == "none"
+
+
+def compares_inside(
+    name: str, options: Sequence[ast.expr], keywords: Mapping[str | None, ast.expr], *, flat: bool
+) -> bool:
+    """Do two tensors meet along a dimension inside of a row? `options` are those behind the two tensors."""
+    if name == "pairwise_distance":
+        return True
+    return is_inside(options, keywords, flat=flat) if options or "dim" in keywords else flat
+
 
 def is_inside(arguments: Sequence[ast.expr], keywords: Mapping[str | None, ast.expr], *, flat: bool) -> bool:
     """Is the dimension one of those inside a row? `arguments` are those behind the tensor."""

@@ -146,4 +146,7 @@ class Kinds(ABC):
             return (
                 kinds[0] if kinds[0] == "rows" and rowwise.is_inside(arguments, keywords, flat=self._flat) else "other"
             )
-        return kind if last in rowwise.EACH else "other"
+        if last in rowwise.COMPARE:
+            inside = rowwise.compares_inside(last, arguments[1:], keywords, flat=self._flat)
+            return "line" if kinds[:2] == ["rows", "rows"] and inside else "other"
+        return kind if last in rowwise.EACH or rowwise.is_loss_of_each(last, keywords) else "other"

@@ -14,6 +14,7 @@ from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.operations import rowwise
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -271,8 +272,11 @@ def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr])
         case ast.Call(func=function, args=args, keywords=keywords):
             folder, _, last = (qualified(facts, function) or "").rpartition(".")
             receiver = [function.value] if folder == "torch.Tensor" and isinstance(function, ast.Attribute) else []
-            works = folder in known.FUNCTIONAL and last in WORKS and all(k.arg for k in keywords)
-            parts = [*receiver, *args, *(k.value for k in keywords)] if works else None
+            given = {k.arg: k.value for k in keywords}
+            loss = rowwise.is_loss_of_each(last, given)
+            works = folder in known.FUNCTIONAL and (last in WORKS or loss) and None not in given
+            options = [v for k, v in given.items() if not (loss and k == "reduction")]
+            parts = [*receiver, *args, *options] if works else None
         case _:
             parts = None
     return parts is not None and all(one_by_one(facts, p, picks) for p in parts)

@@ -79,3 +79,23 @@ def by_rows(facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr], *,
         return False
     kinds = PickedRows(facts, picks, flat=flat)
     return has_rows(kinds.kind(node)) and kinds.pure
+
+
+@answers("shapes")
+def rows_alone(facts: FunctionFacts, node: ast.expr, picks: Collected[ast.expr]) -> bool:
+    """Do picked rows meet only tensors of fewer dimensions, which have no rows of their own: as many as are picked?"""
+    inside = [n for n in ast.walk(node) if isinstance(n, ast.expr) and n in picks]
+    ranks = [value.rank if isinstance(value := facts.value(n), Tensor) else None for n in inside]
+    least = min((rank or 0 for rank in ranks), default=0)
+    rest: list[ast.AST] = [node]
+    while rest:
+        one = rest.pop()
+        if one in inside:
+            continue
+        of = facts.value(one) if isinstance(one, ast.expr) else None
+        if isinstance(of, Tensor) and not any(n in inside for n in ast.walk(one)):
+            if of.rank is None or of.rank >= least:
+                return False
+        else:
+            rest += ast.iter_child_nodes(one)
+    return True

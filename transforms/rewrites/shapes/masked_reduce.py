@@ -36,6 +36,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.operations import rowwise
 from graphmend.transforms.legality.rows.masked_elements import (
     WORKS,
     Picked,
@@ -143,7 +144,8 @@ def _reduction(
 def _elementwise(facts: FunctionFacts, call: ast.Call) -> ast.expr:
     """A call that works on each element by itself."""
     folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
-    if folder not in known.FUNCTIONAL or last not in WORKS:
+    loss = rowwise.is_loss_of_each(last, {k.arg: k.value for k in call.keywords})
+    if folder not in known.FUNCTIONAL or not (last in WORKS or loss):
         raise NotReducibleError(f"`{last or ast.unparse(call.func)}` of picked elements has no form that works on all")
     return call
 

@@ -53,7 +53,7 @@ from graphmend.transforms.legality.rows.masked_elements import (
     picks_in,
     unlike,
 )
-from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows
+from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows, by_rows, rows_alone
 from graphmend.transforms.legality.rows.places import places
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -76,8 +76,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = picked(facts, facts.node)
     if found is None or (isinstance(facts.node, ast.Subscript) and not isinstance(facts.node.ctx, ast.Load)):
         return None
-    if (along := _along(facts, found)) is not None:
-        return along
+    if (answer := _along(facts, found) or _hoisted(facts, found)) is not None:
+        return answer
     if not isinstance(facts.statement, ast.Assign) or _parts(facts.statement) is None:
         return None
     try:
@@ -292,6 +292,46 @@ def _singular(facts: FunctionFacts, found: list[_Value]) -> str | None:
     calls = [n for v in found for n in ast.walk(v.node) if isinstance(n, ast.Call)]
     names = {(qualified(facts, c.func) or "").rpartition(".")[2] for c in calls}
     return min(names & SINGULAR_AT_ONE, default=None)
+
+
+# What is computed row by row where it is used
+
+
+def _hoisted(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
+    """`f(x[m], y[m]).mean()`, where `f` works on each row by itself: `f(x, y)[m].mean()`."""
+    mask, body = found.mask, None
+    for above in facts.ancestors(facts.node):
+        if not isinstance(above, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Attribute)):
+            break
+        picks = picks_in(facts, above, mask)
+        if isinstance(above, ast.Attribute) or one_by_one(facts, above, picks):
+            continue
+        if not (by_rows(facts, above, picks, flat=is_line(facts, mask)) and rows_alone(facts, above, picks)):
+            break
+        body = above
+    if body is None:
+        return None
+    picks = picks_in(facts, body, mask)
+    if not repeatable(facts, mask, *(p.tensor for p in picks.values())):
+        return refuse(NAME, f"`{ast.unparse(mask)}` does more than compute")
+    if blockers := speculate(facts, body).blockers:
+        return refuse(NAME, blockers[0])
+    fills = leak(facts, body) != "never" and recorded(facts, facts.statement)
+    if fills and (singular := _singular(facts, [_Value(body, picks)])):
+        return refuse(NAME, f"`{singular}` has no derivative at 1")
+    differences = list(ALL_ROWS)
+    for pick in picks.values():
+        differences += [*other_shape(facts, pick), *unlike(facts, pick.tensor, found.tensor)]
+
+    def make() -> list[TextEdit]:
+        imports, code, texts = Imports(facts), Code(facts.source), dict[ast.expr, str]()
+        for node, pick in picks.items():
+            where = f"{imports.name('torch.where')}({aligned(facts, pick)}, {code.argument(pick.tensor)}, 1)"
+            texts[node] = where if fills and _copied(facts, pick, fills=fills) else code.operand(pick.tensor)
+        whole = f"{code.operand(body, texts)}[{code.argument(mask)}]"
+        return [*imports.edits(), replace_expression(facts.source, body, whole)]
+
+    return offer(NAME, "compute every row and pick then", facts, make, differences)
 
 
 # What is computed along the picked elements
