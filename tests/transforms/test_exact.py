@@ -207,6 +207,9 @@ with torch.no_grad():
 # shape__an_index_that_may_be_a_bool
 return x[k.item()] * 2
 
+# dtype__the_imaginary_part_of_a_number
+return k * x.mean().item()
+
 # aliasing__a_row
 return x[k.long().item()]
 """)
