@@ -164,6 +164,8 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
         if not returns(statement.body) or not (returns(statement.orelse) or returns([*statement.orelse, *behind])):
             raise NotAFunctionError("what happens when the branch does not return is not written behind it")
         absorbed = [] if returns(statement.orelse) else behind
+        if statement.orelse and absorbed:
+            raise NotAFunctionError("the side that goes on has statements of its own")
     old = [statement, *absorbed]
     if not replaceable(facts, old):
         raise NotAFunctionError("the statement shares its line with another one")
