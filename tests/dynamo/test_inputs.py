@@ -249,8 +249,10 @@ def test_a_repair_passes_over_a_side_of_no_length() -> None:
     from graphmend.dynamo.worker.inputs import repairs
 
     error = RuntimeError("mat1 and mat2 shapes cannot be multiplied (2x4 and 6x50)")
-    made = [one["x"].shape for one in repairs.guesses(error, {"x": repairs.Tensor("float", (2, 0, 4))})]
-    assert (2, 0, 6) in made
+    given = {"x": repairs.Tensor("float", (2, 0, 4)), "y": repairs.Tensor("float", (2, 1, 4))}
+    made = list(repairs.guesses(error, given))
+    assert (2, 1, 6) in [one["y"].shape for one in made]
+    assert {one["x"].shape[:2] for one in made} == {(2, 0)}
 
 
 def test_a_name_that_says_nothing_is_no_class() -> None:
