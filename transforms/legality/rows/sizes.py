@@ -1,4 +1,4 @@
-"""How large a tensor must be, as what is added or stored at the places that it holds says: there sizes must be equal."""
+"""How large a tensor must be, as what is added or stored at the places in it says: there sizes must be equal."""
 
 from __future__ import annotations
 
