@@ -77,7 +77,7 @@ class _Deferral:
                 if self._breaks(value):
                     raise NotCarriedError(self.code.text(value))
                 return f"{self.later}({self.code.text(node.func)})"
-            case ast.Call(args=args, keywords=keywords) if self._calculates(node):
+            case ast.Call(args=args, keywords=keywords) if _calculates(self.facts, node):
                 return self._call(self.code.text(node.func), args, keywords)
             case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format"), args=args):
                 return self._call(self.code.text(node.func), args, node.keywords)
@@ -139,11 +139,6 @@ class _Deferral:
             raise NotCarriedError(self._short(node))
         return self.defer(node) or self.code.argument(node)
 
-    def _calculates(self, node: ast.Call) -> bool:
-        """Is a call one of a function that computes numbers or texts?"""
-        name = qualified(self.facts, node.func) or ""
-        return name in _CALCULATIONS or name.startswith("math.")
-
     def _gives_text(self, node: ast.expr) -> bool:
         """Is a value a string for certain, so that no method of its class is asked for the sum?"""
         name = (qualified(self.facts, node.func) or "") if isinstance(node, ast.Call) else ""
@@ -201,6 +196,12 @@ def _names_warning(node: ast.expr) -> bool:
     return isinstance(known, type) and issubclass(known, Warning)
 
 
+def _calculates(facts: FunctionFacts, node: ast.Call) -> bool:
+    """Is a call one of a function that computes numbers or texts?"""
+    name = qualified(facts, node.func) or ""
+    return name in _CALCULATIONS or name.startswith("math.")
+
+
 def at_once(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
     """What is evaluated where an argument stands: all but conversions, which are made when the output happens."""
     match node:
@@ -214,14 +215,12 @@ def at_once(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
             return at_once(facts, value)
         case ast.Call() if is_warning(facts, node):
             return [part for n in (*node.args, *(k.value for k in node.keywords)) for part in at_once(facts, n)]
-        case ast.Call() if qualified(facts, node.func) in _TAKE_OUT:
-            return [part for n in node.args for part in at_once(facts, n)]
+        case ast.Call(args=args, keywords=keywords) if _calculates(facts, node) and not any(
+            isinstance(a, ast.Starred) for a in args
+        ):
+            return [part for n in (*args, *(k.value for k in keywords)) for part in at_once(facts, n)]
         case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Subscript() | ast.List() | ast.Tuple() | ast.Dict():
             inner = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
             parts = [part for n in inner for part in at_once(facts, n)]
             return parts if parts != inner else [node]
     return [node]
-
-
-#: builtins that take a Python value out of a tensor
-_TAKE_OUT = frozenset(f"builtins.{name}" for name in ("int", "float", "bool", "str", "repr", "round", "len"))

@@ -18,6 +18,7 @@ Differs in:
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
@@ -140,7 +141,7 @@ class _Emitting:
         named = [k.value for k in call.keywords]
         whole = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
         whole = whole or any(node in put_off for node in named)
-        fails = any(not _is_one_number(self.facts, node) for node in put_off)
+        fails = any(not _is_always_had(self.facts, node) for node in put_off)
         if whole and fails:
             raise NotATensorError("what it writes is taken out of tensors, which may fail where nothing is written")
         self._compute(named)
@@ -169,13 +170,23 @@ class _Emitting:
         return lazily and bool(found.differences)
 
 
-def _is_one_number(facts: FunctionFacts, node: ast.expr) -> bool:
-    """Is an expression the number in a tensor without dimensions, which can always be had?"""
+def _is_always_had(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Can a number or text never fail to be made: the number in a tensor without dimensions, and texts of such?"""
     match node:
         case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[]):
             tensor = facts.value(value)
             return isinstance(tensor, Tensor) and tensor.rank == 0
-    return False
+        case ast.JoinedStr(values=parts):
+            return all(_is_always_had(facts, part) for part in parts)
+        case ast.FormattedValue(value=value, format_spec=None):
+            return isinstance(facts.value(value), Tensor) or _is_always_had(facts, value)
+        case ast.FormattedValue(value=value, format_spec=ast.JoinedStr(values=[ast.Constant(value=str(spec))])):
+            return _FOR_NUMBERS.fullmatch(spec) is not None and _is_always_had(facts, value)
+    return isinstance(node, ast.Constant)
+
+
+#: how any number can be written
+_FOR_NUMBERS = re.compile(r"[<>^]?[-+ ]?\d*,?(\.\d+)?[eEfFgG]")
 
 
 def is_output(facts: FunctionFacts, call: ast.Call) -> bool:
