@@ -90,6 +90,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--cpus, --gpus and --ship need --address")
     if args.address is not None and args.jobs:
         raise UsageError("--jobs is for this machine; how many targets run at once on a cluster is for Ray to say")
+    if args.output.suffix.lower() in reports.SUFFIXES:
+        raise UsageError(f"--output {args.output} names a report: the results are lines of JSON, name them .jsonl")
     if not args.targets and not args.output.is_file():
         raise UsageError(f"nothing to sweep: name a TARGET (there is no {args.output} to report on)")
     with closing(Results(args.output)) as results:

@@ -47,6 +47,9 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,16}\b")
 #: characters of what a target printed that are kept
 _OUTPUT_KEPT = 4000
 
+#: what stands before the beginning of a path
+_NOT_INSIDE_A_PATH = r"(?<![\w.~+@%\\/-])"
+
 
 class TooLong(Exception):
     """Reading or mending took longer than a target may."""
@@ -96,7 +99,8 @@ def line(task: Task, found: list[Model], report: Report | None, mends: dict[str,
         "options": task.options.deciding(),
         "graphmend": __version__,
     }
-    return {**_portable(whole, _root(task)), "run": took}
+    # a sweep that goes on knows the target by this very text
+    return {**_portable(whole, _root(task)), "target": task.target, "run": took}
 
 
 def lost(task: Task, problem: str) -> Line:
@@ -293,7 +297,7 @@ def _portable(value: Any, root: Path) -> Any:
 
 
 def _without_root(text: str, root: str) -> str:
-    text = text.replace(root, "")
+    text = re.sub(_NOT_INSIDE_A_PATH + re.escape(root), "", text)
     for folder in ("site-packages", "dist-packages"):
         head, marker, tail = text.rpartition(f"{os.sep}{folder}{os.sep}")
         if marker and head.startswith(os.sep) and " " not in head:

@@ -79,7 +79,7 @@ def test_each_target_has_its_line_whatever_it_does(folder: Path, capsys: pytest.
         assert took["memory"] > 50_000_000
         assert found["hangs.py:Hangs"]["run"]["cpu_seconds"] > 1
     assert "9 targets: 1 one-graph, 1 mended, 7 failed" in capsys.readouterr().out
-    assert "needs a GPU" in (folder / "out.html").read_text()
+    assert "needs a GPU" in (folder / "out.jsonl.html").read_text()
 
     # what has a line is not run again, and a new target is
     before = (folder / "out.jsonl").read_text()

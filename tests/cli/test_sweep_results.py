@@ -194,7 +194,7 @@ def test_the_report_alone_is_made_again(folder: Path, capsys: pytest.CaptureFixt
     assert main(["sweep", "-o", "out.jsonl"]) == 1
     told = capsys.readouterr().out
     assert "4 targets: 1 one-graph, 1 mended, 1 fewer, 1 failed" in told
-    page = (folder / "out.html").read_text()
+    page = (folder / "out.jsonl.html").read_text()
     assert page.index("GB0170") < page.index("GB0059")
     assert "3 → 0, in 2 models" in page
     assert page.count("<svg") == 2
@@ -219,7 +219,7 @@ def test_a_report_that_cannot_be_written_costs_no_result(
     errors = capsys.readouterr().err
     assert "the report cannot be written: no space left on device; the 4 results in out.jsonl are kept" in errors
     assert (folder / "out.jsonl").read_bytes() == before
-    assert not (folder / "out.html").exists()
+    assert not (folder / "out.jsonl.html").exists()
 
 
 def test_parquet_has_a_row_for_each_model() -> None:
@@ -262,3 +262,37 @@ def test_what_a_line_says_is_the_same_on_every_machine(tmp_path: Path) -> None:
 )
 def test_reasons(problem: str, reason: str) -> None:
     assert reason_of(problem) == reason
+
+
+def test_reports_have_names_of_their_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("my.results", "my.jsonl"):
+        write_lines(folder / name, LINES[2:3])
+        before = (folder / name).read_bytes()
+        assert main(["sweep", "-o", name]) == 0
+        assert (folder / name).read_bytes() == before
+        assert (folder / f"{name}.html").is_file()
+    for name in ("page.html", "page.HTML", "rows.parquet"):
+        write_lines(folder / name, LINES)
+        before = (folder / name).read_bytes()
+        assert main(["sweep", "-o", name]) == 2
+        assert "names a report" in capsys.readouterr().err
+        assert (folder / name).read_bytes() == before
+
+
+def test_a_target_is_called_in_its_line_as_it_was_asked_for() -> None:
+    """Else the sweep that goes on would not know it again."""
+    for place in ("/var/tmp/m2/a.py", "/usr/lib/python3/site-packages/torch/nn/a.py"):
+        task = Task(place, False, "Fine", "/tmp", (), Options())
+        assert one_target.lost(task, "no")["target"] == task.target
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("/var/tmp/m2/a.py is not there", "/var/tmp/m2/a.py is not there"),
+        ("/tmp/a.py and '/tmp/b.py' (/tmp/c.py)", "a.py and 'b.py' (c.py)"),
+        ("file:///tmp/a.py, x=/tmp/b.py", "file:///tmp/a.py, x=b.py"),
+    ],
+)
+def test_the_root_is_left_out_where_a_path_begins_with_it(text: str, told: str) -> None:
+    assert one_target.lost(Task("a.py", False, "", "/tmp", (), Options()), text)["problem"] == told
