@@ -175,7 +175,7 @@ def test_what_is_there_is_kept_when_the_sweep_is_ended(folder: Path, number: int
     assert process.returncode == status
     assert list(lines(folder)) == ["good.py:Good"]
     if number != signal.SIGKILL:
-        assert "the 1 result in out.jsonl are kept" in errors
+        assert "the 1 result in out.jsonl is kept" in errors
     wait_for(lambda: not started_by(folder))
     model(folder, "Broken")
     assert sweep("good.py", "broken.py", "--jobs", "1") == 0  # no lock is left behind

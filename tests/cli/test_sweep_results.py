@@ -20,7 +20,7 @@ from graphmend.cli.sweeping import one_target
 from graphmend.cli.sweeping import results as results_module
 from graphmend.cli.sweeping.outcome import Model, reason_of, worst
 from graphmend.cli.sweeping.results import NotWritten, Results
-from graphmend.cli.sweeping.task import Options, Task
+from graphmend.cli.sweeping.task import Options, Task, torch_version
 
 
 def broken(row: int, gb_id: str = "GB0170", source: str = "if x.sum() > 0:") -> dict[str, Any]:
@@ -296,3 +296,88 @@ def test_a_target_is_called_in_its_line_as_it_was_asked_for() -> None:
 )
 def test_the_root_is_left_out_where_a_path_begins_with_it(text: str, told: str) -> None:
     assert one_target.lost(Task("a.py", False, "", "/tmp", (), Options()), text)["problem"] == told
+
+
+@pytest.mark.parametrize("missing", ["reason", "problem", "models", "mends", "report", "options", "graphmend", "run"])
+def test_a_line_that_lacks_something_is_none_of_a_sweep(tmp_path: Path, missing: str) -> None:
+    for line in (made("a"), made("b")):
+        del line[missing]
+        write_lines(tmp_path / "out.jsonl", [made("first"), line])
+        with pytest.raises(UsageError, match=":2 is no line of a sweep"):
+            Results(tmp_path / "out.jsonl")
+
+
+def test_parts_of_a_line_that_lack_something(tmp_path: Path) -> None:
+    wrong = [made("a", run={}), made("a", options={}), made("a", models=[{"name": "a"}]), made("a", outcome="fine")]
+    wrong[0]["run"] = {}
+    for line in wrong:
+        write_lines(tmp_path / "out.jsonl", [line])
+        with pytest.raises(UsageError, match=":1 is no line of a sweep"):
+            Results(tmp_path / "out.jsonl")
+
+
+# what is refused before anything runs
+
+MODEL = "from torch import nn\n\nclass Fine(nn.Module):\n    def forward(self, x):\n        return x\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--accept", "nonsense"], "nonsense"),
+        (["--device", "foo"], "neither auto, cpu, cuda nor cuda:N: foo"),
+        (["--mend", "no_such_package"], "--mend no_such_package: the package cannot be found"),
+        (["--python", "/none/python"], "--python /none/python does not exist"),
+        (["--address", "127.0.0.1:1"], "no Ray cluster answers"),
+        (["no_such_package"], "neither a file, a folder nor a module"),
+        (["--memory", "0.5"], "not a size"),
+    ],
+)
+def test_wrong_options_leave_nothing_behind(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    (folder / "a.py").write_text(MODEL)
+    try:
+        status = main(["sweep", *words, "a.py", "-o", "out.jsonl"])
+    except SystemExit as error:  # argparse
+        status = int(error.code or 0)
+    assert status == 2
+    assert told in capsys.readouterr().err
+    assert not (folder / "out.jsonl").exists()
+
+
+def test_only_an_empty_file_that_was_made_is_removed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Results(folder / "new").close()
+    assert not (folder / "new").exists()
+    (folder / "old").touch()
+    assert main(["sweep", "-o", "old"]) == 2
+    assert "nothing to report on: old has no line" in capsys.readouterr().err
+    assert (folder / "old").exists()
+
+
+def test_results_with_other_options_are_not_mixed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever targets they are of; `--again` replaces only those that it runs."""
+    monkeypatch.setattr("graphmend.cli.commands.sweep.torch_version", lambda _: None)
+    monkeypatch.setattr("graphmend.cli.commands.sweep._running", lambda args, left: [made(t.target) for t in left])
+    (folder / "a.py").write_text(MODEL)
+    write_lines(folder / "out.jsonl", [made("b.py:Fine")])
+    before = (folder / "out.jsonl").read_text()
+    for words in (["--plain"], ["--plain", "--again"]):
+        assert main(["sweep", "a.py", "-o", "out.jsonl", *words]) == 2
+        assert "results with another mended (b.py:Fine)" in capsys.readouterr().err
+        assert (folder / "out.jsonl").read_text() == before
+    assert main(["sweep", "a.py", "-o", "out.jsonl"]) == 0
+    monkeypatch.setattr("graphmend.cli.commands.sweep.torch_version", lambda _: "1.0")
+    assert main(["sweep", "a.py", "-o", "out.jsonl"]) == 2
+    assert "another torch" in capsys.readouterr().err
+    (folder / "b.py").write_text(MODEL)
+    assert main(["sweep", "a.py", "b.py", "-o", "out.jsonl", "--again", "--plain"]) == 0
+
+
+@pytest.mark.torch
+def test_the_version_of_a_torch_is_read_from_its_files() -> None:
+    import torch
+
+    assert torch_version(sys.executable) == str(torch.__version__)

@@ -149,3 +149,31 @@ def test_entries_of_the_configuration_count_too(folder: Path) -> None:
     (folder / "models.py").write_text(MODELS)
     (folder / "graphmend.toml").write_text('[[targets]]\ntarget = "models.py:Other"\n')
     assert found(folder, ".") == ["models.py:Other"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("list.txt", r"list.txt:2: .*list.txt lists itself"),
+        ("x" * 5000, r"list.txt:2: x{160} is no target: file name too long"),
+        ("no_such_package", r"list.txt:2: no_such_package is neither"),
+        (":Net", r"list.txt:2: :Net is no target"),
+        ("zoo:Net", r"list.txt:2: zoo is a folder, which has no Net"),
+        ("other.txt:Net", r"list.txt:2: other.txt is no Python file"),
+        ("a\0b", r"list.txt:2: .* is no target"),
+    ],
+)
+def test_a_bad_line_of_a_list_is_told_with_its_number(folder: Path, text: str, told: str) -> None:
+    (folder / "zoo").mkdir()
+    (folder / "other.txt").touch()
+    (folder / "models.py").write_text(MODELS)
+    (folder / "list.txt").write_text(f"models.py:Net\n{text}\n")
+    with pytest.raises(UsageError, match=told):
+        found(folder, "list.txt")
+
+
+@pytest.mark.parametrize("text", ["", ":Net", "models.py:"])
+def test_a_text_without_a_place_or_name_is_no_target(folder: Path, text: str) -> None:
+    (folder / "models.py").write_text(MODELS)
+    with pytest.raises(UsageError, match="is no target"):
+        found(folder, text)
