@@ -153,8 +153,8 @@ def status(lines: Iterable[Line]) -> int:
 
 def _kept(results: Results) -> str:
     count = len(results.lines)
-    found = "result" if count == 1 else "results"
-    return f"the {count} {found} in {results.path} {'is' if count == 1 else 'are'} kept, and the same command goes on from there"
+    found, are = ("result", "is") if count == 1 else ("results", "are")
+    return f"the {count} {found} in {results.path} {are} kept, and the same command goes on from there"
 
 
 # what is run

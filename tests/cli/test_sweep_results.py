@@ -247,6 +247,21 @@ def test_what_a_line_says_is_the_same_on_every_machine(tmp_path: Path) -> None:
     assert installed["problem"] == "package/net.py"
 
 
+def tried(raised: str) -> str:
+    """What the worker says where nothing fits."""
+    what = f"the one try: Net()(torch.randn(2, 3)): {raised} (net.py:7)"
+    return f"no inputs found for Net ({what}); write them above it: # graphmend: example Net(...)(torch.randn(...))"
+
+
+@pytest.mark.torch
+def test_that_is_what_the_worker_says() -> None:
+    from graphmend.dynamo.worker.discover import Target
+    from graphmend.dynamo.worker.runs.fitting import nothing_fits
+
+    said = nothing_fits(Target("Net", "class", None), ["Net()(torch.randn(2, 3)): ValueError: no (net.py:7)"])
+    assert said == tried("ValueError: no")
+
+
 @pytest.mark.parametrize(
     ("problem", "reason"),
     [
@@ -257,7 +272,29 @@ def test_what_a_line_says_is_the_same_on_every_machine(tmp_path: Path) -> None:
         ("net.py cannot be imported: ModuleNotFoundError: No module named 'x'", "import"),
         ("Net raises ValueError: no", "raises"),
         ("net.py has nothing to check: no nn.Module class with a forward, nothing compiled", "nothing"),
-        ("no inputs for Net: write example_inputs()", "inputs"),
+        ("Net: no answer in the time allowed, while finding inputs for Net", "timeout"),
+        ("/a b/net.py cannot be imported: RuntimeError: No CUDA GPUs are available", "gpu"),
+        ("net.py calls sys.exit(1) at import", "import"),
+        ("net.py has no Nett (did you mean Net?)", "import"),
+        ("Net has no method run", "import"),
+        ("the interpreter /none/python does not exist or cannot be run", "import"),
+        ("the checked code called sys.exit(3)", "raises"),
+        ("the checked code ended the process (exit status 3) while compiling Net", "died"),
+        ("Net does not fit into memory: OutOfMemoryError: CUDA out of memory", "memory"),
+        ("Net raises MemoryError (net.py:3)", "memory"),
+        ("device cuda cannot be used: this torch is built for the CPU only", "gpu"),
+        (tried("RuntimeError: mat1 and mat2 shapes cannot be multiplied"), "inputs"),
+        (tried("AssertionError: Torch not compiled with CUDA enabled"), "gpu"),
+        (tried("MemoryError"), "memory"),
+        # the model's own words
+        (tried("ValueError: the option tap does not exist in this build"), "inputs"),
+        (tried("ValueError: this layer took longer than it should"), "inputs"),
+        (tried("ValueError: the check was ended by hand"), "inputs"),
+        (tried("ValueError: x: MemoryError"), "inputs"),
+        ("Net raises ValueError: no answer in the time allowed", "raises"),
+        ("Net raises ValueError: CUDA out of memory", "raises"),
+        ("Net does not run on its declared inputs (x): ValueError: a has no b", "raises"),
+        ("net.py cannot be imported: ValueError: the check ran out of memory", "import"),
     ],
 )
 def test_reasons(problem: str, reason: str) -> None:
