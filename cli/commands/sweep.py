@@ -13,6 +13,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from graphmend.cli.checking.process_pool import available_cores
+from graphmend.cli.control_characters import printable
 from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.main import INTERRUPTED
 from graphmend.cli.option_values import device, positive, seconds, share, size, words
@@ -62,7 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--inputs", metavar="FILE", type=Path, help="example inputs: a TOML file of [[targets]] (target, init, inputs)")
     add(
-        "--timeout", metavar="S", type=seconds, default=120.0, help="seconds for each of the two runs of a target (120)"
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=120.0,
+        help="seconds for each run of a target, and mending it (120)",
     )
     add("--memory", metavar="SIZE", type=size, help="memory of one target, such as 8G (its share of three quarters)")
     add("--device", type=device, default="auto", help="auto (CUDA where it works), cpu or cuda[:N]")
@@ -136,7 +141,7 @@ def _sweep(args: argparse.Namespace, results: Results) -> int:
         print(f"{len(tasks) - len(left)} of {len(tasks)} targets have a result already", flush=True)
     for number, line in enumerate(_running(args, left), 1):
         results.add(line)
-        print(f"{number:{len(str(len(left)))}}/{len(left)} {_told(line)}", flush=True)
+        print(f"{number:{len(str(len(left)))}}/{len(left)} {printable(_told(line))}", flush=True)
     lines = sorted(results.lines.values(), key=lambda line: str(line["target"]))
     try:
         written = reports.write(args.output, lines)

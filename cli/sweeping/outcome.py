@@ -20,7 +20,7 @@ OUTCOMES = ("one-graph", "mended", "fewer", "breaks", "worse", "differs", "faile
 _REASONS = tuple(
     (reason, re.compile(rf"(?:[\w.]+: )?(?:{pattern})"))
     for reason, pattern in (
-        ("timeout", r"no answer in the time allowed|mending what it reaches took longer than"),
+        ("timeout", "no answer in the time allowed"),
         (
             "died",
             r"the check was ended by |the checked code (ended the process|closed|wrote into) |more than \d+ processes |"

@@ -143,6 +143,24 @@ def test_a_job_that_dies_is_replaced_and_takes_no_other_target_along(folder: Pat
     assert not multiprocessing.active_children()
 
 
+def test_mending_that_takes_too_long_keeps_the_plain_result(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model(folder, "Broken")
+
+    def slow(*_: object) -> None:
+        raise one_target.TooLong("mending what it reaches took longer than 120 seconds")
+
+    monkeypatch.setattr(one_target, "_mended_text", slow)
+    try:
+        line = one_target.run(
+            Task("broken.py", False, "Broken", str(folder), (), Options(device="cpu", python=sys.executable))
+        )
+    finally:
+        one_target.close()
+    assert (line["outcome"], line["models"][0]["breaks"]) == ("breaks", 1)
+    assert line["problem"] == line["mends"]["problem"] == "mending what it reaches took longer than 120 seconds"
+    assert line["mends"]["made"] == 0
+
+
 def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not condition():

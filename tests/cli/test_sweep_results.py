@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import re
 import subprocess
@@ -12,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from graphmend.cli.failures import UsageError
+from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.main import main
 from graphmend.cli.output.sweep import parquet
 from graphmend.cli.output.sweep.causes import causes
+from graphmend.cli.output.verify.full import Page
 from graphmend.cli.sweeping import one_target
 from graphmend.cli.sweeping import results as results_module
 from graphmend.cli.sweeping.outcome import Model, reason_of, worst
@@ -224,8 +226,6 @@ def test_a_report_that_cannot_be_written_costs_no_result(
 
 def test_parquet_has_a_row_for_each_model() -> None:
     pyarrow = pytest.importorskip("pyarrow.parquet")
-    import io
-
     table = pyarrow.read_table(io.BytesIO(parquet.data(LINES)))
     assert table.column("target").to_pylist() == ["a.py:A", "b.py:B", "c.py:C", "d.py:D"]
     assert table.column("breaks").to_pylist() == [2, 2, 0, 0]
@@ -418,3 +418,19 @@ def test_the_version_of_a_torch_is_read_from_its_files() -> None:
     import torch
 
     assert torch_version(sys.executable) == str(torch.__version__)
+
+
+def test_control_characters_of_a_model_do_not_reach_the_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = made("a.py:Fine", "failed", reason="raises", problem="ValueError: \x1b[31mred\x9b\x07")
+    monkeypatch.setattr("graphmend.cli.commands.sweep._running", lambda args, left: [line])
+    (folder / "a.py").write_text(MODEL)
+    assert main(["sweep", "a.py", "-o", "out.jsonl"]) == 1
+    assert r"ValueError: \x1b[31mred\x9b\x07" in (told := capsys.readouterr().out)
+    complain("no inputs found for Net (the one try: ValueError: \x1b[31mred)")
+    assert r"ValueError: \x1b[31mred" in (errors := capsys.readouterr().err)
+    assert "\x1b" not in told + errors
+    out = io.StringIO()
+    Page(out, verbose=True).write("raises \x1b[31mred\n")
+    assert out.getvalue() == "raises \\x1b[31mred\n"
