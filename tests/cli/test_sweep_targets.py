@@ -64,6 +64,59 @@ maker = t.compile
 if __name__ == "__main__":
     late = fast(h)
 """
+FROM_OUTSIDE = """\
+import abc
+import torch
+from typing import Generic, TypeVar
+from torch import nn
+
+T = TypeVar("T")
+
+class Mlp(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(3, 3))
+
+class N(nn.Linear):
+    pass
+
+class Base(nn.Module, Generic[T]):
+    def forward(self, x):
+        return x + 1
+
+class Concrete(Base[int]):
+    pass
+
+class Layers(nn.ModuleList):
+    pass
+
+class Scale(nn.Parameter):
+    pass
+
+class Abstract(nn.Linear, abc.ABC):
+    @abc.abstractmethod
+    def body(self, x): ...
+
+class StillAbstract(Abstract):
+    pass
+
+class Whole(Abstract):
+    def body(self, x):
+        return x
+
+class NotReallyAbstract(nn.Linear):
+    @abc.abstractmethod
+    def body(self, x): ...
+"""
+BOUND = """\
+import torch
+
+def f(x):
+    return x + 1
+
+g: object = torch.compile(f)
+a, (b, c) = torch.compile(f), (torch.compile(f), f)
+first = second = torch.compile(f)
+"""
 
 
 def found(folder: Path, *texts: str, inputs: tuple[Declared, ...] = ()) -> list[str]:
@@ -97,7 +150,7 @@ def test_a_file_that_is_named_has_its_line_although_nothing_in_it_can_be_run(fol
 @pytest.mark.torch
 def test_the_rule_is_that_of_the_worker(folder: Path) -> None:
     """Reading a file finds what the check finds that imports it."""
-    for text in (MODELS, COMPILED):
+    for text in (MODELS, COMPILED, FROM_OUTSIDE, BOUND):
         (folder / "models.py").write_text(text)
         report = check(Request(path=str(folder / "models.py"), device="cpu", interpreter=sys.executable))
         assert [f"models.py:{target.name}" for target in report.targets] == found(folder, "models.py")
