@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Later(NamedTuple):
-    """A call whose result is a part of some output only."""
+    """A call whose result is a part of some output only. Exists while Dynamo traces, and behind a graph break."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]

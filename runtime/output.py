@@ -50,13 +50,15 @@ def emit_if(condition: Any, function: Callable[..., Any], /, *args: Any, **kwarg
         function(*now(args), **now(kwargs))
 
 
-def emit_when(condition: Any, function: Callable[..., Any], make: Callable[[], tuple[Any, ...]], /) -> None:
-    """`emit_if(condition, function, *make())`, where plain Python calls `make` only if `condition` holds."""
+def emit_when(
+    condition: Any, function: Callable[..., Any], make: Callable[[], tuple[Any, ...]], /, **kwargs: Any
+) -> None:
+    """`emit_if(condition, function, *make(), **kwargs)`, where plain Python calls `make` only if `condition` holds."""
     if not torch.compiler.is_dynamo_compiling():
         if condition:
-            calls.call(function, now(make()), {})
+            calls.call(function, now(make()), now(kwargs))
         return
-    args, kwargs = make(), {}  # type: ignore[var-annotated]
+    args = make()
     site = tensors = numbers = None
     if mechanism.available:
         from torch._dynamo.comptime import comptime
@@ -69,8 +71,10 @@ def emit_when(condition: Any, function: Callable[..., Any], make: Callable[[], t
 
 
 def later(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Calls `function` when the `emit` around it happens; never where that does not."""
-    return Later(function, args, kwargs)
+    """Calls `function`: at once in plain Python; while `torch.compile` traces, when the `emit` around it happens."""
+    if torch.compiler.is_dynamo_compiling():
+        return Later(function, args, kwargs)
+    return function(*now(args), **now(kwargs))
 
 
 mechanism.hide(*(function.__code__ for function in (emit, emit_if, emit_when, later, now, calls.call)))

@@ -235,9 +235,12 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
         a, b = first, next((t for t in map(tensor_in, rest) if t is not None), None)
         of = broadcast(a, b)[0] if b is not None else None
         rank = of - 1 if of and "keepdim" not in keywords and len(rest) < 4 else None
-        return result(first, node, said, rank=rank, dtype=first.dtype)
+        alike = b is not None and a.dtype == b.dtype and dtype_kind(a.dtype) == "float"  # of others it is promoted
+        return result(first, node, said, rank=rank, dtype=a.dtype if alike else None)
     if name in LOSSES and rest and (other := tensor_in(rest[0])) is not None:
-        how = keywords.get("reduction", Const("mean"))
+        # torch's own function of this name, which has no reduction by default, is none of torch.nn.functional
+        both = name == "binary_cross_entropy_with_logits"
+        how = keywords.get("reduction", UNKNOWN if both else Const("mean"))
         if isinstance(how, Const) and how.value == "none":
             rank, shape = broadcast(first, other)
             return result(first, node, said, rank=rank, dtype=promote(first, other), shape=shape)

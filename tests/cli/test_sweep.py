@@ -180,13 +180,20 @@ def started_by(folder: Path) -> list[str]:
     return found
 
 
+def _heeds_interrupts() -> None:
+    """What is started in the background ignores Ctrl-C, and so would all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_what_is_there_is_kept_when_the_sweep_is_ended(folder: Path, number: int, status: int) -> None:
     model(folder, "Good", "Hangs")
     command = [sys.executable, "-m", "graphmend", "sweep", ".", "--device", "cpu", "--python", sys.executable]
     command += ["--jobs", "1", "-o", "out.jsonl", "--timeout", "300"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heeds_interrupts
+    )
     wait_for(lambda: (folder / "out.jsonl").exists() and (folder / "out.jsonl").read_text().count("\n") == 1)
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)

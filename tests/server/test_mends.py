@@ -227,9 +227,10 @@ async def test_what_is_compiled_anew_is_mended_as_such(start: Start, tmp_path: P
     (diagnostic,) = await editor.diagnostics(uri)
     assert diagnostic.severity == types.DiagnosticSeverity.Information
     actions = await editor.actions(uri, diagnostic.range)
-    (mend,) = [action for action in actions if action.title.startswith("Mend recompilation: ")]
+    mend, dynamic = [action for action in actions if action.title.startswith("Mend recompilation: ")]
     assert mend.title == "Mend recompilation: pass `rate` as a 0-d tensor"
     assert mend.is_preferred
+    assert not dynamic.is_preferred
     resolved = await editor.client.code_action_resolve_async(mend)
     editor.apply(resolved.edit)
     assert "step(torch.ones(4), torch.tensor(0.5 * i, dtype=torch.float64))" in editor.texts[uri]

@@ -94,6 +94,18 @@ return x[x.argmax()] * 2
 """)
 
 REFUSED = bodies("""
+# functions_chosen_from_a_dictionary
+acts = {"relu": torch.relu, "tanh": torch.tanh}
+f = acts["relu"] if x.mean() > 0 else acts["tanh"]
+return f(x)
+
+# functions_chosen_in_a_branch
+if x.mean() > 0:
+    f = torch.relu
+else:
+    f = torch.tanh
+return f(x)
+
 # a_number_that_is_counted_in_has_another_name
 x = x.flatten().float()
 total = 0.0
@@ -194,6 +206,9 @@ with torch.no_grad():
 
 # shape__an_index_that_may_be_a_bool
 return x[k.item()] * 2
+
+# dtype__the_imaginary_part_of_a_number
+return k * x.mean().item()
 
 # aliasing__a_row
 return x[k.long().item()]

@@ -125,8 +125,36 @@ def _all_changes(facts: FunctionFacts) -> tuple[tuple[ast.stmt | ast.expr, ast.e
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
             found += [] if isinstance(facts.value(node.value), Container) else [(node, node.value)]
         elif isinstance(node, ast.Call):
-            found += [(node, target) for target in in_place_operands(facts, node)]
+            found += [(node, target) for target in (*in_place_operands(facts, node), *_changed_by(facts, node))]
     return tuple(found)
+
+
+def _changed_by(facts: FunctionFacts, call: ast.Call) -> list[ast.expr]:
+    """What a function of the program may change in place: its arguments, and what the object holds whose method it is,
+    as far as the caller names it. Other code is taken to change nothing that it is given.
+    """
+    value = facts.value(call.func)
+    if not isinstance(value, Function) or not _changes_in_place(value.info.node):
+        return []
+    given = [*call.args, *(k.value for k in call.keywords)]
+    if isinstance(call.func, ast.Attribute):
+        owner = ast.dump(call.func.value)
+        given += [n for n in ast.walk(facts.function) if isinstance(n, ast.Attribute) and ast.dump(n.value) == owner]
+    return [g for g in given if not isinstance(g, ast.Constant)]
+
+
+@lru_cache(maxsize=256)
+def _changes_in_place(function: ast.AST) -> bool:
+    """Is there something in a function that looks like a change in place?"""
+    for node in ast.walk(function):
+        match node:
+            case ast.AugAssign() | ast.Subscript(ctx=ast.Store() | ast.Del()):
+                return True
+            case ast.Call(func=ast.Attribute(attr=attr)) if attr.endswith("_") and not attr.endswith("__"):
+                return True
+            case ast.keyword(arg="out" | "inplace"):
+                return True
+    return False
 
 
 def _is_no_tensor(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:

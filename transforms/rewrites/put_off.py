@@ -199,3 +199,29 @@ def is_warning(facts: FunctionFacts, node: ast.expr) -> bool:
 def _names_warning(node: ast.expr) -> bool:
     known = getattr(builtins, node.id, None) if isinstance(node, ast.Name) else None
     return isinstance(known, type) and issubclass(known, Warning)
+
+
+def at_once(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
+    """What is evaluated where an argument stands: all but conversions, which are made when the output happens."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" | "numpy"), args=[], keywords=[]):
+            return at_once(facts, value)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format")) | ast.JoinedStr():
+            inner = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+            inner += [k.value for k in node.keywords] if isinstance(node, ast.Call) else []
+            return [part for n in inner if n is not getattr(node, "func", None) for part in at_once(facts, n)]
+        case ast.FormattedValue(value=value):
+            return at_once(facts, value)
+        case ast.Call() if is_warning(facts, node):
+            return [part for n in (*node.args, *(k.value for k in node.keywords)) for part in at_once(facts, n)]
+        case ast.Call() if qualified(facts, node.func) in _TAKE_OUT:
+            return [part for n in node.args for part in at_once(facts, n)]
+        case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.Subscript() | ast.List() | ast.Tuple() | ast.Dict():
+            inner = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+            parts = [part for n in inner for part in at_once(facts, n)]
+            return parts if parts != inner else [node]
+    return [node]
+
+
+#: builtins that take a Python value out of a tensor
+_TAKE_OUT = frozenset(f"builtins.{name}" for name in ("int", "float", "bool", "str", "repr", "round", "len"))

@@ -77,7 +77,7 @@ class Meetings:
             return False
         suffix = before.suffix.removesuffix(".double()")
         real = "complex" not in of
-        if of != {"complex"} and self._may_be_complex(number, set()):
+        if of != {"complex"} and self._may_be_complex(number, like, set()):
             self.differences.append(IMAGINARY)
         self.counterparts[number] = replace(before, suffix=suffix, like=like, floating=of == {"float"}, real=real)
         return True
@@ -107,20 +107,29 @@ class Meetings:
                 return called(self.facts, node, "builtins.sum") is not None
         return False
 
-    def _may_be_complex(self, node: ast.expr, seen: set[str]) -> bool:
-        """May a number be taken out of a complex tensor? What is not known to be taken out of one does not count."""
+    def _may_be_complex(self, node: ast.expr, like: ast.expr, seen: set[str]) -> bool:
+        """May a number be taken out of a complex tensor, where `like` is none? What is not known to be taken out of one
+        does not count.
+        """
         match node:
             case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[]):
-                return "complex" in kinds(self.facts, tensor)
+                return "complex" in kinds(self.facts, tensor) and not self._is_dtype_of(like, tensor)
             case ast.BinOp(left=left, right=right):
-                return self._may_be_complex(left, seen) or self._may_be_complex(right, seen)
+                return self._may_be_complex(left, like, seen) or self._may_be_complex(right, like, seen)
             case ast.UnaryOp(operand=operand):
-                return self._may_be_complex(operand, seen)
+                return self._may_be_complex(operand, like, seen)
             case ast.Name(id=name) if name not in seen:
                 seen.add(name)
                 bound = [b.value for b in bindings(self.facts).get(name, []) if b.value is not None and not b.part]
-                return any(self._may_be_complex(value, seen) for value in bound)
+                return any(self._may_be_complex(value, like, seen) for value in bound)
         return False
+
+    def _is_dtype_of(self, like: ast.expr, tensor: ast.expr) -> bool:
+        """Has a tensor the dtype of the name `like`, which is bound once?"""
+        of = _of_its_dtype(self.facts, tensor)
+        if not (isinstance(like, ast.Name) and isinstance(of, ast.Name) and like.id == of.id):
+            return False
+        return len(bindings(self.facts).get(like.id, [])) + (like.id in parameters(self.facts.function)) == 1
 
     def _combined(
         self, dtype: Hashable, op: ast.operator, other: ast.expr, *, left: bool, known: Value | None = None

@@ -25,7 +25,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import (
     UNKNOWN,
     Const,
@@ -38,7 +38,7 @@ from graphmend.analysis.lattice.values import (
     options,
     tensor_in,
 )
-from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.program.entities import Function, Instance
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, live_into, stored, surely_bound, writes
@@ -164,6 +164,8 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
         if not returns(statement.body) or not (returns(statement.orelse) or returns([*statement.orelse, *behind])):
             raise NotAFunctionError("what happens when the branch does not return is not written behind it")
         absorbed = [] if returns(statement.orelse) else behind
+        if statement.orelse and absorbed:
+            raise NotAFunctionError("the side that goes on has statements of its own")
     old = [statement, *absorbed]
     if not replaceable(facts, old):
         raise NotAFunctionError("the statement shares its line with another one")
@@ -236,6 +238,11 @@ def _pairs(
                 given.append((None, _bound_to(facts, side.statements, name), name))
             else:
                 given.append((ast.Name(name, ast.Load()), facts.before(statement).get(name, UNKNOWN), name))
+        if any(
+            isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == name
+            for n in ast.walk(facts.function)
+        ):
+            raise NotAFunctionError(f"`{name}` is called: what is called is not selected in a graph")
         for node, _, text in given:
             if identified(facts, name) and (node is None or not shares(facts, node).fresh):
                 raise NotAFunctionError(f"which tensor `{name}` is asked for, and it would be a copy while compiled")
@@ -266,7 +273,7 @@ def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -
 def _compared(facts: FunctionFacts, statement: ast.stmt, one: Given, other: Given) -> Iterator[Difference]:
     values = one[1], other[1]
     for value, given in zip(values, (one, other), strict=True):
-        if isinstance(value, (Instance, ExternalInstance)) or (
+        if isinstance(value, (Instance, ExternalInstance, ExternalName, Function)) or (
             isinstance(value, Container) and value.kind == "modules"
         ):
             raise NotAFunctionError(f"`{given[2]}` is no tensor, so that it is not selected in a graph")

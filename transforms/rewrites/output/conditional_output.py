@@ -20,6 +20,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.positions import replaceable
@@ -31,7 +32,7 @@ from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, attributed
-from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred, is_warning
+from graphmend.transforms.rewrites.put_off import NotCarriedError, at_once, deferred
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -136,23 +137,31 @@ class _Emitting:
             raise NotATensorError(ATTRIBUTED)
         put_off = deferred(call, self.facts, self.predicates.imports)
         code = self.predicates.code
-        plain = not call.keywords and not any(isinstance(a, ast.Starred) for a in call.args)
-        if self._compute([*call.args, *(k.value for k in call.keywords)], lazily=plain):
+        named = [k.value for k in call.keywords]
+        whole = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
+        whole = whole or any(node in put_off for node in named)
+        fails = any(not _is_one_number(self.facts, node) for node in put_off)
+        if whole and fails:
+            raise NotATensorError("what it writes is taken out of tensors, which may fail where nothing is written")
+        self._compute(named)
+        keywords = [
+            f"{k.arg}={code.argument(k.value, put_off)}" if k.arg else f"**{code.operand(k.value)}"
+            for k in call.keywords
+        ]
+        if self._compute(call.args, lazily=not whole) or fails:
             made = "".join(f"{code.argument(node, put_off)}, " for node in call.args)
             made = made.rstrip(" ") if len(call.args) == 1 else made.removesuffix(", ")
             emit = self.predicates.imports.name(f"{_RUNTIME}.emit_when", _RUNTIME)
-            return f"{emit}({condition}, {code.text(call.func)}, lambda: ({made}))"
+            return f"{emit}({', '.join([condition, code.text(call.func), f'lambda: ({made})', *keywords])})"
         arguments = [condition, code.text(call.func)]
         for node in call.args:
             arguments.append(code.text(node) if isinstance(node, ast.Starred) else code.argument(node, put_off))
-        for k in call.keywords:
-            arguments.append(f"{k.arg}={code.argument(k.value, put_off)}" if k.arg else f"**{code.operand(k.value)}")
-        return f"{self.emit}({', '.join(arguments)})"
+        return f"{self.emit}({', '.join([*arguments, *keywords])})"
 
     def _compute(self, nodes: list[ast.expr], *, lazily: bool = False) -> bool:
         """Evaluates expressions although the branch may not be taken; whether plain Python has to be kept from that,
         which it can be where they are made `lazily`. What is taken out of tensors is so when the output happens."""
-        found = speculate(self.facts, *(part for node in nodes for part in _at_once(self.facts, node)))
+        found = speculate(self.facts, *(part for node in nodes for part in at_once(self.facts, node)))
         if found.blockers:
             raise NotATensorError(found.blockers[0])
         said = (Difference(d.kind, f"while compiled, {d.says}") if lazily else d for d in found.differences)
@@ -160,26 +169,13 @@ class _Emitting:
         return lazily and bool(found.differences)
 
 
-def _at_once(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
-    """What is evaluated where an argument stands: all but conversions, which are made when the output happens."""
+def _is_one_number(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is an expression the number in a tensor without dimensions, which can always be had?"""
     match node:
-        case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" | "numpy"), args=[], keywords=[]):
-            return _at_once(facts, value)
-        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format")) | ast.JoinedStr():
-            inner = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
-            inner += [k.value for k in node.keywords] if isinstance(node, ast.Call) else []
-            return [part for n in inner if n is not getattr(node, "func", None) for part in _at_once(facts, n)]
-        case ast.FormattedValue(value=value):
-            return _at_once(facts, value)
-        case ast.Call() if is_warning(facts, node):
-            return [part for n in (*node.args, *(k.value for k in node.keywords)) for part in _at_once(facts, n)]
-        case ast.Call() if qualified(facts, node.func) in _CONVERSIONS:
-            return [part for n in node.args for part in _at_once(facts, n)]
-    return [node]
-
-
-#: builtins that take a Python value out of a tensor
-_CONVERSIONS = frozenset(f"builtins.{name}" for name in ("int", "float", "bool", "str", "repr", "round", "len"))
+        case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[]):
+            tensor = facts.value(value)
+            return isinstance(tensor, Tensor) and tensor.rank == 0
+    return False
 
 
 def is_output(facts: FunctionFacts, call: ast.Call) -> bool:

@@ -39,7 +39,7 @@ from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
-from graphmend.transforms.rewrites.put_off import NotCarriedError, deferred, is_warning
+from graphmend.transforms.rewrites.put_off import NotCarriedError, at_once, deferred, is_warning
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -102,7 +102,7 @@ _NOT_OUTPUT = frozenset(
 )
 
 
-@asks("context", "names", any_value=True)
+@asks("effects", "context", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = output_call(facts)
     if call is None:
@@ -137,9 +137,12 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if made is not None and not is_made_once(facts, made):
         return refuse(NAME, f"`{ast.unparse(made)}` is made in the graph, and may be another one each time")
     try:
-        deferred(call, facts)
+        put_off = deferred(call, facts)
     except NotCarriedError as error:
         return refuse(NAME, f"`{error}` breaks the graph before the output happens")
+    given = [*call.args, *(k.value for k in call.keywords)]
+    if put_off and effects(facts, *(part for node in given for part in at_once(facts, node))):
+        return refuse(NAME, "an argument does more than compute, and would do it before the others are computed")
 
     def make() -> list[TextEdit]:
         imports = Imports(facts)

@@ -78,7 +78,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(NAME, "compile with dynamic=True", facts, lambda: [edit], [_EACH if variation.static else _ALL])
 
 
-@asks("names")
+@asks("context", "names")
 def number(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     """A number that no tensor can stand for: one that is a float, or that a variable, a partial or an attribute holds.
     Whether the trace needs its value all the same, the check of the mended program tells.
