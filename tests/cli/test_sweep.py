@@ -69,7 +69,7 @@ def test_each_target_has_its_line_whatever_it_does(folder: Path, capsys: pytest.
     assert all((line["problem"] is None) == (line["outcome"] in ("one-graph", "mended")) for line in found.values())
     (broken,) = found["broken.py:Broken"]["models"]
     assert (broken["breaks"], broken["breaks_mended"], broken["graphs"], broken["graphs_mended"]) == (1, 0, 2, 1)
-    assert found["broken.py:Broken"]["mends"] == {"made": 1, "filenames": ["broken.py"]}
+    assert found["broken.py:Broken"]["mends"] == {"made": 1, "filenames": ["broken.py"], "problem": None}
     assert found["broken.py:Broken"]["report"]["targets"][0]["breaks"][0]["filename"] == "broken.py"
     assert str(folder) not in (folder / "out.jsonl").read_text()
     took = found["broken.py:Broken"]["run"]
