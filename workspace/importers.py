@@ -101,10 +101,14 @@ def _root(folder: str) -> str:
 
 def _statements(data: bytes) -> Iterator[tuple[bytes | None, bytes]]:
     """The import statements of a text: the module of `from`, and the names."""
+    end = 0
     for match in _WORD.finditer(data):
-        begin = data.rfind(b"\n", 0, match.start()) + 1
-        head, tail = _HEAD.fullmatch(data, begin, match.start()), _TAIL.match(data, match.end())
-        if head is not None and tail is not None:
+        newline, is_first = data.rfind(b"\n", end, match.start()), not end
+        end = match.end()
+        if newline < 0 and not is_first:
+            continue  # no statement begins with an earlier one of its line: a long line is looked at once
+        head = _HEAD.fullmatch(data, newline + 1, match.start())
+        if head is not None and (tail := _TAIL.match(data, end)) is not None:
             yield head["of"], tail["names"]
 
 

@@ -166,6 +166,10 @@ def _binds(node: ast.AST, name: str) -> bool:
         return node.id == name and not isinstance(node.ctx, ast.Load)
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return any((alias.asname or alias.name.partition(".")[0]) == name for alias in node.names)
-    return (
-        isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.ExceptHandler)) and node.name == name
-    )
+    if isinstance(node, ast.MatchMapping):
+        return node.rest == name
+    return isinstance(node, _NAMING) and node.name == name
+
+
+#: nodes that give a value to their `name`
+_NAMING = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)

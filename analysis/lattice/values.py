@@ -513,7 +513,11 @@ def is_known_number(tensor: Tensor) -> bool:
 
 def is_known_input(tensor: Tensor) -> bool:
     """Whether it is a NumPy number that was there before tracing: Dynamo reads its value where a size, a bound, an
-    index or an int is wanted, though not that of what is computed from it (torch 2.13)."""
+    index or an int is wanted, though not that of what is computed from it (torch 2.13).
+
+    One read is certain. Of several, those of one kind mostly pass (`x[:n] + x[:n]`, `int(n) + int(n)`), but an index
+    of a list or a mixture breaks the graph (`a[n] + a[n]`, `a[n] + int(n)`, `x[:n] + int(n)`). Reads are not counted,
+    so that such a break is missed."""
     return tensor.graph_input and tensor.ndarray and tensor.constant
 
 

@@ -26,6 +26,7 @@ from graphmend.analysis.resolution.classes import (
     outside_bases,
 )
 from graphmend.analysis.resolution.parameters import declared
+from graphmend.analysis.syntax.nodes import statements_of
 from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
@@ -95,17 +96,19 @@ def _forwards(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
 
 
 def _without_forward(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
-    """The public methods that take tensors of each module class that cannot be called: splines, manifolds, flows.
-    Inherited ones too, where the class overrides what they call."""
+    """The public methods that compute with tensors of each module class that cannot be called: splines, manifolds,
+    flows. Inherited ones too, where the class overrides what they call; not those of a mixin, where a class that
+    derives from it has a forward, which says what is traced."""
+    mixins = {base for cls in module.classes.values() if _has_forward(session, cls) for base in mro(cls, session)}
     for cls in module.classes.values():
-        if not cannot_be_called(session, cls):
+        if cls in mixins or not cannot_be_called(session, cls):
             continue
         evidence = f"{cls.name} is a torch.nn.Module without forward; its methods are assumed to be compiled"
         methods = {name: info for one in reversed(mro(cls, session)) for name, info in one.methods.items()}
         for name, method in methods.items():
             if name.startswith("_") or method.is_static or method.is_classmethod or method.is_property:
                 continue
-            if method.owner is not cls and not _calls_own(method, cls):
+            if (method.owner is not cls and not _calls_own(method, cls)) or not _gives_something(method):
                 continue
             taken = (*method.parameters[1:], *method.node.args.kwonlyargs)
             if _untraced(method) or all(tensor_in(declared(session, method, p)) is None for p in taken):
@@ -117,7 +120,23 @@ def cannot_be_called(session: ProgramView, cls: ClassInfo) -> bool:
     """Whether a class is a torch.nn.Module without forward. Which of its methods are roots, their bodies tell."""
     if not is_module_class(session, cls) or set(outside_bases(session, cls)) - _ABSTRACT:
         return False
-    return all(find_method(session, cls, name) is None for name in ("forward", "__call__"))
+    return not _has_forward(session, cls)
+
+
+def _has_forward(session: ProgramView, cls: ClassInfo) -> bool:
+    return any(find_method(session, cls, name) is not None for name in ("forward", "__call__"))
+
+
+def _gives_something(method: FunctionInfo) -> bool:
+    """Whether a method has a result: those that only meter, plot or save have none, and run outside of models."""
+    node = method.node
+    if isinstance(node, ast.Lambda) or (node.returns is not None and _is_none(node.returns)):
+        return False
+    return any(isinstance(n, ast.Return) and not _is_none(n.value) for n in statements_of(node.body))
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
 def has_same_methods(session: ProgramView, before: Iterable[Root]) -> bool:

@@ -366,6 +366,35 @@ CHANGES = {
         "return 2",
         "return x.item()",
     ),
+    "a method of a class without forward gives nothing": (
+        "class N(nn.Module):\n    def norm(self, x: torch.Tensor):\n        return x.item()\n",
+        "return x.item()",
+        "x.item()",
+    ),
+    "a method of a class without forward is said to give nothing": (
+        "class N(nn.Module):\n    def norm(self, x: torch.Tensor):\n        return x.item()\n",
+        "Tensor):",
+        "Tensor) -> None:",
+    ),
+    "a derived class gets a forward": (
+        "class N(nn.Module):\n    def norm(self, x: torch.Tensor):\n        return x.item()\n\n"
+        "class M(N):\n    def backward(self, x):\n        return x\n",
+        "backward",
+        "forward",
+    ),
+    "a class with forward derives from one without": (
+        "class N(nn.Module):\n    def norm(self, x: torch.Tensor):\n        return x.item()\n\n"
+        "class M(nn.Module):\n    def forward(self, x):\n        return x\n",
+        "M(nn.Module)",
+        "M(N)",
+    ),
+    "a base of a class with forward is another": (
+        "class N(nn.Module):\n    def norm(self, x: torch.Tensor):\n        return x.item()\n\n"
+        "class O(nn.Module):\n    pass\n\nBase = O\n\n"
+        "class M(Base):\n    def forward(self, x):\n        return x\n",
+        "Base = O",
+        "Base = N",
+    ),
     "what a decorator hands on": (
         "def noted(f):\n    f.__doc__ = str(f).join(print())\n    return f\n\n"
         "def documented(f=None):\n    def deco(f):\n        return noted(f)\n    if f:\n        return deco(f)\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,39 @@ def test_importers(folder: Path, file: str, statement: str) -> None:
     (folder / "pkg/stranger.py").write_text("import torch, helper\nfrom .helpers import helper\n")
     (folder / file).write_text(f"import torch\n{statement}\n")
     assert importers([folder / "pkg/helper.py"]) == [folder / file]
+
+
+def test_a_long_line_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read of the text, in characters: a line of many statements must not be read again for each of them."""
+    from graphmend.workspace import importers
+
+    read = 0
+
+    class Counted:
+        def __init__(self, pattern: re.Pattern[bytes], method: str) -> None:
+            self.pattern, self.method = pattern, method
+
+        def __call__(self, data: bytes, begin: int, *end: int) -> re.Match[bytes] | None:
+            nonlocal read
+            found: re.Match[bytes] | None = getattr(self.pattern, self.method)(data, begin, *end)
+            read += found.end() - begin if found is not None else (end[0] - begin if end else 0)
+            return found
+
+        fullmatch = match = property(lambda self: self)
+
+    class Text(bytes):
+        def rfind(self, part: Any, begin: Any = None, end: Any = None, /) -> int:
+            nonlocal read
+            found = super().rfind(part, begin, end)
+            read += end - max(found, begin)
+            return found
+
+    monkeypatch.setattr(importers, "_HEAD", Counted(importers._HEAD, "fullmatch"))
+    monkeypatch.setattr(importers, "_TAIL", Counted(importers._TAIL, "match"))
+    text = b"import a; " * 30_000
+    found = list(importers._statements(Text(b"import torch\n" + text + b"\nfrom b import c\n")))
+    assert [(of, names[:9]) for of, names in found] == [(None, b"torch"), (None, b"a; import"), (b"b", b"c")]
+    assert len(text) < read < 3 * len(text)
 
 
 BRANCHING = """\

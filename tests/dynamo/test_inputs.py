@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -241,6 +242,28 @@ def test_inputs_are_made_from_what_the_code_says(check: Check, text: str, inputs
     assert found.origin == "synthesised"
     if inputs is not None:
         assert found.inputs == inputs
+
+
+def test_a_repair_passes_over_a_side_of_no_length() -> None:
+    pytest.importorskip("torch")
+    from graphmend.dynamo.worker.inputs import repairs
+
+    error = RuntimeError("mat1 and mat2 shapes cannot be multiplied (2x4 and 6x50)")
+    given = {"x": repairs.Tensor("float", (2, 0, 4)), "y": repairs.Tensor("float", (2, 1, 4))}
+    made = list(repairs.guesses(error, given))
+    assert (2, 1, 6) in [one["y"].shape for one in made]
+    assert {one["x"].shape[:2] for one in made} == {(2, 0)}
+
+
+def test_a_name_that_says_nothing_is_no_class() -> None:
+    torch = pytest.importorskip("torch")
+    from graphmend.dynamo.worker.inputs import parts
+
+    module = ModuleType("net")
+    for name in ("Encoder", "Net"):
+        setattr(module, name, type(name, (torch.nn.Module,), {"__module__": "net"}))
+    assert parts.class_of("encoder_model", module.Net, module) is module.Encoder
+    assert parts.class_of("_model", module.Net, module) is None
 
 
 def test_no_inputs_says_what_to_write(checks: Checks, write: Callable[..., Path]) -> None:

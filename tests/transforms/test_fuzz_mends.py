@@ -32,8 +32,9 @@ def test_a_seed_makes_one_program() -> None:
         ("--programs", str(PROGRAMS), "--small", "1", "--at-most", "10"),
         ("--given", str(HERE / "attacks")),
         ("--given", str(HERE / "attacks" / "written.txt"), "--offers", "99"),
+        ("--given", str(HERE / "attacks" / "branch_forms.txt"), "--offers", "99"),
     ],
-    ids=["random", "given", "each"],
+    ids=["random", "given", "each", "each form"],
 )
 def test_no_mend_is_wrong(options: tuple[str, ...]) -> None:
     """In a process of its own: the judge forks, which one that has asked for gradients can't do."""

@@ -136,20 +136,9 @@ picks = k > 1
 a, b = k[picks], j[picks]
 return torch.bincount(5 * a + b, minlength=30).reshape(5, 6)
 
-# repeats_met
-return x + table[0, :3].repeat_interleave(n, dim=0)
-
-# repeats_that_index
-part = torch.repeat_interleave(torch.arange(3), n)
-return x * table[1][part]
-
 # repeats_added
 part = torch.repeat_interleave(torch.arange(3), n)
 return torch.zeros(3, 3).index_add(0, part, x)
-
-# repeats_in_a_column
-part = torch.repeat_interleave(n)
-return x * part.unsqueeze(-1)
 
 # rows_compared
 y = table[1:, :, :].expand(2, 4, 3)
@@ -216,6 +205,21 @@ return torch.bincount(n[n > 1] + n[n < 3], minlength=9)
 
 # bins_of_whole_weights
 return torch.bincount(n, weights=n, minlength=9)
+
+# repeats_met_by_what_may_be_repeated
+return x + table[0, :3].repeat_interleave(n, dim=0)
+
+# repeats_that_index
+part = torch.repeat_interleave(torch.arange(3), n)
+return x * table[1][part]
+
+# repeats_in_a_column
+part = torch.repeat_interleave(n)
+return x * part.unsqueeze(-1)
+
+# repeats_that_scatter
+part = torch.repeat_interleave(torch.arange(3), n)
+return torch.zeros(3).scatter_add(0, part, x[:, 0])
 
 # repeats_met_by_nothing
 return torch.repeat_interleave(x, torch.arange(6), dim=0)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor, options
+from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import is_atom, shortened
-from graphmend.transforms.code.liveness import reads
+from graphmend.transforms.code.liveness import parameters, reads
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
@@ -290,8 +291,12 @@ def held(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue 
 
 
 def _entry(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValue | None:
-    """The tensor that a dictionary with a name holds under a key when the branch is reached, by the analysis alone."""
+    """The tensor that a dictionary with a name holds under a key when the branch is reached, by the analysis alone:
+    of one that nobody else has.
+    """
     if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        return None
+    if not _kept_to_itself(block, target.value.id):
         return None
     owner = block.facts.before(block.whole).get(target.value.id)
     value = (owner.fields or {}).get(constant(target.slice)) if isinstance(owner, Container) else None
@@ -302,6 +307,24 @@ def _entry(block: Converting, target: ast.Attribute | ast.Subscript) -> SideValu
     shape = () if value.rank == 0 else value.shape if value.shape is not None else leaf
     meta = TensorType(shape, value.dtype if exact else (value.dtype, leaf) if value.dtype else leaf)
     return SideValue(block.predicates.code.text(target), target, meta)
+
+
+def _kept_to_itself(block: Converting, name: str) -> bool:
+    """Is a dictionary written in the function, which up to the branch only reads and sets its keys?"""
+    facts = block.facts
+    loops = [a for a in facts.ancestors(block.whole) if isinstance(a, (ast.For, ast.AsyncFor, ast.While))]
+    end = (loops[-1] if loops else block.whole).end_lineno or 0
+    made = [b.value for b in bindings(facts).get(name, ())]
+    if not made or name in parameters(facts.function) or not all(isinstance(v, ast.Dict) for v in made):
+        return False
+    for node in ast.walk(facts.function):
+        if not (isinstance(node, ast.Name) and node.id == name and node.lineno <= end):
+            continue
+        above = facts.parent(node)
+        item = isinstance(above, ast.Subscript) and above.value is node and not isinstance(above.ctx, ast.Del)
+        if not item and not isinstance(node.ctx, ast.Store):
+            return False
+    return True
 
 
 def _number(block: Converting, node: ast.expr) -> str | None:

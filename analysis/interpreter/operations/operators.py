@@ -180,17 +180,47 @@ def binary(w: Walk, node: ast.expr | ast.AugAssign, op: ast.operator, left: Valu
         return scalar.derived(scalar.type)
     if left is BOTTOM or right is BOTTOM:
         return BOTTOM
-    if isinstance(node, ast.BinOp) and isinstance(op, _OF_ARRAYS) and (_is_part(node.left) or _is_part(node.right)):
+    if isinstance(node, ast.BinOp) and _is_of_arrays(w, node, left, right):
         return Tensor(Evidence("is computed from a slice, as only arrays can be", node), likely=True)
     return UNKNOWN
 
 
-#: operators that no sequence of Python has
-_OF_ARRAYS = (ast.Sub, ast.Div, ast.Pow, ast.MatMult)
+#: operators that no sequence of Python has, on either side
+_OF_ARRAYS = (ast.Sub, ast.Pow, ast.MatMult)
+
+
+def _is_of_arrays(w: Walk, node: ast.BinOp, left: Value, right: Value) -> bool:
+    """Whether only arrays can be what an operator gets: one operand is a slice, and nothing says what the other is but
+    a number. `/` joins a path with a slice of a text, so there it is the slice that must be divided."""
+    if not (
+        (isinstance(node.op, (*_OF_ARRAYS, ast.Div)) and _is_part(node.left))
+        or (isinstance(node.op, _OF_ARRAYS) and _is_part(node.right))
+    ):
+        return False
+    sides = ((node.left, left), (node.right, right))
+    return all(_may_be_array(value) and not _is_declared(w, operand) for operand, value in sides)
 
 
 def _is_part(node: ast.expr) -> bool:
     return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+
+
+def _may_be_array(value: Value) -> bool:
+    """Whether a value without a known tensor in it may be an array, or a number that an array is computed with."""
+    return value is UNKNOWN or isinstance(value, Scalar) or (isinstance(value, Static) and value.type in _NUMBERS)
+
+
+_NUMBERS = (None, "bool", "int", "float", "complex")
+
+
+def _is_declared(w: Walk, operand: ast.expr) -> bool:
+    """Whether an operand is a parameter, or a part of one, that is annotated: as no tensor, or its value would be."""
+    while isinstance(operand, ast.Subscript):
+        operand = operand.value
+    if not isinstance(operand, ast.Name):
+        return False
+    taken = ast.walk(w.info.node.args)
+    return any(isinstance(p, ast.arg) and p.arg == operand.id and p.annotation is not None for p in taken)
 
 
 def _beginning(value: Container) -> dict[Any, Value] | None:

@@ -49,7 +49,7 @@ def class_of(name: str, cls: type, module: ModuleType) -> type | None:
         if own and not issubclass(cls, value) and not issubclass(value, cls):
             said = other.replace("_", "").lower()
             rank = (said != wanted, not said.endswith(wanted), len(said))
-            if wanted in said:
+            if wanted and wanted in said:
                 found.append((rank, value))
             others.append(value)
     if found:

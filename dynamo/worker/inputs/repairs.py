@@ -105,7 +105,7 @@ def _joined(combination: Combination, found: re.Match[str]) -> Iterator[Combinat
     more = int(found.group(3)) - int(found.group(2))
 
     def longer(t: Tensor, rows: int) -> Tensor | None:
-        if t.kind != "float" or more % rows or t.shape[-1] + more // rows <= 0:
+        if t.kind != "float" or not rows or more % rows or t.shape[-1] + more // rows <= 0:
             return None
         return t.like((*t.shape[:-1], t.shape[-1] + more // rows))
 

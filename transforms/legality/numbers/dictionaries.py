@@ -13,6 +13,7 @@ from graphmend.transforms.code.qualified_names import called, constant
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
 from graphmend.transforms.legality.numbers.lists import Lists
+from graphmend.transforms.legality.rows.counts import asks_length
 
 _DICTIONARIES = ("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
 
@@ -105,7 +106,9 @@ class Dictionaries(Lists):
                 return
             case ast.Attribute(attr="values" | "items" as attr) if isinstance(self.facts.parent(parent), ast.Call):
                 self._run_through(self.facts.parent(parent), attr, dtype)
-            case ast.Call(func=ast.Name(id="len")) | ast.Compare(ops=[ast.In() | ast.NotIn()]):
+            case ast.Compare(ops=[ast.In() | ast.NotIn()]):
+                return
+            case ast.Call() if asks_length(self.facts, parent):
                 return
             case ast.For(iter=keys) | ast.comprehension(iter=keys) if keys is node:
                 return

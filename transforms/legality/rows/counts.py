@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.qualified_names import constant
@@ -23,6 +24,14 @@ class Places(NamedTuple):
     mask: ast.expr
     form: Literal["table", "line", "flat"]
     """A row for each place, with a column for each dimension; one number for each place; or all numbers in one line."""
+    column: int | None = None
+    """Which dimension of the mask a line is of; None where it is the only one."""
+
+    def there(self, facts: FunctionFacts) -> bool:
+        """Does the mask have the dimension for certain? Where it does not, to ask for its places raises."""
+        value = facts.value(self.mask)
+        rank = value.rank if isinstance(value, Tensor) else None
+        return self.column is None or (rank is not None and -rank <= self.column < rank)
 
     def times(self, facts: FunctionFacts, asked: Asked) -> str:
         """How many there are for each place, as text behind a count: nothing where it is one."""
@@ -46,12 +55,13 @@ def places(facts: FunctionFacts, node: ast.AST) -> Places | None:
             if found is None:
                 return None
             if found.as_tuple:
-                return Places(found.mask, "line") if isinstance(constant(index), int) else None
+                column = constant(index)
+                return Places(found.mask, "line", column) if isinstance(column, int) else None
             match index:
                 case ast.Tuple(elts=[ast.Slice(lower=None, upper=None, step=None), column]) if (
-                    type(constant(column)) is int
+                    type(place := constant(column)) is int
                 ):
-                    return Places(found.mask, "line")
+                    return Places(found.mask, "line", place)
         case ast.Call(func=ast.Attribute(value=inner, attr=attr), args=args, keywords=[]):
             found, given = nonzero_of(facts, inner), [constant(a) for a in args]
             if found is None or found.as_tuple:
@@ -64,14 +74,20 @@ def places(facts: FunctionFacts, node: ast.AST) -> Places | None:
     return None
 
 
-def asked_for(node: ast.AST | None) -> tuple[ast.expr, Asked] | None:
+def asks_length(facts: FunctionFacts, node: ast.AST | None) -> bool:
+    """Is it a call of the builtin `len`, and not of a function that the module calls so?"""
+    value = facts.value(node.func) if isinstance(node, ast.Call) else None
+    return isinstance(value, ExternalName) and value.name == "builtins.len"
+
+
+def asked_for(facts: FunctionFacts, node: ast.AST | None) -> tuple[ast.expr, Asked] | None:
     """What is asked for its size by `t.shape[0]`, `t.size(0)`, `len(t)`, `t.numel()`, and for which."""
     match node:
         case ast.Subscript(value=ast.Attribute(value=of, attr="shape"), slice=ast.Constant(value=0)):
             return of, "rows"
         case ast.Call(func=ast.Attribute(value=of, attr="size"), args=[ast.Constant(value=0)], keywords=[]):
             return of, "rows"
-        case ast.Call(func=ast.Name(id="len"), args=[of], keywords=[]):
+        case ast.Call(args=[of], keywords=[]) if asks_length(facts, node):
             return of, "rows"
         case ast.Call(func=ast.Attribute(value=of, attr="numel" | "nelement"), args=[], keywords=[]):
             return of, "elements"

@@ -5,7 +5,7 @@ work on all elements instead of on those picked.
 from __future__ import annotations
 
 import ast
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
@@ -15,6 +15,7 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.operations import rowwise
+from graphmend.transforms.legality.operations.derivatives import SINGULAR_AT_ONE
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -26,6 +27,13 @@ class Picked(NamedTuple):
 
     tensor: ast.expr
     mask: ast.expr
+
+
+def singular_at_one(facts: FunctionFacts, nodes: Iterable[ast.expr]) -> str | None:
+    """A function in expressions that has no finite derivative at 1, which stands in for elements that do not count."""
+    calls = [n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Call)]
+    names = {(qualified(facts, c.func) or "").rpartition(".")[2] for c in calls}
+    return min(names & SINGULAR_AT_ONE, default=None)
 
 
 @answers("domain")

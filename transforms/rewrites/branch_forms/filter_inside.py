@@ -11,8 +11,9 @@ After:
 
 Legal when:
     the loop runs over a list that only filters another one, by tests on tensors without effects, and names its elements
-    alike. The body binds nothing that the filter reads, stores nowhere and changes no memory that the filter may read;
-    the loop is not left early, and its variable is not read behind it.
+    alike. The body binds nothing that the filter or the list reads, stores nowhere and changes no memory that they may
+    read; the filter calls no function of which that is not known. The loop is not left early, and its variable is not
+    read behind it.
 
 Differs in:
     a filter that raises does so when some iterations have run. It is written for the mends of branches, and stays where
@@ -24,15 +25,17 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import alive, reads, stored, writes
 from graphmend.transforms.code.positions import replaceable
+from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.loop_ends import runs_again
 from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
-from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.effects import effects, is_layer
 from graphmend.transforms.legality.memory import may_share
+from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
@@ -64,7 +67,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             pass
         case _:
             return None
-    if reason := _why_not(facts, loop, name, tests):
+    if reason := _why_not(facts, loop, name, values, tests):
         return refuse(NAME, reason)
     if not runs_again(facts, values):
         return refuse(NAME, f"`{ast.unparse(values)}` may be used up by the loop")
@@ -82,7 +85,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     )
 
 
-def _why_not(facts: FunctionFacts, loop: ast.For, name: str, tests: list[ast.expr]) -> str | None:
+def _why_not(facts: FunctionFacts, loop: ast.For, name: str, values: ast.expr, tests: list[ast.expr]) -> str | None:
     """Why tests cannot be asked one by one, between the iterations of a loop."""
     if loop.orelse or any(isinstance(n, _LEAVES) for s in loop.body for n in ast.walk(s)):
         return "the loop is left early"
@@ -93,7 +96,9 @@ def _why_not(facts: FunctionFacts, loop: ast.For, name: str, tests: list[ast.exp
     found = [one for test in tests for one in effects_of_test(facts, test)]
     if found:
         return found[0]
-    read = reads(*tests) | {name}
+    if unknown := next((n for test in tests for n in ast.walk(test) if _is_unknown(facts, n)), None):
+        return f"`{shortened(unknown)}` may read what the loop changes"
+    read = reads(values, *tests) | {name}
     if stored(loop.body) & read or any(writes(test) for test in tests):
         return "the loop binds what its filter reads"
     for statement in (n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.stmt)):
@@ -102,14 +107,32 @@ def _why_not(facts: FunctionFacts, loop: ast.For, name: str, tests: list[ast.exp
     return None
 
 
+def _is_unknown(facts: FunctionFacts, node: ast.AST) -> bool:
+    """Does a node call a function of which nothing says what it reads?"""
+    if not isinstance(node, ast.Call) or is_layer(facts, node.func):
+        return False
+    folder = (qualified(facts, node.func) or "").rpartition(".")[0]
+    return folder not in (*known.FUNCTIONAL, "builtins", "math")
+
+
 def _changes(facts: FunctionFacts, statement: ast.stmt, read: set[str]) -> str | None:
-    """Why a statement of the loop may change what its filter reads."""
+    """Why a statement of the loop may change what its filter reads, or the list."""
     match statement:
-        case ast.AugAssign(target=ast.Name() as target):
-            shared = [n for n in sorted(read) if may_share(facts, target, ast.Name(n, ast.Load()))]
-            return f"`{ast.unparse(statement)}` may change what the filter reads" if shared else None
-        case ast.Assign(targets=targets, value=value) if all(isinstance(t, (ast.Name, ast.Tuple)) for t in targets):
+        case ast.AugAssign(target=ast.Name() as target, value=value):
+            if any(may_share(facts, target, ast.Name(n, ast.Load())) for n in sorted(read)):
+                return f"`{ast.unparse(statement)}` may change what the filter reads"
             return next(iter(effects(facts, value)), None)
-        case ast.If() | ast.Pass():
+        case ast.Assign(targets=targets, value=value) if all(_binds_names(t) for t in targets):
+            return next(iter(effects(facts, value)), None)
+        case ast.If(test=test):
+            return next(iter(effects_of_test(facts, test)), None)
+        case ast.Pass():
             return None
     return f"`{ast.unparse(statement).splitlines()[0]}` may change what the filter reads"
+
+
+def _binds_names(target: ast.expr) -> bool:
+    """Does a target bind names alone, and store nowhere?"""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return all(_binds_names(part) for part in target.elts)
+    return isinstance(target, ast.Name)

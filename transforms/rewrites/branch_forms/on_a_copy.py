@@ -14,28 +14,34 @@ After:
 
 Legal when:
     a branch on a tensor without `else` does nothing but change one local tensor several times in place: by methods,
-    operators and stores whose operands only compute, and by names that nobody reads behind it.
+    operators and stores whose operands only compute, and by names that nobody reads behind it. The test has no effect,
+    and nothing that the branch reads shares memory with the tensor, parameters aside.
 
 Differs in:
-    the changes are computed where the branch is not taken, and may raise; a tensor that shares memory with the one that
-    is changed is read as it was before the branch. It is written for the mends of branches, and stays where they remove
-    the break.
+    the changes are computed where the branch is not taken, and may raise, and their derivatives may not be finite; a
+    parameter that shares memory with the tensor is read as it was before the branch. It is written for the mends of
+    branches, and stays where they remove the break.
 """
 
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind
+from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code, shortened
-from graphmend.transforms.code.liveness import alive, fresh, locals_of
+from graphmend.transforms.code.liveness import alive, fresh, locals_of, parameters, reads, stored, writes
 from graphmend.transforms.code.positions import is_elif, replaceable
+from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal
-from graphmend.transforms.if_conversion.tensor_predicates import depends
-from graphmend.transforms.legality.gradients import lost
-from graphmend.transforms.legality.memory import identified, may_share
+from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
+from graphmend.transforms.legality.effects import is_layer
+from graphmend.transforms.legality.gradients import Leak, leak, lost, recorded
+from graphmend.transforms.legality.memory import identified, may_share, shares
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
@@ -63,16 +69,22 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     root = changed[0]
     if not replaceable(facts, [branch]) or is_elif(facts.source, branch):
         return refuse(NAME, "the statement shares its line with another one")
-    if not isinstance(facts.before(branch).get(root), Tensor) or root not in locals_of(facts.function):
+    before = facts.before(branch).get(root)
+    if not isinstance(before, Tensor) or before.ndarray or root not in locals_of(facts.function):
         return refuse(NAME, f"`{root}` is not known to be a tensor of this function")
+    if reason := _test_differs(facts, branch):
+        return refuse(NAME, reason)
+    if identified(facts, root):
+        return refuse(NAME, f"which tensor `{root}` is is asked, and the branch has a copy")
     try:
         operands = [o for s in branch.body for o in _operands(facts, branch, s, root)]
+        shared = _shared(facts, branch, operands, root)
     except _OtherwiseError as error:
         return refuse(NAME, str(error))
     found = speculate(facts, *operands)
     if found.blockers:
         return refuse(NAME, found.blockers[0])
-    differences = [_RAISES, *found.differences, *_shared(facts, branch, root)]
+    differences = [_RAISES, *found.differences, *shared, *_leaks(facts, branch, before, operands)]
     differences += lost(facts, branch, f"`{root}` has no gradient history", ast.Name(root, ast.Load()))
     code, new = Code(facts.source), fresh(facts, f"new_{root}")
     own: dict[ast.expr, str] = {
@@ -87,6 +99,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         lambda: [replace_statements(facts.source, [branch], text)],
         differences,
     )
+
+
+def _test_differs(facts: FunctionFacts, branch: ast.If) -> str | None:
+    """Why the test of a branch cannot be evaluated behind its body."""
+    if bound := writes(branch.test) & reads(*branch.body):
+        return f"`{min(bound)}` is bound by the test, and read in the branch"
+    return next(iter(effects_of_test(facts, branch.test)), None)
 
 
 def _changed(statement: ast.stmt) -> str | None:
@@ -121,7 +140,9 @@ def _operands(facts: FunctionFacts, branch: ast.If, statement: ast.stmt, root: s
             return []
         case ast.Expr(value=ast.Call() as call) if _changed(statement) == root:
             return _of_calls(call)
-        case ast.AugAssign(target=target, value=value) if _changed(statement) == root:
+        case ast.AugAssign(target=target, op=op, value=value) if _changed(statement) == root:
+            if type(op) not in _OPERATORS:
+                raise _OtherwiseError(f"`{shortened(statement)}` binds `{root}` again")
             return [value, *_indices(target)]
         case ast.Assign(targets=[ast.Subscript() as target], value=value) if _changed(statement) == root:
             return [value, *_indices(target)]
@@ -142,10 +163,16 @@ def _of_calls(call: ast.expr) -> list[ast.expr]:
     return [*found, *_indices(call)]
 
 
-#: methods that change nothing but elements, and draw no random numbers
-_COMPUTING = known.ELEMENTWISE | known.ARITHMETIC | {
+#: methods that change nothing but elements, and draw no random numbers; `detach_` changes the history
+_COMPUTING = (known.ELEMENTWISE - {"detach"}) | known.ARITHMETIC | {
     "masked_fill", "lerp", "addcmul", "addcdiv", "copy", "zero", "fill", "index_fill", "index_add", "index_copy",
     "scatter", "scatter_add", "masked_scatter", "clamp", "clamp_min", "clamp_max",
+}  # fmt: skip
+#: the operators that change a tensor in place, by the methods that do the same; `@=` binds the name again
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder", ast.Pow: "pow", ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor", ast.LShift: "bitwise_left_shift", ast.RShift: "bitwise_right_shift",
 }  # fmt: skip
 
 
@@ -153,17 +180,95 @@ def _indices(target: ast.expr) -> list[ast.expr]:
     return [n.slice for n in ast.walk(target) if isinstance(n, ast.Subscript)]
 
 
-def _shared(facts: FunctionFacts, branch: ast.If, root: str) -> list[Difference]:
-    """Other tensors that the branch reads and that may be changed along with the one that it changes."""
-    if identified(facts, root):
-        return [Difference("aliasing", f"which tensor `{root}` is asked for, and the branch has a copy")]
-    reads = {n.id: n for s in branch.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id != root}
+def _shared(facts: FunctionFacts, branch: ast.If, operands: list[ast.expr], root: str) -> list[Difference]:
+    """The parameters that the branch reads and that may be changed along with the tensor that it changes; raises where
+    something else shares memory with it.
+    """
     own = ast.Name(root, ast.Load())
-    return [
-        Difference("aliasing", f"`{name}` is read as it was before the branch, where it shares memory with `{root}`")
-        for name, node in reads.items()
-        if isinstance(node.ctx, ast.Load)
-        and not isinstance(facts.value(node), Static)
-        and isinstance(facts.value(node), Tensor)
-        and may_share(facts, own, node)
-    ]
+    paths = shares(facts, own).paths
+    inner = {root, *stored(branch.body)}
+    found = []
+    for read in dict.fromkeys(leaf for operand in operands for leaf in _leaves(facts, operand)):
+        name = read.id if isinstance(read, ast.Name) else None
+        if name in inner or not may_share(facts, own, read):
+            continue
+        unrelated = name in parameters(facts.function) and not bindings(facts).get(name or "")
+        if not unrelated or any(p == name or p.startswith((f"{name}.", f"{name}[")) for p in paths):
+            raise _OtherwiseError(f"`{shortened(read)}` may share memory with `{root}`")
+        found.append(
+            Difference(
+                "aliasing", f"`{name}` is read as it was before the branch, where it shares memory with `{root}`"
+            )
+        )
+    return found
+
+
+def _leaves(facts: FunctionFacts, node: ast.expr) -> Iterator[ast.expr]:
+    """The names, attributes and layers whose memory an expression reads; raises where code that is not known does."""
+    value = facts.value(node)
+    if isinstance(value, Static) or (isinstance(value, Scalar) and isinstance(node, (ast.Name, ast.Attribute))):
+        return
+    match node:
+        case ast.Name():
+            yield node
+            return
+        case ast.Attribute(value=base) if not isinstance(facts.value(base), Tensor):
+            yield node
+            return
+        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            raise _OtherwiseError(f"`{shortened(node)}` has names of its own")
+        case ast.Call(func=function, args=args, keywords=keywords):
+            folder = (qualified(facts, function) or "").rpartition(".")[0]
+            if folder == "torch.Tensor" and isinstance(function, ast.Attribute):
+                yield from _leaves(facts, function.value)
+            elif is_layer(facts, function):
+                yield function
+            elif folder not in (*known.FUNCTIONAL, "builtins", "math"):
+                raise _OtherwiseError(f"`{shortened(node)}` may read `{shortened(function)}`'s own names")
+            for given in (*args, *(k.value for k in keywords)):
+                yield from _leaves(facts, given)
+            return
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            yield from _leaves(facts, child)
+
+
+def _leaks(facts: FunctionFacts, branch: ast.If, before: Tensor, operands: list[ast.expr]) -> list[Difference]:
+    """How the gradients of changes that are computed in vain may be no numbers."""
+    if not recorded(facts, branch) or dtype_kind(before.dtype) in ("bool", "int"):
+        return []
+    levels = {leak(facts, o) for o in operands} | {_leak_of(*one) for s in branch.body for one in _operations(s)}
+    if "anywhere" in levels:
+        return [Difference("gradients", "gradients may become NaN where the derivative of a change is not finite")]
+    if "at infinity" in levels:
+        return [Difference("gradients", "gradients may become NaN where a change holds infinite or NaN values")]
+    return []
+
+
+def _operations(statement: ast.stmt) -> Iterator[tuple[str, list[ast.expr]]]:
+    """The operations that a statement changes its tensor by, with their operands."""
+    match statement:
+        case ast.AugAssign(op=op, value=value):
+            yield _OPERATORS[type(op)], [value]
+        case ast.Expr(value=value):
+            while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+                yield value.func.attr.rstrip("_"), [*value.args, *(k.value for k in value.keywords)]
+                value = value.func.value
+
+
+def _leak_of(operation: str, operands: list[ast.expr]) -> Leak:
+    """Where a gradient of zero, sent into a change in place, may come out as NaN."""
+    if operation in known.LEAKLESS | _PLACED:
+        return "never"
+    numbers = [constant(o) for o in operands]
+    finite = all(isinstance(n, (int, float)) and n and math.isfinite(n) for n in numbers)
+    if operation in ("mul", "multiply", "div", "divide", "true_divide"):
+        if finite:
+            return "never"
+        return "at infinity" if operation in ("mul", "multiply") else "anywhere"
+    return "anywhere" if operation in known.SINGULAR | _DIVIDING else "at infinity"
+
+
+#: methods that put other elements in the place of some
+_PLACED = {"copy", "zero", "fill", "index_fill", "index_add", "index_copy", "scatter", "scatter_add", "masked_scatter"}
+_DIVIDING = {"floor_divide", "remainder", "pow", "addcdiv"}

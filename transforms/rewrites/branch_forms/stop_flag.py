@@ -23,8 +23,8 @@ Legal when:
     nowhere else. Other parts of the test have no effect.
 
 Differs in:
-    parts of the test in front of the flag are not evaluated once more when it is set. It is written for the mends of
-    loops, and stays where they remove the break.
+    parts of the test in front of the flag are not evaluated once more when it is set, and do not raise then. It is
+    written for the mends of loops, and stays where they remove the break.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = speculate(facts, *others)
     if found.blockers:
         return refuse(NAME, found.blockers[0])
+    skipped = speculate(facts, *parts[: parts.index(flag.part)]).differences  # those in front of the flag, once less
     code = Code(facts.source)
     lines, kept = _left(facts, code, loop, branch, sets)
 
@@ -91,7 +92,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             replace_statements(facts.source, [branch], lines, *kept),
         ]
 
-    return prepare(NAME, f"leave the loop where `{flag.name}` is set", facts, make)
+    return prepare(NAME, f"leave the loop where `{flag.name}` is set", facts, make, skipped)
 
 
 def _flag(part: ast.expr) -> _Flag | None:

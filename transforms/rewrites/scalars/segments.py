@@ -4,20 +4,20 @@ Before:
     sums = [part.sum(0) for part in x.split(lengths.tolist())]
 
 After:
-    sums = list(
-        x.new_zeros((lengths.shape[0], *x.shape[1:]))
+    sums = [
+        part.clone()
+        for part in x.new_zeros((lengths.shape[0], *x.shape[1:]))
         .index_add(0, torch.repeat_interleave(lengths.to(x.device), output_size=x.shape[0]), x)
         .unbind()
-    )
+    ]
 
 Legal when:
     the parts of a split by a tensor of lengths, which a loop or a comprehension runs over, are only summed, or only
     averaged, over the dimension that is split, the first, of a floating dtype. The lengths add up to that dimension,
-    as `split` itself asks.
+    as `split` itself asks. Nothing that is not known is given what is split before it is reduced.
 
 Differs in:
-    sums may round differently; lengths that do not add up raise another exception. The results are parts of one
-    tensor.
+    sums may round differently; lengths that do not add up raise another exception.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.bindings import name_given
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -67,9 +68,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"`{tensor.id}` is not known to have a floating dtype")
     if changed_in_place(facts, tensor, behind=facts.statement):
         return refuse(NAME, f"`{tensor.id}` is changed in place, which its parts show")
-    withs = {a for run in runs for a in facts.ancestors(run.parts) if isinstance(a, ast.With)}
-    if withs - {*facts.ancestors(split)}:
+    nodes = [node for reduction in found if reduction is not None for node in reduction.nodes]
+    if any(_contexts(facts, node) != _contexts(facts, split) for node in nodes):
         return refuse(NAME, "the parts are reduced in another context than they are made in")
+    if (call := handed_between(facts, [tensor], nodes)) is not None:
+        return refuse(NAME, f"`{ast.unparse(call)}` may change `{tensor.id}` before its parts are reduced")
     code = Code(facts.source)
     assert isinstance(listed, ast.Call)
     assert isinstance(listed.func, ast.Attribute)
@@ -91,22 +94,38 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
             text = f"({text} / {there}.reshape(-1, *[1] * ({x}.dim() - 1)))"
         if not full:
             text += f".to({x}.dtype)"
-        only = runs[0].whole
-        whole = found[0] is not None and isinstance(only, ast.ListComp) and found[0].nodes == [only.elt]
-        if whole and runs[0].parts is split and isinstance(only, ast.ListComp):
-            return [*imports.edits(), replace_expression(facts.source, only, f"list({text}.unbind())")]
         edits = [replace_expression(facts.source, split, f"{text}.unbind()")]
         for run, reduction in zip(runs, found, strict=True):
-            nodes = reduction.nodes if reduction is not None else []
-            edits += [replace_expression(facts.source, node, run.target.id) for node in nodes]
+            for node in reduction.nodes if reduction is not None else []:
+                # each its own memory, which may be changed in place, unless it is only computed with
+                computed = isinstance(facts.parent(node), (ast.BinOp, ast.UnaryOp, ast.Compare))
+                name = run.target.id if computed else f"{run.target.id}.clone()"
+                edits.append(replace_expression(facts.source, node, name))
         return [*imports.edits(), *edits]
 
     differences = [
         Difference("rounding", "sums may round differently, as they are made in another order"),
         Difference("exception", "lengths that do not add up, or have no dimension, raise another exception"),
-        Difference("aliasing", "the results are parts of one tensor"),
     ]
+    if value.rank not in (1, 2):
+        differences.append(Difference("strides", "the results are contiguous"))
     return offer(NAME, "add each row to its part", facts, make, differences)
+
+
+_CONTEXTS = (ast.With, ast.AsyncWith, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def _contexts(facts: FunctionFacts, node: ast.expr) -> list[ast.AST]:
+    """What decides whether gradients are recorded, and in which dtype: contexts and functions around a node, and, as
+    statements of their own, calls that set it for what follows them.
+    """
+    around: list[ast.AST] = [a for a in facts.ancestors(node) if isinstance(a, _CONTEXTS)]
+    place = node.lineno, node.col_offset
+    sets = (n for n in ast.walk(facts.function) if isinstance(n, ast.Call) and (n.lineno, n.col_offset) < place)
+    return [*around, *(n for n in sets if (qualified(facts, n.func) or "").rpartition(".")[2] in _SETS)]
+
+
+_SETS = frozenset(["set_grad_enabled", "_set_grad_enabled", "set_autocast_enabled", "inference_mode"])
 
 
 class _Run(NamedTuple):

@@ -12,13 +12,14 @@ After:
 
 Legal when:
     the size follows from the code: of what is not zero only the first is used; the classes are multiplied with a
-    matrix, which must have as many rows; the repeats are two or more literals, or the result meets a tensor of that
-    size: an operand, or what is added at the places in it; `bincount` is told a `minlength`.
+    matrix, which must have as many rows; the repeats are two or more literals, or a tensor is added, or stored, at
+    the places in the result, of which it must have as many; `bincount` is told a `minlength`.
 
 Differs in:
     where the size does not fit, which raised before: nothing that is not zero gives -1, fewer classes than rows go
     well. A `bincount` raises for what would have made its result longer, and cuts what is not whole, unless its dtype
-    is known. How many different numbers there are is a 0-d tensor, whose whole numbers wrap around.
+    is known; of no numbers at all it has the dtype of its weights. How many different numbers there are is a 0-d
+    tensor, whose whole numbers wrap around.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.rows.counts import asks_length
 from graphmend.transforms.legality.rows.masked_elements import (
     missing_dimensions,
     nonzero_of,
@@ -131,7 +133,7 @@ _PRODUCTS = ("torch.matmul", "torch.mm")
 
 
 def _repeats(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
-    """`torch.repeat_interleave(x, n)` with repeats that are literals, or whose result meets a tensor."""
+    """`torch.repeat_interleave(x, n)` with repeats that are literals, or that tell where rows are added."""
     call = called(facts, _call(facts), "torch.repeat_interleave") or method(facts, _call(facts), "repeat_interleave")
     if call is None or any(k.arg not in ("dim", "repeats") for k in call.keywords):
         return None
@@ -143,18 +145,11 @@ def _repeats(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None
     total = _total(facts, arguments[0 if bound or len(arguments) == 1 else 1])
     if total is not None:
         return call, f"{text}, output_size={total})", []
-    dim = next((constant(k.value) for k in call.keywords if k.arg == "dim"), 0)
-    of = facts.value(call)
-    if not isinstance(dim, int) or not isinstance(of, Tensor) or of.rank is None:
+    source = met_size(facts, call)
+    if source is None:
         return None
-    size = met_size(facts, call, dim % of.rank if of.rank else 0)
-    if size is None:
-        return None
-    says = (
-        f"the repeats are taken to add up to the size of `{ast.unparse(size.tensor)}`: others raise earlier, or raise"
-    )
-    asked = f"{code.operand(size.tensor)}.shape[{size.dim}]"
-    return call, f"{text}, output_size={asked})", [Difference("exception", says)]
+    says = f"the repeats are taken to add up to the size of `{source.id}`: others raise earlier, or raise"
+    return call, f"{text}, output_size={source.id}.shape[0])", [Difference("exception", says)]
 
 
 def _total(facts: FunctionFacts, node: ast.expr) -> int | None:
@@ -228,9 +223,11 @@ def _bins(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
             counted = (
                 f"{imports.name('torch.where')}({code.argument(mask)}, {code.argument(weights, whole)}, 0).flatten()"
             )
+        differences.append(Difference("dtype", f"of no numbers at all the result is of {of.dtype} instead of int64"))
         if recorded(facts, facts.statement):
             counted += ".detach()"
-            differences.append(Difference("exception", "weights that ask for gradients no longer raise"))
+            says = "where weights ask for gradients, the result asks for none"
+            differences.append(Difference("gradients", says))
     device = next(iter(code.operand(n, whole) for n in [numbers]))
     zeros = f"{imports.name('torch.zeros')}({size}, dtype={dtype}, device={device}.device)"
     return call, f"{zeros}.scatter_add(0, {index}{long}, {counted})", differences
@@ -268,7 +265,7 @@ def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | Non
             pass
         case ast.Subscript(value=ast.Attribute(attr="shape"), slice=ast.Constant(value=0)):
             pass
-        case ast.Call(func=ast.Name(id="len"), args=[inner]) if inner is call:
+        case ast.Call(args=[inner]) if inner is call and asks_length(facts, whole):
             pass
         case _:
             return None

@@ -33,6 +33,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, written
 from graphmend.transforms.if_conversion.kept_together import together
 from graphmend.transforms.legality.memory import escapes, shares
+from graphmend.transforms.legality.rows.counts import asks_length
 from graphmend.transforms.legality.rows.masked_elements import Nonzero, indexed, is_mask, nonzero_of
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError
 from graphmend.transforms.questions import answers
@@ -190,7 +191,7 @@ def _counted_by(facts: FunctionFacts, node: ast.expr, *, unpacked: bool) -> ast.
         node, above = above, facts.parent(above)
     around = facts.parent(above) if above is not None else None
     match above:
-        case ast.Call(func=ast.Name(id="len"), args=[of]) if of is node:
+        case ast.Call(args=[of]) if of is node and asks_length(facts, above):
             return above
         case ast.Attribute(attr="numel") if isinstance(around, ast.Call) and not around.args:
             return around

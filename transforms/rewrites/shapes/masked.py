@@ -37,6 +37,7 @@ from graphmend.transforms.if_conversion.kept_together import together
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.rows.counts import Asked, Places, asked_for, places
+from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     aligned,
@@ -72,7 +73,7 @@ def _counted(facts: FunctionFacts) -> Fix | Refusal | None:
     for node in (facts.node, *facts.ancestors(facts.node)):
         if isinstance(node, ast.stmt):
             return None
-        asked = asked_for(node)
+        asked = asked_for(facts, node)
         found = _source(facts, asked[0]) if asked is not None else None
         if asked is None or found is None:
             continue
@@ -106,6 +107,9 @@ def _count_kept(
 
     numbers = together(facts, {node: Taken(count(asked), "int64", True) for node, asked in counts.items()})
     differences = [*numbers.differences, *(other_shape(facts, found) if isinstance(found, Picked) else [])]
+    if isinstance(found, Places) and not found.there(facts):
+        says = f"`{ast.unparse(found.mask)}` is taken to have a dimension {found.column}, of which the places are asked"
+        differences.append(Difference("exception", says))
     if observed(facts, facts.statement) and any(d.kind == "exception" for d in differences):
         return refuse(NAME, "a `try` sees the exception of the mask")
 
@@ -133,7 +137,7 @@ def _counted_by_name(facts: FunctionFacts) -> Fix | Refusal | None:
     for load in loads:
         parent = facts.parent(load)
         around = facts.parent(parent) if isinstance(parent, ast.Attribute) else parent
-        asked = asked_for(around)
+        asked = asked_for(facts, around)
         if isinstance(around, ast.expr) and asked is not None and asked[0] is load:
             counts[around] = asked[1]
     body = facts.function.body
@@ -146,6 +150,8 @@ def _counted_by_name(facts: FunctionFacts) -> Fix | Refusal | None:
     behind = body[body.index(facts.statement) + 1 :]
     if sources & stored(behind) or any(changed_in_place(facts, n) for n in sources):
         return refuse(NAME, "what is picked from changes before the picked elements are counted")
+    if (call := handed_between(facts, parts, [*counts])) is not None:
+        return refuse(NAME, f"`{ast.unparse(call)}` may change what is picked from before it is counted")
     if not (is_mask(facts, found.mask) or isinstance(found, Places)) or not repeatable(facts, *parts):
         return refuse(NAME, f"`{ast.unparse(found.mask)}` is not known to be a mask that is the same each time")
     dropped: list[ast.stmt] = [facts.statement] if len(counts) == len(loads) else []

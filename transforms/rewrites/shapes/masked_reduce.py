@@ -37,6 +37,7 @@ from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.operations import rowwise
+from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.rows.masked_elements import (
     WORKS,
     Picked,
@@ -218,4 +219,6 @@ def _loads(facts: FunctionFacts, found: Picked, name: str) -> list[ast.expr]:
     behind = body[body.index(facts.statement) + 1 :]
     if sources & stored(behind) or any(changed_in_place(facts, n) for n in sources):
         raise NotReducibleError("what is picked from changes before the picked elements are used")
+    if (call := handed_between(facts, [found.tensor, found.mask], loads)) is not None:
+        raise NotReducibleError(f"`{ast.unparse(call)}` may change what is picked from before it is reduced")
     return loads

@@ -38,7 +38,7 @@ from graphmend.transforms.code.text_edits import insert_before, replace_expressi
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.gradients import leak, recorded
 from graphmend.transforms.legality.memory import changed_in_place
-from graphmend.transforms.legality.operations.derivatives import SINGULAR_AT_ONE
+from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.rows.kinds import Kind, has_rows
 from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
@@ -51,6 +51,7 @@ from graphmend.transforms.legality.rows.masked_elements import (
     other_shape,
     picked,
     picks_in,
+    singular_at_one,
     unlike,
 )
 from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, PickedRows, by_rows, rows_alone
@@ -236,6 +237,9 @@ class _Flow:
             raise _NotLaterError("the picked elements are read outside of the block that picks them")
         if name := next((n for n in given if changed_in_place(facts, n, behind=facts.statement)), None):
             raise _NotLaterError(f"`{name}` is changed in place")
+        sources = [self.mask, *(pick.tensor for value in self.bound for pick in value.picks.values())]
+        if self.used and (call := handed_between(facts, sources, self.used)) is not None:
+            raise _NotLaterError(f"`{ast.unparse(call)}` may change what is picked from")
 
     def names_of(self, value: ast.expr) -> list[str]:
         statement = next(a for a in self.facts.ancestors(value) if isinstance(a, ast.stmt))
@@ -253,7 +257,7 @@ def _offer(facts: FunctionFacts, flow: _Flow) -> Fix | Refusal:
     if isinstance(indices, str):
         return refuse(NAME, indices)
     fills = any(leak(facts, v.node) != "never" for v in found) and recorded(facts, facts.statement)
-    if fills and (singular := _singular(facts, found)):
+    if fills and (singular := singular_at_one(facts, [v.node for v in found])):
         return refuse(NAME, f"`{singular}` has no derivative at 1")
     if flow.named and not begins_line(facts.source, facts.statement):
         return refuse(NAME, "the statement shares its line with another one")
@@ -287,13 +291,6 @@ def _copied(facts: FunctionFacts, pick: Picked, *, fills: bool) -> bool:
     return (fills and known not in ("bool", "int")) or changed_in_place(facts, pick.tensor, behind=facts.statement)
 
 
-def _singular(facts: FunctionFacts, found: list[_Value]) -> str | None:
-    """A function that has no finite derivative at 1, which stands in for elements that do not count."""
-    calls = [n for v in found for n in ast.walk(v.node) if isinstance(n, ast.Call)]
-    names = {(qualified(facts, c.func) or "").rpartition(".")[2] for c in calls}
-    return min(names & SINGULAR_AT_ONE, default=None)
-
-
 # What is computed row by row where it is used
 
 
@@ -317,7 +314,7 @@ def _hoisted(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
     if blockers := speculate(facts, body).blockers:
         return refuse(NAME, blockers[0])
     fills = leak(facts, body) != "never" and recorded(facts, facts.statement)
-    if fills and (singular := _singular(facts, [_Value(body, picks)])):
+    if fills and (singular := singular_at_one(facts, [body])):
         return refuse(NAME, f"`{singular}` has no derivative at 1")
     differences = list(ALL_ROWS)
     for pick in picks.values():
@@ -359,9 +356,8 @@ def _along(facts: FunctionFacts, found: Picked) -> Fix | Refusal | None:
         return refuse(NAME, f"`{ast.unparse(mask)}` does more than compute")
     if blockers := speculate(facts, body).blockers:
         return refuse(NAME, blockers[0])
-    value = _Value(body, picks)
     fills = body not in picks and leak(facts, body) != "never" and recorded(facts, facts.statement)
-    if fills and (singular := _singular(facts, [value])):
+    if fills and (singular := singular_at_one(facts, [body])):
         return refuse(NAME, f"`{singular}` has no derivative at 1")
     if any(other_rank(facts, p.tensor, found.tensor) for p in picks.values()):
         return refuse(NAME, f"`{ast.unparse(body)}` is of tensors of different numbers of dimensions")

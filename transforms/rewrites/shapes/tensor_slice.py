@@ -14,8 +14,9 @@ Legal when:
     the same slice picks out of another tensor.
 
 Differs in:
-    a part of known length is a copy, one that would reach over the end raises, and one that begins below zero is taken
-    from the end; a bound that is no whole number raises no more, nor does a store into expanded memory.
+    a part is a copy, of other strides. One of known length raises where it would reach over the end, and is taken from
+    the end where it begins below zero; a bound that is no whole number raises no more, nor does a store into expanded
+    memory.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import gradient_differences, lost
 from graphmend.transforms.legality.in_place import dense
-from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, shares, written_to
+from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.rows.copies import OF_ALL, layout_shows, outdated, seen_as_view
 from graphmend.transforms.legality.rows.masked_elements import WORKS, one_by_one, other_size, same_dtype, same_shape
 from graphmend.transforms.legality.rows.places import not_negative
 from graphmend.transforms.legality.speculation import repeatable, speculate
@@ -84,6 +86,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return _stored(facts, found, differences)
     if isinstance(node.ctx, ast.Del) or written_to(facts, node):
         return refuse(NAME, "what the slice gives is written to")
+    if outdated(facts, node):
+        return refuse(NAME, f"`{ast.unparse(node.value)}` may change before the part is read, which a copy misses")
     if not found.whole and (chosen := _behind_numbers(facts, found)) is not None:
         return _behind(facts, found, chosen, differences)
     if not found.whole and not found.kept:
@@ -99,8 +103,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 def _copied(facts: FunctionFacts, found: _Sliced) -> list[Difference]:
     """What the program may see of a copy in the place of a view."""
-    seen = [_COPY, _LAYOUT, *lost(facts, facts.statement, "the result has no gradient history", found.node.value)]
-    return seen if _seen_as_view(facts, found.node) else []
+    seen = [_LAYOUT] if layout_shows(facts, found.node) else []
+    if seen_as_view(facts, found.node):
+        seen += [_COPY, *lost(facts, facts.statement, "the result has no gradient history", found.node.value)]
+    return seen
 
 
 def _behind_numbers(facts: FunctionFacts, found: _Sliced) -> str | None:
@@ -144,7 +150,7 @@ def _reduced_along(facts: FunctionFacts, found: _Sliced) -> _Reduced | None:
     given = [*arguments, *(k.value for k in call.keywords if k.arg in ("dim", "axis"))]
     rank = value.rank if isinstance(value := facts.value(node), Tensor) else None
     own = (found.dim,) if rank is None else (found.dim, found.dim - rank)
-    some = not given and last in _OF_ALL
+    some = not given and last in OF_ALL
     one = len(given) == 1 and last in ("sum", "mean") and constant(given[0]) in own
     if (
         folder not in ("torch", "torch.Tensor")
@@ -156,9 +162,6 @@ def _reduced_along(facts: FunctionFacts, found: _Sliced) -> _Reduced | None:
     if not one_by_one(facts, node, {s.node for s in leaves}) or speculate(facts, node).blockers:
         return None
     return _Reduced(node, leaves, given[0] if given else None)
-
-
-_OF_ALL = frozenset("sum mean prod norm max min amax amin std var".split())
 
 
 def _like(facts: FunctionFacts, node: ast.Subscript, found: _Sliced) -> _Sliced | None:
@@ -212,19 +215,6 @@ def _behind(facts: FunctionFacts, found: _Sliced, tensor: str, differences: list
 
     seen = _copied(facts, found)
     return offer(NAME, "pick by positions instead of by a slice", facts, make, [*differences, *seen])
-
-
-def _seen_as_view(facts: FunctionFacts, node: ast.Subscript) -> bool:
-    """May the program see whether a part is a view or a copy? Not where the part is only computed with."""
-    above = facts.parent(node)
-    if isinstance(above, ast.Attribute):
-        above = facts.parent(above)
-    if isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call)):
-        return not shares(facts, above).fresh
-    if isinstance(above, ast.Assign) and isinstance(name := above.targets[0], ast.Name) and len(above.targets) == 1:
-        changed = changed_in_place(facts, node.value, behind=facts.statement)
-        return changed or escapes(facts, name.id) or identified(facts, name.id)
-    return True
 
 
 def _stored(facts: FunctionFacts, found: _Sliced, differences: list[Difference]) -> Fix | Refusal:
