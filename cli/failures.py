@@ -6,6 +6,8 @@ import os
 import sys
 import traceback
 
+from graphmend.cli.control_characters import printable
+
 
 class UsageError(Exception):
     """The command cannot do what it was asked to; the message is one line."""
@@ -13,7 +15,7 @@ class UsageError(Exception):
 
 def complain(line: str) -> None:
     """One line on standard error."""
-    print(f"graphmend: {' '.join(line.split())}", file=sys.stderr)
+    print(f"graphmend: {printable(' '.join(line.split()))}", file=sys.stderr)
 
 
 def internal_error(error: BaseException) -> str:

@@ -27,9 +27,17 @@ def seconds(text: str) -> float:
 def size(text: str) -> int:
     """Bytes, from such as `8G` or `512 MiB`."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", text.strip().lower())
-    if found is None or not float(found[1]):
+    bytes_ = int(float(found[1]) * _UNITS[found[2]]) if found is not None else 0
+    if not bytes_:  # less than one byte is none, which would be no limit
         raise argparse.ArgumentTypeError(f"not a size such as 8G: {text}")
-    return int(float(found[1]) * _UNITS[found[2]])
+    return bytes_
+
+
+def device(text: str) -> str:
+    """`auto`, `cpu`, `cuda` or `cuda:N`."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", text):
+        raise argparse.ArgumentTypeError(f"neither auto, cpu, cuda nor cuda:N: {text}")
+    return text
 
 
 def positive(text: str) -> int:

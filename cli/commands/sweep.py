@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -12,15 +13,18 @@ from pathlib import Path
 from textwrap import shorten
 
 from graphmend.cli.checking.process_pool import available_cores
+from graphmend.cli.control_characters import printable
 from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.main import INTERRUPTED
-from graphmend.cli.option_values import positive, seconds, share, size, words
+from graphmend.cli.option_values import device, positive, seconds, share, size, words
 from graphmend.cli.output.sweep import reports
 from graphmend.cli.sweeping.outcome import OUTCOMES
 from graphmend.cli.sweeping.results import Line, NotWritten, Results
 from graphmend.cli.sweeping.targets import Targets, inputs_of
-from graphmend.cli.sweeping.task import Options, Task
-from graphmend.workspace.config import absolute
+from graphmend.cli.sweeping.task import Options, Task, torch_version
+from graphmend.cli.verifying.requests import find_module
+from graphmend.workspace.analysed_file import executable_for
+from graphmend.workspace.config import Configurations, absolute
 from graphmend.workspace.files import FileProblem
 from graphmend.workspace.options import ConfigurationError
 
@@ -59,10 +63,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--inputs", metavar="FILE", type=Path, help="example inputs: a TOML file of [[targets]] (target, init, inputs)")
     add(
-        "--timeout", metavar="S", type=seconds, default=120.0, help="seconds for each of the two runs of a target (120)"
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=120.0,
+        help="seconds for each run of a target, and mending it (120)",
     )
     add("--memory", metavar="SIZE", type=size, help="memory of one target, such as 8G (its share of three quarters)")
-    add("--device", default="auto", help="auto (CUDA where it works), cpu or cuda[:N]")
+    add("--device", type=device, default="auto", help="auto (CUDA where it works), cpu or cuda[:N]")
     add("--python", metavar="PATH", help="the interpreter whose torch is used")
     add("--again", action="store_true", help="run all targets again, those that have a result too")
     add("--retry-failed", action="store_true", help="run those targets again that could not be run")
@@ -90,9 +98,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--cpus, --gpus and --ship need --address")
     if args.address is not None and args.jobs:
         raise UsageError("--jobs is for this machine; how many targets run at once on a cluster is for Ray to say")
+    if args.output.suffix.lower() in reports.SUFFIXES:
+        raise UsageError(f"--output {args.output} names a report: the results are lines of JSON, name them .jsonl")
     if not args.targets and not args.output.is_file():
         raise UsageError(f"nothing to sweep: name a TARGET (there is no {args.output} to report on)")
+    _check_options(args)
     with closing(Results(args.output)) as results:
+        if not args.targets and not results.lines:
+            raise UsageError(f"nothing to report on: {args.output} has no line; name a TARGET")
         if results.repaired:
             complain(f"{results.path}: its last line was cut off in the middle, and is removed")
         before = signal.signal(signal.SIGTERM, _told_to_end)
@@ -128,7 +141,7 @@ def _sweep(args: argparse.Namespace, results: Results) -> int:
         print(f"{len(tasks) - len(left)} of {len(tasks)} targets have a result already", flush=True)
     for number, line in enumerate(_running(args, left), 1):
         results.add(line)
-        print(f"{number:{len(str(len(left)))}}/{len(left)} {_told(line)}", flush=True)
+        print(f"{number:{len(str(len(left)))}}/{len(left)} {printable(_told(line))}", flush=True)
     lines = sorted(results.lines.values(), key=lambda line: str(line["target"]))
     try:
         written = reports.write(args.output, lines)
@@ -145,10 +158,26 @@ def status(lines: Iterable[Line]) -> int:
 
 def _kept(results: Results) -> str:
     count = len(results.lines)
-    return f"the {count} result{'s' * (count != 1)} in {results.path} are kept, and the same command goes on from there"
+    found, are = ("result", "is") if count == 1 else ("results", "are")
+    return f"the {count} {found} in {results.path} {are} kept, and the same command goes on from there"
 
 
 # what is run
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """What would fail for each target alike is refused before the first one."""
+    try:
+        Configurations({"accept": args.accept} if args.accept else {}, origin="--accept").of_folder(Path.cwd())
+    except ConfigurationError as error:
+        raise UsageError(str(error)) from None
+    if args.address is not None:  # the nodes have other packages and interpreters
+        return
+    if args.python is not None and shutil.which(executable_for(args.python, Path.cwd())) is None:
+        raise UsageError(f"--python {args.python} does not exist or cannot be run")
+    for package in args.mend:
+        if find_module(package, args.python) is None:
+            raise UsageError(f"--mend {package}: the package cannot be found")
 
 
 def _options(args: argparse.Namespace) -> Options:
@@ -163,7 +192,12 @@ def _options(args: argparse.Namespace) -> Options:
         timeout=args.timeout,
         memory=args.memory or (_share(_jobs(args)) if args.address is None else None),
         python=args.python,
+        torch=_torch(args) if args.address is None else None,
     )
+
+
+def _torch(args: argparse.Namespace) -> str | None:
+    return torch_version(executable_for(args.python, Path.cwd() / "any.py"))
 
 
 def _share(jobs: int) -> int | None:
@@ -193,24 +227,27 @@ def _tasks(args: argparse.Namespace) -> tuple[list[Task], list[str]]:
 
 
 def _left(args: argparse.Namespace, tasks: Sequence[Task], results: Results) -> list[Task]:
-    """The tasks that have no result yet. Results that were made otherwise are not mixed with new ones."""
+    """The tasks that have no result yet. Results that were made otherwise are not mixed with new ones: what stays in
+    the file has the same options.
+    """
+    replaced = {task.target for task in tasks} if args.again else set()
+    for target, line in results.lines.items() if tasks else ():
+        other = _other(tasks[0].options, line) if target not in replaced else ""
+        if other:
+            more = "" if args.again else ", or say --again"
+            raise UsageError(f"{results.path} has results with another {other} ({target}): name another --output{more}")
     if args.again:
         return list(tasks)
-    for task in tasks:
-        line = results.lines.get(task.target)
-        other = _other(task, line) if line is not None else ""
-        if other:
-            raise UsageError(f"{results.path} has results with another {other}: name another --output, or say --again")
     known = {
         target for target, line in results.lines.items() if not (args.retry_failed and line["outcome"] == "failed")
     }
     return [task for task in tasks if task.target not in known]
 
 
-def _other(task: Task, line: Line) -> str:
+def _other(options: Options, line: Line) -> str:
     """The first option that decides on results and was another one when a line was made."""
-    made = line.get("options", {})
-    return next((name for name, value in task.options.deciding().items() if made.get(name) != value), "")
+    made = line["options"]
+    return next((name for name, value in options.deciding().items() if made.get(name) != value), "")
 
 
 def _running(args: argparse.Namespace, tasks: Sequence[Task]) -> Iterator[Line]:

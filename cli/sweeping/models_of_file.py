@@ -9,9 +9,12 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from graphmend.analysis.interprocedural.session import AnalysisSession
+from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.program.definitions import ClassInfo, ModuleInfo
+from graphmend.analysis.program.entities import Class
 from graphmend.analysis.program.project import Project
-from graphmend.analysis.resolution.classes import find_method, is_module_class
+from graphmend.analysis.resolution.classes import LIBRARY_MODULES
+from graphmend.analysis.resolution.names import named
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.nodes import statements_of
 from graphmend.analysis.syntax.source import Source
@@ -38,8 +41,22 @@ def _compiled(module: ModuleInfo) -> Iterator[str]:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             if any(_is_compile(module, node) for node in statement.decorator_list):
                 yield statement.name
-        elif isinstance(statement, ast.Assign) and _is_compile(module, statement.value, called=True):
-            yield from (target.id for target in statement.targets if isinstance(target, ast.Name))
+        elif isinstance(statement, ast.Assign):
+            yield from (name for target in statement.targets for name in _bound(module, target, statement.value))
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            yield from _bound(module, statement.target, statement.value)
+
+
+def _bound(module: ModuleInfo, target: ast.expr, value: ast.expr) -> Iterator[str]:
+    """The names of a target that an assignment binds to what is compiled, those of a tuple one by one."""
+    pair = (target, value)
+    if all(isinstance(each, (ast.Tuple, ast.List)) for each in pair):
+        inner, values = (each.elts for each in pair if isinstance(each, (ast.Tuple, ast.List)))
+        if len(inner) == len(values) and not any(isinstance(each, ast.Starred) for each in (*inner, *values)):
+            for one, other in zip(inner, values, strict=True):
+                yield from _bound(module, one, other)
+    elif isinstance(target, ast.Name) and _is_compile(module, value, called=True):
+        yield target.id
 
 
 def _at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -58,19 +75,51 @@ def _is_compile(module: ModuleInfo, node: ast.expr, *, called: bool = False) -> 
 
 def _models(module: ModuleInfo, project: Project) -> list[str]:
     session = AnalysisSession(module, project, Settings(), ())
-    own = {
-        name: info
-        for name, info in module.classes.items()
-        if is_module_class(session, info) and _can_be_called(session, info)
-    }
+    lines = {name: _Lineage(session, info) for name, info in module.classes.items()}
+    own = {name: line for name, line in lines.items() if line.can_be_called}
     used = {name for info in module.classes.values() for name in _used(info.node.body) if name != info.name}
-    bases = {name for info in own.values() for base in info.node.bases for name in _used([base])}
+    bases = {base.name for line in own.values() for base in line.classes[1:]}
     return [name for name in own if name not in used and name not in bases] or list(own)
 
 
-def _can_be_called(session: AnalysisSession, info: ClassInfo) -> bool:
-    abstract = any(method.decorated_with("abc.abstractmethod") for method in info.methods.values())
-    return not abstract and find_method(session, info, "forward") is not None
+class _Lineage:
+    """A class with its bases, those with parameters (`Base[int]`), too: `classes` have source, `outside` has names."""
+
+    def __init__(self, session: AnalysisSession, info: ClassInfo) -> None:
+        self.classes: list[ClassInfo] = []
+        self.outside: set[str] = set()
+        stack = [info]
+        while stack:
+            one = stack.pop(0)
+            if one in self.classes:
+                continue
+            self.classes.append(one)
+            nodes = (base.value if isinstance(base, ast.Subscript) else base for base in one.node.bases)
+            values = [named(session, one.module, node) for node in nodes]
+            self.outside |= {value.name for value in values if isinstance(value, ExternalName)}
+            stack = [value.info for value in values if isinstance(value, Class)] + stack
+
+    @property
+    def can_be_called(self) -> bool:
+        """Whether it is a module that has a `forward`, and no abstract method."""
+        modules = {name for name in self.outside if _is_module(name)}
+        own = any("forward" in cls.methods or "forward" in cls.names for cls in self.classes)
+        theirs = any(name.startswith("torch.nn.") and not name.endswith(_WITHOUT_FORWARD) for name in modules)
+        return bool(modules) and (own or theirs) and not self._is_abstract()
+
+    def _is_abstract(self) -> bool:
+        metaclass = any(word.arg == "metaclass" for cls in self.classes for word in cls.node.keywords)
+        if not metaclass and "abc.ABC" not in self.outside:
+            return False
+        methods = {name: method for cls in reversed(self.classes) for name, method in cls.methods.items()}
+        return any(method.decorated_with("abc.abstractmethod") for method in methods.values())
+
+
+def _is_module(name: str) -> bool:
+    """Whether a class without source is one of torch's modules, or a library's base of models."""
+    last = name.rpartition(".")[2]
+    ours = name.startswith("torch.nn.") and not name.startswith(("torch.nn.parameter.", "torch.nn.utils."))
+    return (ours and not last.endswith(("Parameter", "Buffer"))) or last in LIBRARY_MODULES
 
 
 def _used(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -86,5 +135,11 @@ def _used(nodes: Iterable[ast.AST]) -> Iterator[str]:
                     inner = value if isinstance(value, list) else [value]
                     yield from _used(each for each in inner if isinstance(each, ast.AST))
 
+
+#: torch's modules that only hold others, or only share code
+_WITHOUT_FORWARD = tuple(
+    f".{name}"
+    for name in "Module Container ModuleDict ModuleList ParameterDict ParameterList RNNBase RNNCellBase".split()
+)
 
 _QUESTIONS = frozenset({"isinstance", "issubclass"})

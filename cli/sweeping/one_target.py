@@ -47,9 +47,12 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,16}\b")
 #: characters of what a target printed that are kept
 _OUTPUT_KEPT = 4000
 
+#: what stands before the beginning of a path
+_NOT_INSIDE_A_PATH = r"(?<![\w.~+@%\\/-])"
+
 
 class TooLong(Exception):
-    """Reading or mending took longer than a target may."""
+    """Mending took longer than a target may."""
 
 
 def run(task: Task) -> Line:
@@ -61,11 +64,9 @@ def run(task: Task) -> Line:
         made = _request(task)
         checks = _checks(tuple(os.environ.get(name) for name in _GIVEN))
         report = checks.run(made, mends.of if task.options.mended else None)
-        found = models(report)
+        found = mends.noted(models(report))
     except (UsageError, ConfigurationError) as error:
         found = [Model("", "failed", "import", str(error))]
-    except TooLong as error:
-        found = [Model("", "failed", "timeout", str(error))]
     except Exception as error:
         found = [Model("", "failed", "internal", internal_error(error))]
     usages = [r.usage for r in (report, report.after if report else None) if r is not None and r.usage is not None]
@@ -96,7 +97,8 @@ def line(task: Task, found: list[Model], report: Report | None, mends: dict[str,
         "options": task.options.deciding(),
         "graphmend": __version__,
     }
-    return {**_portable(whole, _root(task)), "run": took}
+    # a sweep that goes on knows the target by this very text
+    return {**_portable(whole, _root(task)), "target": task.target, "run": took}
 
 
 def lost(task: Task, problem: str) -> Line:
@@ -170,11 +172,25 @@ class _Mends:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._made: dict[str, Mending] = {}
+        self.problem: str | None = None
+        """Why there are none, where making them did not end."""
 
     def of(self, request: Request, before: Report) -> Request | None:
         """The request with the mended texts of its own file, and of those of its packages that the run reached; None
-        where no text changes. Raises `TooLong`.
+        where no text changes, or where that takes too long.
         """
+        try:
+            self._make(request, before)
+        except TooLong as error:
+            self.problem = str(error)
+            self._made.clear()
+        if not self._made:
+            return None
+        named = tuple(dict.fromkeys(kind for mending in self._made.values() for kind in mending.named))
+        texts = {path: mending.text for path, mending in self._made.items()}
+        return replace(request, mended=texts, named=named)
+
+    def _make(self, request: Request, before: Report) -> None:
         own = os.path.realpath(request.path)
         reached = {path for target in before.targets for path in (*target.traced, *target.executed)}
         with _limited(request.timeout, "mending what it reaches"):
@@ -184,15 +200,17 @@ class _Mends:
                     mending = _mended_text(path, os.stat(path).st_mtime_ns, names, self._options)
                     if mending is not None:
                         self._made[request.path if path == own else path] = mending
-        if not self._made:
-            return None
-        named = tuple(dict.fromkeys(kind for mending in self._made.values() for kind in mending.named))
-        texts = {path: mending.text for path, mending in self._made.items()}
-        return replace(request, mended=texts, named=named)
+
+    def noted(self, found: list[Model]) -> list[Model]:
+        """What became of the models; of those that break, why they were not mended."""
+        return [
+            model._replace(problem=model.problem or self.problem) if model.outcome == "breaks" else model
+            for model in found
+        ]
 
     def told(self) -> dict[str, Any]:
         made = sum(mending.applied for mending in self._made.values())
-        return {"made": made, "filenames": sorted(self._made)}
+        return {"made": made, "filenames": sorted(self._made), "problem": self.problem}
 
 
 def _where_it_breaks(path: str, before: Report) -> tuple[str, ...]:
@@ -293,7 +311,7 @@ def _portable(value: Any, root: Path) -> Any:
 
 
 def _without_root(text: str, root: str) -> str:
-    text = text.replace(root, "")
+    text = re.sub(_NOT_INSIDE_A_PATH + re.escape(root), "", text)
     for folder in ("site-packages", "dist-packages"):
         head, marker, tail = text.rpartition(f"{os.sep}{folder}{os.sep}")
         if marker and head.startswith(os.sep) and " " not in head:

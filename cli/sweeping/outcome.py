@@ -1,6 +1,7 @@
 """What became of a target, in one word, and of one that could not be run, why.
 
-Reasons are read from one-line problems: the worker's own words, and torch's for memory and devices.
+Reasons are read from how one-line problems begin, which is the worker's own words, and from the kind and text of what
+was raised, where torch says that memory or a device is missing.
 """
 
 from __future__ import annotations
@@ -15,20 +16,47 @@ from graphmend.dynamo.verdict import judge
 #: from best to worst; a file that is run as a whole has the worst of its targets
 OUTCOMES = ("one-graph", "mended", "fewer", "breaks", "worse", "differs", "failed")
 
-#: the first that a problem matches
-_REASONS = (
-    ("timeout", r"no answer in the time allowed|took longer than"),
-    ("died", r"the check was ended by|ended the process|more than \d+ processes|closed the check's own files"),
-    ("memory", r"\bMemoryError\b|\bOutOfMemoryError\b|can't allocate memory|ran out of memory|CUDA out of memory"),
+#: how a problem of the worker's begins; the first that matches counts. What stands behind may be words of the model
+_REASONS = tuple(
+    (reason, re.compile(rf"(?:[\w.]+: )?(?:{pattern})"))
+    for reason, pattern in (
+        ("timeout", "no answer in the time allowed"),
+        (
+            "died",
+            r"the check was ended by |the checked code (ended the process|closed|wrote into) |more than \d+ processes |"
+            r"not checked: the check ended with ",
+        ),
+        ("memory", r"the check ran out of memory|\S+ does not fit into memory: "),
+        ("gpu", r"device cuda\S* cannot be used: "),
+        ("inputs", r"no inputs found for |the example comment of "),
+        ("raises", r"\S+ raises |\S+ does not run on its declared inputs |the checked code (raised|called) "),
+        ("nothing", r"\S.* has nothing to check: "),
+        ("internal", r"the check failed: |the mended text cannot be confined: |GraphMend cannot see "),
+        (
+            "import",
+            r".* cannot be imported(: | in )|.* calls sys\.exit|.* does not exist|.* has no (method )?\w+( \(did |$)|"
+            r".* is neither a function nor |.* neither a file nor a module|"
+            r".* (cannot be started: |did not import torch |is not a Python that |is not checked: |is not PyTorch)",
+        ),
+    )
+)
+
+#: what was raised: the kind stands behind what raised it, and its text behind the kind
+_RAISED = re.compile(r"(?:: | raises )([A-Za-z_]\w*)(?:: (.*)|[ ;)]|$)")
+#: kinds and texts with which torch and Python say what a machine lacks
+_LACKS = (
+    ("memory", re.compile(r"(MemoryError|OutOfMemoryError)(:|$)")),
+    (
+        "memory",
+        re.compile(r"(RuntimeError|AcceleratorError): (\[enforce fail .*can't allocate memory|CUDA out of memory)"),
+    ),
     (
         "gpu",
-        r"Torch not compiled with CUDA|Found no NVIDIA driver|No (CUDA|HIP) GPUs are available|no CUDA device|"
-        r"on a CUDA device but torch\.cuda|device cuda\S* cannot be used|built for the CPU only",
+        re.compile(
+            r"(AssertionError|RuntimeError|AcceleratorError): (Torch not compiled with CUDA|Found no NVIDIA driver|"
+            r"No (CUDA|HIP) GPUs are available|Attempting to deserialize object on a CUDA device but torch\.cuda)"
+        ),
     ),
-    ("import", r"cannot be imported|does not exist|neither a file nor a module|calls sys\.exit|has no \w+( \(did|$)"),
-    ("raises", r" raises | does not run on its declared inputs"),
-    ("nothing", r"has nothing to check"),
-    ("internal", r"^the check failed: "),
 )
 #: what no pattern knows: no inputs were found that fit
 OTHERWISE = "inputs"
@@ -51,7 +79,12 @@ class Model(NamedTuple):
 
 def reason_of(problem: str) -> str:
     """Why something could not be run, as one of a few words."""
-    return next((reason for reason, pattern in _REASONS if re.search(pattern, problem)), OTHERWISE)
+    own = next((reason for reason, begins in _REASONS if begins.match(problem)), OTHERWISE)
+    raised = _RAISED.search(problem) if own in ("inputs", "raises", "import") else None
+    if raised is None:
+        return own
+    said = f"{raised[1]}: {raised[2]}" if raised[2] else raised[1]
+    return next((reason for reason, pattern in _LACKS if pattern.match(said)), own)
 
 
 def models(report: Report) -> list[Model]:

@@ -5,6 +5,7 @@ A line is written whole or not at all. What a killed sweep left half written is 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -12,9 +13,42 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from graphmend.cli.failures import UsageError
+from graphmend.cli.sweeping.outcome import OUTCOMES, Model
 from graphmend.workspace.files import reason
 
 Line = dict[str, Any]
+
+
+#: what is read of a line, and of each of its models
+_FIELDS: dict[str, Any] = {
+    "target": str,
+    "outcome": str,
+    "reason": (str, type(None)),
+    "problem": (str, type(None)),
+    "models": list,
+    "mends": dict,
+    "report": (dict, type(None)),
+    "options": dict,
+    "graphmend": str,
+    "run": dict,
+}
+_OF_A_MODEL = frozenset(Model._fields)
+_PARTS = {
+    "mends": {"made", "filenames"},
+    "report": {"torch", "targets", "after"},
+    "options": {"mended", "unsafe", "batches"},
+    "run": {"node", "seconds", "cpu_seconds", "memory"},
+}
+
+
+def _is_complete(line: Line) -> bool:
+    """Whether all is there that the reports read. Raises what a wrong kind of data raises."""
+    return (
+        all(isinstance(line[name], kinds) for name, kinds in _FIELDS.items())
+        and all(line[name] is None or keys <= line[name].keys() for name, keys in _PARTS.items())
+        and all(model.keys() >= _OF_A_MODEL and model["outcome"] in OUTCOMES for model in line["models"])
+        and line["outcome"] in OUTCOMES
+    )
 
 
 class NotWritten(Exception):
@@ -33,15 +67,18 @@ class Results:
         """Bytes of a half-written line that were cut off."""
         if path.exists() and not path.is_file():
             raise UsageError(f"{path} is not a regular file")
+        self._new = not path.exists()
         try:
             self._file: BinaryIO = open(path, "a+b", buffering=0)  # noqa: SIM115  # held, and locked, until `close`
         except OSError as error:
             raise UsageError(f"{path} cannot be opened: {reason(error)}") from None
+        self._locked = False
         try:
             self._lock()
+            self._locked = True
             self.lines = self._read()
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
     def add(self, line: Line) -> None:
@@ -62,7 +99,16 @@ class Results:
         self.lines[line["target"]] = line
 
     def close(self) -> None:
+        """Lets others write the file. One that was made here and has no line in the end is removed."""
+        if self._file.closed:
+            return
+        empty = self._locked and self._new and os.fstat(self._file.fileno()).st_size == 0
+        if empty and sys.platform != "win32":  # as long as it is locked; Windows removes no open file
+            self.path.unlink(missing_ok=True)
         self._file.close()
+        if empty and sys.platform == "win32":
+            with contextlib.suppress(OSError):
+                self.path.unlink()
 
     def _cut(self, end: int) -> None:
         self._file.truncate(end)
@@ -80,6 +126,8 @@ class Results:
                 import fcntl
 
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(self._file.fileno()).st_nlink == 0:
+                raise BlockingIOError  # it was removed by the sweep that held it
         except (BlockingIOError, PermissionError):
             raise UsageError(
                 f"another sweep is writing {self.path}: wait for its end, or name another --output"
@@ -110,9 +158,11 @@ class Results:
     def _entry(self, number: int, data: bytes) -> tuple[str, Line]:
         try:
             line = json.loads(data)
-            return str(line["target"]), {**line, "outcome": line["outcome"], "run": line["run"]}
-        except (ValueError, KeyError, TypeError):
-            raise self._not_ours(number) from None
+            if _is_complete(line):
+                return line["target"], line
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            pass
+        raise self._not_ours(number)
 
     def _not_ours(self, number: int) -> UsageError:
         return UsageError(f"{self.path}:{number} is no line of a sweep; name another --output")

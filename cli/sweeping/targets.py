@@ -19,6 +19,9 @@ from graphmend.workspace.discovery import SUFFIXES, discover
 from graphmend.workspace.module_loader import ModuleLoader, package_root
 from graphmend.workspace.notebooks import reading
 
+#: characters of a wrong target that are shown
+_SHOWN = 160
+
 
 class Targets:
     """Finds targets. `root` is the folder that paths count from, here and where the tasks run; `inputs` are entries
@@ -32,6 +35,8 @@ class Targets:
         self._inputs = inputs
         self._configurations = Configurations()
         self._projects: dict[Path, Project] = {}
+        self._lists: list[Path] = []
+        """The lists that are being read, each named by the one before it."""
 
     def tasks(self, texts: Iterable[str]) -> list[Task]:
         """The tasks of targets as they are typed, in order. Raises `UsageError` for one that means nothing."""
@@ -43,10 +48,21 @@ class Targets:
 
     def _of_text(self, text: str) -> Iterator[Task]:
         place, name = split(text)
+        if not place or text.endswith(":"):
+            raise UsageError(f"{text[:_SHOWN] or 'an empty text'} is no target")
         path = absolute(self._root / place)
+        try:
+            path.stat()
+        except FileNotFoundError:
+            pass  # perhaps a module
+        except (OSError, ValueError) as error:
+            reason = files.reason(error) if isinstance(error, OSError) else str(error)
+            raise UsageError(f"{text[:_SHOWN]} is no target: {reason}") from None
         if path.is_dir():
             found = discover([path], self._configurations)
             self.problems += found.problems
+            if name:
+                raise UsageError(f"{place} is a folder, which has no {name}: name a file of it")
             for file in found.files:
                 yield from self._of_file(file)
         elif place.endswith(SUFFIXES):
@@ -54,6 +70,8 @@ class Targets:
                 raise UsageError(f"{place} does not exist")
             yield from [self._task(self._shown(path), path, name)] if name else self._of_file(path, named=True)
         elif path.is_file():
+            if name:
+                raise UsageError(f"{place} is no Python file, and has no {name}")
             yield from self._of_list(path)
         else:
             yield from self._of_module(place, name)
@@ -63,10 +81,17 @@ class Targets:
             lines = path.read_text("utf-8").splitlines()
         except (OSError, UnicodeError):
             raise UsageError(f"{path} cannot be read as a list of targets") from None
-        for line in lines:
+        if path in self._lists:
+            raise UsageError(f"{path} lists itself")
+        self._lists.append(path)
+        for number, line in enumerate(lines, 1):
             text = line.partition("#")[0].strip()
             if text:
-                yield from self._of_text(text)
+                try:
+                    yield from self._of_text(text)
+                except UsageError as error:
+                    raise UsageError(f"{path}:{number}: {error}") from None
+        self._lists.pop()
 
     def _of_module(self, module: str, name: str) -> Iterator[Task]:
         path = find_module(module, self._options.python)

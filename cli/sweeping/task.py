@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphmend.dynamo.requests import Declared
+from graphmend.dynamo.worker_process import torch_stamp
 
 
 class Options(NamedTuple):
@@ -24,12 +27,21 @@ class Options(NamedTuple):
     memory: int | None = None
     """Bytes that the process of a target may hold; None: three quarters of the machine's."""
     python: str | None = None
+    torch: str | None = None
+    """The version of the interpreter's torch, as far as it can be told without running it."""
 
     def deciding(self) -> dict[str, Any]:
         """Those that decide what a result says: results that were made with others are not mixed with these."""
         values = self._asdict()
-        kept = ("mended", "unsafe", "accept", "packages", "batches", "lengths", "device")
+        kept = ("mended", "unsafe", "accept", "packages", "batches", "lengths", "device", "torch")
         return {name: list(values[name]) if isinstance(values[name], tuple) else values[name] for name in kept}
+
+
+def torch_version(executable: str) -> str | None:
+    """What the files of an interpreter's torch say of its version; None for one that lies elsewhere."""
+    stamp = torch_stamp(executable)
+    found = re.search(r"^__version__ = '([^']+)'", Path(stamp[0]).read_text("utf-8"), re.MULTILINE) if stamp else None
+    return found[1] if found else None
 
 
 class Task(NamedTuple):

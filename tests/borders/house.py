@@ -120,6 +120,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "main",
     ),
     "cli": (
+        "control_characters",
         "failures option_values paths progress rule_catalogue",
         "adoption main",
         "checking verifying",

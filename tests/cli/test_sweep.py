@@ -69,7 +69,7 @@ def test_each_target_has_its_line_whatever_it_does(folder: Path, capsys: pytest.
     assert all((line["problem"] is None) == (line["outcome"] in ("one-graph", "mended")) for line in found.values())
     (broken,) = found["broken.py:Broken"]["models"]
     assert (broken["breaks"], broken["breaks_mended"], broken["graphs"], broken["graphs_mended"]) == (1, 0, 2, 1)
-    assert found["broken.py:Broken"]["mends"] == {"made": 1, "filenames": ["broken.py"]}
+    assert found["broken.py:Broken"]["mends"] == {"made": 1, "filenames": ["broken.py"], "problem": None}
     assert found["broken.py:Broken"]["report"]["targets"][0]["breaks"][0]["filename"] == "broken.py"
     assert str(folder) not in (folder / "out.jsonl").read_text()
     took = found["broken.py:Broken"]["run"]
@@ -79,7 +79,7 @@ def test_each_target_has_its_line_whatever_it_does(folder: Path, capsys: pytest.
         assert took["memory"] > 50_000_000
         assert found["hangs.py:Hangs"]["run"]["cpu_seconds"] > 1
     assert "9 targets: 1 one-graph, 1 mended, 7 failed" in capsys.readouterr().out
-    assert "needs a GPU" in (folder / "out.html").read_text()
+    assert "needs a GPU" in (folder / "out.jsonl.html").read_text()
 
     # what has a line is not run again, and a new target is
     before = (folder / "out.jsonl").read_text()
@@ -143,6 +143,24 @@ def test_a_job_that_dies_is_replaced_and_takes_no_other_target_along(folder: Pat
     assert not multiprocessing.active_children()
 
 
+def test_mending_that_takes_too_long_keeps_the_plain_result(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model(folder, "Broken")
+
+    def slow(*_: object) -> None:
+        raise one_target.TooLong("mending what it reaches took longer than 120 seconds")
+
+    monkeypatch.setattr(one_target, "_mended_text", slow)
+    try:
+        line = one_target.run(
+            Task("broken.py", False, "Broken", str(folder), (), Options(device="cpu", python=sys.executable))
+        )
+    finally:
+        one_target.close()
+    assert (line["outcome"], line["models"][0]["breaks"]) == ("breaks", 1)
+    assert line["problem"] == line["mends"]["problem"] == "mending what it reaches took longer than 120 seconds"
+    assert line["mends"]["made"] == 0
+
+
 def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not condition():
@@ -182,7 +200,7 @@ def test_what_is_there_is_kept_when_the_sweep_is_ended(folder: Path, number: int
     assert process.returncode == status
     assert list(lines(folder)) == ["good.py:Good"]
     if number != signal.SIGKILL:
-        assert "the 1 result in out.jsonl are kept" in errors
+        assert "the 1 result in out.jsonl is kept" in errors
     wait_for(lambda: not started_by(folder))
     model(folder, "Broken")
     assert sweep("good.py", "broken.py", "--jobs", "1") == 0  # no lock is left behind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import re
 import subprocess
@@ -12,15 +13,16 @@ from typing import Any
 
 import pytest
 
-from graphmend.cli.failures import UsageError
+from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.main import main
 from graphmend.cli.output.sweep import parquet
 from graphmend.cli.output.sweep.causes import causes
+from graphmend.cli.output.verify.full import Page
 from graphmend.cli.sweeping import one_target
 from graphmend.cli.sweeping import results as results_module
 from graphmend.cli.sweeping.outcome import Model, reason_of, worst
 from graphmend.cli.sweeping.results import NotWritten, Results
-from graphmend.cli.sweeping.task import Options, Task
+from graphmend.cli.sweeping.task import Options, Task, torch_version
 
 
 def broken(row: int, gb_id: str = "GB0170", source: str = "if x.sum() > 0:") -> dict[str, Any]:
@@ -194,7 +196,7 @@ def test_the_report_alone_is_made_again(folder: Path, capsys: pytest.CaptureFixt
     assert main(["sweep", "-o", "out.jsonl"]) == 1
     told = capsys.readouterr().out
     assert "4 targets: 1 one-graph, 1 mended, 1 fewer, 1 failed" in told
-    page = (folder / "out.html").read_text()
+    page = (folder / "out.jsonl.html").read_text()
     assert page.index("GB0170") < page.index("GB0059")
     assert "3 → 0, in 2 models" in page
     assert page.count("<svg") == 2
@@ -219,13 +221,11 @@ def test_a_report_that_cannot_be_written_costs_no_result(
     errors = capsys.readouterr().err
     assert "the report cannot be written: no space left on device; the 4 results in out.jsonl are kept" in errors
     assert (folder / "out.jsonl").read_bytes() == before
-    assert not (folder / "out.html").exists()
+    assert not (folder / "out.jsonl.html").exists()
 
 
 def test_parquet_has_a_row_for_each_model() -> None:
     pyarrow = pytest.importorskip("pyarrow.parquet")
-    import io
-
     table = pyarrow.read_table(io.BytesIO(parquet.data(LINES)))
     assert table.column("target").to_pylist() == ["a.py:A", "b.py:B", "c.py:C", "d.py:D"]
     assert table.column("breaks").to_pylist() == [2, 2, 0, 0]
@@ -247,6 +247,21 @@ def test_what_a_line_says_is_the_same_on_every_machine(tmp_path: Path) -> None:
     assert installed["problem"] == "package/net.py"
 
 
+def tried(raised: str) -> str:
+    """What the worker says where nothing fits."""
+    what = f"the one try: Net()(torch.randn(2, 3)): {raised} (net.py:7)"
+    return f"no inputs found for Net ({what}); write them above it: # graphmend: example Net(...)(torch.randn(...))"
+
+
+@pytest.mark.torch
+def test_that_is_what_the_worker_says() -> None:
+    from graphmend.dynamo.worker.discover import Target
+    from graphmend.dynamo.worker.runs.fitting import nothing_fits
+
+    said = nothing_fits(Target("Net", "class", None), ["Net()(torch.randn(2, 3)): ValueError: no (net.py:7)"])
+    assert said == tried("ValueError: no")
+
+
 @pytest.mark.parametrize(
     ("problem", "reason"),
     [
@@ -257,8 +272,165 @@ def test_what_a_line_says_is_the_same_on_every_machine(tmp_path: Path) -> None:
         ("net.py cannot be imported: ModuleNotFoundError: No module named 'x'", "import"),
         ("Net raises ValueError: no", "raises"),
         ("net.py has nothing to check: no nn.Module class with a forward, nothing compiled", "nothing"),
-        ("no inputs for Net: write example_inputs()", "inputs"),
+        ("Net: no answer in the time allowed, while finding inputs for Net", "timeout"),
+        ("/a b/net.py cannot be imported: RuntimeError: No CUDA GPUs are available", "gpu"),
+        ("net.py calls sys.exit(1) at import", "import"),
+        ("net.py has no Nett (did you mean Net?)", "import"),
+        ("Net has no method run", "import"),
+        ("the interpreter /none/python does not exist or cannot be run", "import"),
+        ("the checked code called sys.exit(3)", "raises"),
+        ("the checked code ended the process (exit status 3) while compiling Net", "died"),
+        ("Net does not fit into memory: OutOfMemoryError: CUDA out of memory", "memory"),
+        ("Net raises MemoryError (net.py:3)", "memory"),
+        ("device cuda cannot be used: this torch is built for the CPU only", "gpu"),
+        (tried("RuntimeError: mat1 and mat2 shapes cannot be multiplied"), "inputs"),
+        (tried("AssertionError: Torch not compiled with CUDA enabled"), "gpu"),
+        (tried("MemoryError"), "memory"),
+        # the model's own words
+        (tried("ValueError: the option tap does not exist in this build"), "inputs"),
+        (tried("ValueError: this layer took longer than it should"), "inputs"),
+        (tried("ValueError: the check was ended by hand"), "inputs"),
+        (tried("ValueError: x: MemoryError"), "inputs"),
+        ("Net raises ValueError: no answer in the time allowed", "raises"),
+        ("Net raises ValueError: CUDA out of memory", "raises"),
+        ("Net does not run on its declared inputs (x): ValueError: a has no b", "raises"),
+        ("net.py cannot be imported: ValueError: the check ran out of memory", "import"),
     ],
 )
 def test_reasons(problem: str, reason: str) -> None:
     assert reason_of(problem) == reason
+
+
+def test_reports_have_names_of_their_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("my.results", "my.jsonl"):
+        write_lines(folder / name, LINES[2:3])
+        before = (folder / name).read_bytes()
+        assert main(["sweep", "-o", name]) == 0
+        assert (folder / name).read_bytes() == before
+        assert (folder / f"{name}.html").is_file()
+    for name in ("page.html", "page.HTML", "rows.parquet"):
+        write_lines(folder / name, LINES)
+        before = (folder / name).read_bytes()
+        assert main(["sweep", "-o", name]) == 2
+        assert "names a report" in capsys.readouterr().err
+        assert (folder / name).read_bytes() == before
+
+
+def test_a_target_is_called_in_its_line_as_it_was_asked_for() -> None:
+    """Else the sweep that goes on would not know it again."""
+    for place in ("/var/tmp/m2/a.py", "/usr/lib/python3/site-packages/torch/nn/a.py"):
+        task = Task(place, False, "Fine", "/tmp", (), Options())
+        assert one_target.lost(task, "no")["target"] == task.target
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("/var/tmp/m2/a.py is not there", "/var/tmp/m2/a.py is not there"),
+        ("/tmp/a.py and '/tmp/b.py' (/tmp/c.py)", "a.py and 'b.py' (c.py)"),
+        ("file:///tmp/a.py, x=/tmp/b.py", "file:///tmp/a.py, x=b.py"),
+    ],
+)
+def test_the_root_is_left_out_where_a_path_begins_with_it(text: str, told: str) -> None:
+    assert one_target.lost(Task("a.py", False, "", "/tmp", (), Options()), text)["problem"] == told
+
+
+@pytest.mark.parametrize("missing", ["reason", "problem", "models", "mends", "report", "options", "graphmend", "run"])
+def test_a_line_that_lacks_something_is_none_of_a_sweep(tmp_path: Path, missing: str) -> None:
+    for line in (made("a"), made("b")):
+        del line[missing]
+        write_lines(tmp_path / "out.jsonl", [made("first"), line])
+        with pytest.raises(UsageError, match=":2 is no line of a sweep"):
+            Results(tmp_path / "out.jsonl")
+
+
+def test_parts_of_a_line_that_lack_something(tmp_path: Path) -> None:
+    wrong = [made("a", run={}), made("a", options={}), made("a", models=[{"name": "a"}]), made("a", outcome="fine")]
+    wrong[0]["run"] = {}
+    for line in wrong:
+        write_lines(tmp_path / "out.jsonl", [line])
+        with pytest.raises(UsageError, match=":1 is no line of a sweep"):
+            Results(tmp_path / "out.jsonl")
+
+
+# what is refused before anything runs
+
+MODEL = "from torch import nn\n\nclass Fine(nn.Module):\n    def forward(self, x):\n        return x\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--accept", "nonsense"], "nonsense"),
+        (["--device", "foo"], "neither auto, cpu, cuda nor cuda:N: foo"),
+        (["--mend", "no_such_package"], "--mend no_such_package: the package cannot be found"),
+        (["--python", "/none/python"], "--python /none/python does not exist"),
+        (["--address", "127.0.0.1:1"], "no Ray cluster answers"),
+        (["no_such_package"], "neither a file, a folder nor a module"),
+        (["--memory", "0.5"], "not a size"),
+    ],
+)
+def test_wrong_options_leave_nothing_behind(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    (folder / "a.py").write_text(MODEL)
+    try:
+        status = main(["sweep", *words, "a.py", "-o", "out.jsonl"])
+    except SystemExit as error:  # argparse
+        status = int(error.code or 0)
+    assert status == 2
+    assert told in capsys.readouterr().err
+    assert not (folder / "out.jsonl").exists()
+
+
+def test_only_an_empty_file_that_was_made_is_removed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Results(folder / "new").close()
+    assert not (folder / "new").exists()
+    (folder / "old").touch()
+    assert main(["sweep", "-o", "old"]) == 2
+    assert "nothing to report on: old has no line" in capsys.readouterr().err
+    assert (folder / "old").exists()
+
+
+def test_results_with_other_options_are_not_mixed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever targets they are of; `--again` replaces only those that it runs."""
+    monkeypatch.setattr("graphmend.cli.commands.sweep.torch_version", lambda _: None)
+    monkeypatch.setattr("graphmend.cli.commands.sweep._running", lambda args, left: [made(t.target) for t in left])
+    (folder / "a.py").write_text(MODEL)
+    write_lines(folder / "out.jsonl", [made("b.py:Fine")])
+    before = (folder / "out.jsonl").read_text()
+    for words in (["--plain"], ["--plain", "--again"]):
+        assert main(["sweep", "a.py", "-o", "out.jsonl", *words]) == 2
+        assert "results with another mended (b.py:Fine)" in capsys.readouterr().err
+        assert (folder / "out.jsonl").read_text() == before
+    assert main(["sweep", "a.py", "-o", "out.jsonl"]) == 0
+    monkeypatch.setattr("graphmend.cli.commands.sweep.torch_version", lambda _: "1.0")
+    assert main(["sweep", "a.py", "-o", "out.jsonl"]) == 2
+    assert "another torch" in capsys.readouterr().err
+    (folder / "b.py").write_text(MODEL)
+    assert main(["sweep", "a.py", "b.py", "-o", "out.jsonl", "--again", "--plain"]) == 0
+
+
+@pytest.mark.torch
+def test_the_version_of_a_torch_is_read_from_its_files() -> None:
+    import torch
+
+    assert torch_version(sys.executable) == str(torch.__version__)
+
+
+def test_control_characters_of_a_model_do_not_reach_the_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = made("a.py:Fine", "failed", reason="raises", problem="ValueError: \x1b[31mred\x9b\x07")
+    monkeypatch.setattr("graphmend.cli.commands.sweep._running", lambda args, left: [line])
+    (folder / "a.py").write_text(MODEL)
+    assert main(["sweep", "a.py", "-o", "out.jsonl"]) == 1
+    assert r"ValueError: \x1b[31mred\x9b\x07" in (told := capsys.readouterr().out)
+    complain("no inputs found for Net (the one try: ValueError: \x1b[31mred)")
+    assert r"ValueError: \x1b[31mred" in (errors := capsys.readouterr().err)
+    assert "\x1b" not in told + errors
+    out = io.StringIO()
+    Page(out, verbose=True).write("raises \x1b[31mred\n")
+    assert out.getvalue() == "raises \\x1b[31mred\n"

@@ -64,6 +64,59 @@ maker = t.compile
 if __name__ == "__main__":
     late = fast(h)
 """
+FROM_OUTSIDE = """\
+import abc
+import torch
+from typing import Generic, TypeVar
+from torch import nn
+
+T = TypeVar("T")
+
+class Mlp(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(3, 3))
+
+class N(nn.Linear):
+    pass
+
+class Base(nn.Module, Generic[T]):
+    def forward(self, x):
+        return x + 1
+
+class Concrete(Base[int]):
+    pass
+
+class Layers(nn.ModuleList):
+    pass
+
+class Scale(nn.Parameter):
+    pass
+
+class Abstract(nn.Linear, abc.ABC):
+    @abc.abstractmethod
+    def body(self, x): ...
+
+class StillAbstract(Abstract):
+    pass
+
+class Whole(Abstract):
+    def body(self, x):
+        return x
+
+class NotReallyAbstract(nn.Linear):
+    @abc.abstractmethod
+    def body(self, x): ...
+"""
+BOUND = """\
+import torch
+
+def f(x):
+    return x + 1
+
+g: object = torch.compile(f)
+a, (b, c) = torch.compile(f), (torch.compile(f), f)
+first = second = torch.compile(f)
+"""
 
 
 def found(folder: Path, *texts: str, inputs: tuple[Declared, ...] = ()) -> list[str]:
@@ -97,7 +150,7 @@ def test_a_file_that_is_named_has_its_line_although_nothing_in_it_can_be_run(fol
 @pytest.mark.torch
 def test_the_rule_is_that_of_the_worker(folder: Path) -> None:
     """Reading a file finds what the check finds that imports it."""
-    for text in (MODELS, COMPILED):
+    for text in (MODELS, COMPILED, FROM_OUTSIDE, BOUND):
         (folder / "models.py").write_text(text)
         report = check(Request(path=str(folder / "models.py"), device="cpu", interpreter=sys.executable))
         assert [f"models.py:{target.name}" for target in report.targets] == found(folder, "models.py")
@@ -149,3 +202,31 @@ def test_entries_of_the_configuration_count_too(folder: Path) -> None:
     (folder / "models.py").write_text(MODELS)
     (folder / "graphmend.toml").write_text('[[targets]]\ntarget = "models.py:Other"\n')
     assert found(folder, ".") == ["models.py:Other"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("list.txt", r"list.txt:2: .*list.txt lists itself"),
+        ("x" * 5000, r"list.txt:2: x{160} is no target: file name too long"),
+        ("no_such_package", r"list.txt:2: no_such_package is neither"),
+        (":Net", r"list.txt:2: :Net is no target"),
+        ("zoo:Net", r"list.txt:2: zoo is a folder, which has no Net"),
+        ("other.txt:Net", r"list.txt:2: other.txt is no Python file"),
+        ("a\0b", r"list.txt:2: .* is no target"),
+    ],
+)
+def test_a_bad_line_of_a_list_is_told_with_its_number(folder: Path, text: str, told: str) -> None:
+    (folder / "zoo").mkdir()
+    (folder / "other.txt").touch()
+    (folder / "models.py").write_text(MODELS)
+    (folder / "list.txt").write_text(f"models.py:Net\n{text}\n")
+    with pytest.raises(UsageError, match=told):
+        found(folder, "list.txt")
+
+
+@pytest.mark.parametrize("text", ["", ":Net", "models.py:"])
+def test_a_text_without_a_place_or_name_is_no_target(folder: Path, text: str) -> None:
+    (folder / "models.py").write_text(MODELS)
+    with pytest.raises(UsageError, match="is no target"):
+        found(folder, text)

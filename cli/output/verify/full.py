@@ -13,6 +13,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from graphmend.cli.control_characters import printable
 from graphmend.cli.output.full import NARROWEST, WIDTH
 from graphmend.cli.output.verify.places import line, place
 from graphmend.cli.paths import relative
@@ -63,6 +64,7 @@ class Page:
 
     def write(self, text: str, style: str | None = None) -> None:
         """One line, with its end."""
+        text = printable(text)
         if not self.verbose:
             text = f"{_cut(text.rstrip().replace(chr(10), ' '), self._width)}\n"
         self._console.print(Text(text, style or ""), end="")
