@@ -73,12 +73,18 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"`{ast.unparse(choice.key)}` is not known to be a tensor")
     if found := effects(facts, key):
         return refuse(NAME, found[0])
+    value = facts.value(key)
+    kind = dtype_kind(value.dtype) if isinstance(value, Tensor) else None
+    if kind in ("bool", "complex"):
+        return refuse(NAME, f"`{ast.unparse(choice.key)}` is a {kind}, of which torch has no greatest")
     code, imports = Code(facts.source), Imports(facts)
     stack = imports.name("torch.stack")
     clause = f"for {choice.name} in {code.text(choice.values)}"
     place = f"{stack}([{code.argument(key)} {clause}]).{choice.function}()"
     differences = [Difference("exception", "nothing to choose from raises another exception")]
-    if not (isinstance(value := facts.value(key), Tensor) and dtype_kind(value.dtype) in ("int", "bool")):
+    if kind is None:
+        differences.append(Difference("exception", "keys that are bools raise"))
+    if kind != "int":
         differences.append(Difference("nan", "a NaN is the greatest and the least"))
     if not (isinstance(value, Tensor) and value.rank == 0):
         differences.append(Difference("exception", "keys of several elements raise no more"))
