@@ -255,3 +255,11 @@ def test_positions_are_no_mask() -> None:
     body = "    y = x.reshape(2, 2)\n    at = (y > 0.1).nonzero(as_tuple=True)[0]\n    y[at] = y[at]\n    return y"
     text = function(body, "x: torch.Tensor")
     assert mend_text(text).source.text == text
+
+
+def test_a_function_of_the_file_is_not_the_builtin_of_its_name() -> None:
+    text = (
+        "import torch\n\n\ndef float(v):\n    return v.add_(1)\n\n\n"
+        "@torch.compile\ndef case(x: torch.Tensor):\n    print(x.item(), float(x))\n    return x\n"
+    )
+    assert mend_text(text, unsafe=False).source.text == text

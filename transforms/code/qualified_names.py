@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import Static, Tensor, tensor_in
+from graphmend.analysis.program.entities import Class, Function
 from graphmend.transforms.code.liveness import locals_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def qualified(facts: FunctionFacts, node: ast.expr) -> str | None:
             return None
         if node.id in facts.names:
             return facts.names[node.id]
-        return f"builtins.{node.id}" if hasattr(builtins, node.id) else None
+        own = isinstance(value, (Function, Class))  # of the module, by a builtin's name
+        return f"builtins.{node.id}" if hasattr(builtins, node.id) and not own else None
     return None
 
 

@@ -186,7 +186,7 @@ def _is_always_had(facts: FunctionFacts, node: ast.expr) -> bool:
 
 
 #: how any number can be written
-_FOR_NUMBERS = re.compile(r"[<>^]?[-+ ]?\d*,?(\.\d+)?[eEfFgG]")
+_FOR_NUMBERS = re.compile(r"[<>^]?[-+ ]?([1-9]\d*)?,?(\.\d+)?[eEfFgG]")
 
 
 def is_output(facts: FunctionFacts, call: ast.Call) -> bool:
