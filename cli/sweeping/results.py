@@ -93,8 +93,11 @@ class Results:
         except OSError as error:
             self._cut(end)
             raise NotWritten(f"{self.path} cannot be written: {reason(error)}") from None
-        except BaseException:  # an interrupt in the middle of a line
-            self._cut(end)
+        except BaseException:  # an interrupt in the middle of a line, or behind a whole one, which stays
+            if self._file.seek(0, os.SEEK_END) == end + len(data):
+                self.lines[line["target"]] = line
+            else:
+                self._cut(end)
             raise
         self.lines[line["target"]] = line
 

@@ -146,7 +146,32 @@ def test_a_full_disk_costs_no_line_that_was_written(tmp_path: Path) -> None:
     results.close()
 
 
-def test_an_interrupt_in_a_line_takes_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Interrupted:
+    """A file whose reader presses Ctrl-C when half a line is written."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, data: Any) -> int:
+        self._file.write(data[: len(data) // 2])
+        raise KeyboardInterrupt
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def test_an_interrupt_in_a_line_takes_it_back(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    results = Results(path)
+    results._file = Interrupted(results._file)  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        results.add(made("a"))
+    assert path.read_bytes() == b""
+    assert not results.lines
+    results.close()
+
+
+def test_an_interrupt_behind_a_whole_line_leaves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "out.jsonl"
     results = Results(path)
 
@@ -156,8 +181,9 @@ def test_an_interrupt_in_a_line_takes_it_back(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(results_module.os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt):
         results.add(made("a"))
-    assert path.read_bytes() == b""
+    assert list(results.lines) == ["a"]
     results.close()
+    assert path.read_bytes().count(b"\n") == 1
 
 
 # what is made of the lines
