@@ -51,7 +51,7 @@ class Result:
         code the facts are those of the calls in sight, and have those of any caller beside them.
         """
         if (finding.path, finding.key) in self._variations:
-            return self._facts(finding, "all in sight")
+            return self._facts(finding, "varying")
         if finding.region != "compiled":
             return self._facts(finding, "anyone")
         facts = self._facts(finding, "known")
@@ -87,7 +87,7 @@ class Result:
 
     def _recorded_functions(self, callers: Callers) -> set[Definition]:
         assert self._again is not None
-        if callers != "all in sight":
+        if callers != "varying":
             around = (_definition(info) for _, info in self._places.values() if info is not None)
             return {definition for definition in around if definition is not None}
         tree = self._again[2].source.tree

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from graphmend.analysis.resolution.interface import ProgramView
 
 #: whose arguments count: anyone's, so that the calls in sight say nothing; those that are known of the calls in sight,
-#: of which a break is true then; or those of all of them, so that one that gives something unknown leaves it unknown
-Callers = Literal["anyone", "known", "all in sight"]
+#: of which a break is true then; or those of all calls in programs where something varies between them, so that one
+#: that passes something unknown leaves it unknown
+Callers = Literal["anyone", "known", "varying"]
 
 
 class CallsInSight:
@@ -34,7 +35,7 @@ class CallsInSight:
         stays, but for rank and dtype of a tensor of which they are not known."""
         if self._driven is None or self._callers == "anyone":
             return
-        given = self._driven.history.arguments.get(info.node, {})
+        given = self._driven.history.arguments(info.node, varying=self._callers == "varying")
         for name, atoms in given.items():
             before = env.get(name)
             if before is UNKNOWN:
@@ -56,7 +57,7 @@ class CallsInSight:
         return as_join(self._driven.variable(module, name), {}, self._session) if self._driven is not None else UNKNOWN
 
     def _joined(self, name: str, atoms: Values) -> Value:
-        if ANY in atoms and self._callers == "all in sight":
+        if ANY in atoms and self._callers == "varying":
             return UNKNOWN
         values = [self._value(name, atom) for atom in atoms]
         known = [value for value in values if value is not UNKNOWN]

@@ -17,15 +17,29 @@ if TYPE_CHECKING:
     from graphmend.analysis.resolution.interface import ProgramView
 
 
+#: by definition of what is compiled, all that each parameter is in the calls of one program
+Arguments = dict[ast.AST, dict[str, "Values"]]
+
+
 class History(NamedTuple):
     """What varies between the calls of what a module compiles, and the functions that were executed for it."""
 
     variations: list[Variation]
     visited: frozenset[FunctionInfo]
-    arguments: dict[ast.AST, dict[str, Values]]
-    """By definition of what is compiled, all that each parameter is in the calls in sight."""
+    programs: list[Arguments]
+    """By number of a program, what its calls pass."""
     objects: list[Object]
     """Those that were made."""
+
+    def arguments(self, definition: ast.AST, *, varying: bool = False) -> dict[str, Values]:
+        """All that each parameter of what is compiled is in the calls in sight; with `varying`, in those programs in
+        which something varies."""
+        shown = {one.program for one in self.variations}
+        found: dict[str, Values] = {}
+        for number, program in enumerate(self.programs):
+            for name, values in program.get(definition, {}).items() if number in shown or not varying else ():
+                found[name] = union(found.get(name, ()), values)
+        return found
 
 
 def history(program: ProgramView, module: ModuleInfo, reach: Reach) -> History:
@@ -34,26 +48,22 @@ def history(program: ProgramView, module: ModuleInfo, reach: Reach) -> History:
     counts."""
     machine = HistoryMachine(program, module, reach.near)
     machine.top_level(module)
-    arguments: dict[ast.AST, dict[str, Values]] = {}
-    _note(arguments, machine)
+    programs = [_arguments(machine)]
     compiled = {one.target.info for one in machine.compiled if isinstance(one.target, Callable)}
     for info in list(module.functions.values()):
         if info not in compiled and info not in machine.visited and reach.concerns(text_of(info)):
             machine.begin()
             machine.enter(info, None)
-            _note(arguments, machine)
+            programs.append(_arguments(machine))
     most: dict[tuple[str, Path], Variation] = {}
     for one in machine.variations:
         known = most.setdefault((one.name, one.path), one)
         if (len(one.changes), one.calls) > (len(known.changes), known.calls):
             most[one.name, one.path] = one
-    return History(list(most.values()), frozenset(machine.visited), arguments, machine.objects)
+    return History(list(most.values()), frozenset(machine.visited), programs, machine.objects)
 
 
-def _note(arguments: dict[ast.AST, dict[str, Values]], machine: HistoryMachine) -> None:
-    """What one program gives the functions that it compiles."""
-    for definition, frame in machine.frames.items():
-        if isinstance(definition, ast.AST):
-            known = arguments.setdefault(definition, {})
-            for name, values in frame.arguments.items():
-                known[name] = union(known.get(name, ()), values)
+def _arguments(machine: HistoryMachine) -> Arguments:
+    """What the program that was executed last passes to what it compiles."""
+    frames = machine.frames.items()
+    return {definition: frame.arguments for definition, frame in frames if isinstance(definition, ast.AST)}
