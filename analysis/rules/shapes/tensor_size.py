@@ -9,6 +9,7 @@ from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.values import Container, Tensor, Value, is_known_input, tensor_in
 from graphmend.analysis.rules.rule import Break, Context, Rule, evidence
 from graphmend.analysis.torch_facts import TorchFacts
+from graphmend.analysis.torch_facts.overloads import Returns
 
 #: what hands its numbers to operators without a look, though it is written in Python
 _FUNCTIONAL = frozenset({
@@ -25,7 +26,7 @@ class TensorSize(Rule):
     """
     What it does:
         Finds tensors that stand for a size, or for another number that an operator takes: slice bounds, `arange(n)`,
-        `zeros(n)`, `split(sizes)`, `pad`, `view`, `roll(x, n)`, `topk(n)`.
+        `zeros(n)`, `split(sizes)`, `pad`, `view`, `roll(x, n)`, `topk(n)`, `chunk(n)`.
 
     Why it breaks:
         The operator needs a number that does not exist while TorchDynamo traces. One that comes into the graph from
@@ -107,6 +108,17 @@ def f(x):
 def example_inputs():
     return [(torch.tensor([1, 2]),)]
 """,
+        """
+import torch
+
+@torch.compile
+def f(x, lengths):
+    sizes = [lengths[i] - 1 for i in range(2)]
+    return torch.split(x, sizes)
+
+def example_inputs():
+    return [(torch.ones(5), torch.tensor([3, 4]))]
+""",
     )
 
     def concerns(self, callee: str, torch: TorchFacts) -> bool:
@@ -114,7 +126,7 @@ def example_inputs():
             return callee in _FUNCTIONAL
         if not callee.startswith("torch.") or callee.startswith("torch.autograd."):
             return False
-        return callee in _RANGES or any(o.no_tensors and o.returns.is_tensor for o in torch.overloads(callee))
+        return callee in _RANGES or any(o.no_tensors and _gives_tensors(o.returns) for o in torch.overloads(callee))
 
     def judge(self, event: Event, context: Context) -> Break | None:
         if context.mode.scalars:
@@ -128,6 +140,11 @@ def example_inputs():
             if why is not None and (event.callee in _RANGES or _wants_number(event, place, context.torch)):
                 return Break("GB0033", *why)
         return None
+
+
+def _gives_tensors(result: Returns) -> bool:
+    """Whether a function computes one tensor or several: an operator, and none that asks for something."""
+    return result.is_tensor or result.kind == "L" or (result.kind == "tuple" and all(map(_gives_tensors, result.items)))
 
 
 def _wants_number(event: Call, place: int | str, torch: TorchFacts) -> bool:
