@@ -33,7 +33,6 @@ PROGRAMS = label.programs()
 COUNTED_OTHERWISE = {
     "sites/compile_fresh_source": "text that `exec` runs is not read",
     "arguments/lr_from_optimizer": "schedulers are not followed",
-    "sites/modules_of_two_widths": "modules of torch share one frame: different models recompile it",
 }
 
 COUNTER = """\

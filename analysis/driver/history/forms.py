@@ -149,6 +149,8 @@ def _compare(m: Recorder, node: ast.Compare, scope: Scope) -> Values:
     elif m.trace is not None:
         for atom in (*left, *right):
             m.trace.touch(atom)
+        if not isinstance(op, (ast.In, ast.NotIn)) and (tensors.tensor(left) or tensors.tensor(right)):
+            return (Tensor(None, "bool"),)
     return expressions.compared(op, left, right)
 
 
@@ -173,6 +175,20 @@ def _subscript(m: Recorder, node: ast.Subscript, scope: Scope) -> Values:
     if owner.items is not None:
         trace.touch(owner)
     return trace.given(values, (*path, ("item", key))) if key is not ... else values
+
+
+def stored_in_tensor(m: Recorder, target: ast.expr, scope: Scope) -> bool:
+    """Whether what is assigned to is a part of a tensor, whose indices no trace depends on."""
+    owner = tensors.tensor(m.evaluate(target.value, scope)) if isinstance(target, ast.Subscript) else None
+    if owner is None or not isinstance(target, ast.Subscript):
+        return False
+    owner.numbers = None
+    if m.trace is not None:
+        m.trace.touch(owner)
+    for part in target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]:
+        if not isinstance(part, ast.Slice):
+            _index(m, part, scope)
+    return True
 
 
 def _index(m: Recorder, node: ast.expr, scope: Scope) -> Values:

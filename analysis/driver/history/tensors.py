@@ -9,6 +9,7 @@ from collections.abc import Callable as Function
 from graphmend.analysis.driver.execution.objects import (
     NONE,
     UNKNOWN,
+    Atom,
     Constant,
     Method,
     Named,
@@ -55,12 +56,17 @@ def factory(name: str, arguments: Arguments, keywords: Keywords) -> Tensor | Non
         return Tensor(like.shape, dtype or like.dtype, gradient)
     if name in ("tensor", "as_tensor", "FloatTensor", "LongTensor"):
         shape, kind = _literal(arguments[0]) if arguments else (None, None)
-        return Tensor(shape, dtype or kind, gradient)
+        made = Tensor(shape, dtype or kind, gradient)
+        made.numbers = _written_down(arguments[0]) if arguments else None
+        return made
     if name in ("arange", "linspace"):
-        row = numbers.row(arguments) if name == "arange" else None
-        return Tensor(
-            (len(row) if row is not None else None,), dtype or (row is not None and "int64") or None, gradient
-        )
+        row = numbers.spaced(name, arguments, keywords)
+        length = numbers.row(arguments) if name == "arange" else None
+        size = len(row) if row is not None else len(length) if length is not None else None
+        whole = row is not None and name == "arange" and all(isinstance(one, int) for one in row)
+        made = Tensor((size,), dtype or ("int64" if whole or length is not None else None), gradient)
+        made.numbers = row
+        return made
     if name == "eye":
         size = _size(arguments[0]) if arguments else None
         return Tensor((size, size), dtype or "float32", gradient)
@@ -84,6 +90,7 @@ def operation(name: str, operands: Arguments, keywords: Keywords) -> Values:
         return (made,)
     if name in _SAME:
         if name.endswith("_"):
+            first.numbers = None
             return (first,)
         dtype = None if _SAME[name] else first.dtype
         if name == "to":
@@ -124,6 +131,9 @@ def subscript(owner: Tensor, index: ast.expr, values: Function[[ast.expr], Value
             continue
         else:
             return (Tensor(None, owner.dtype, owner.gradient, None),)
+    picked = only(values(index)) if owner.numbers is not None and not isinstance(index, (ast.Tuple, ast.Slice)) else ...
+    if owner.numbers is not None and isinstance(picked, int) and -len(owner.numbers) <= picked < len(owner.numbers):
+        return (of_number(owner, owner.numbers[picked]),)
     first_only = not isinstance(index, ast.Tuple)
     shape = (*left, *owner.shape[len(parts) :])
     return (Tensor(shape, owner.dtype, owner.gradient, owner.contiguous if first_only else None),)
@@ -133,8 +143,33 @@ def rows(owner: Tensor, most: int) -> list[Values] | None:
     """What a loop over a tensor binds; None where the number of its rows is not known."""
     if not owner.shape or owner.shape[0] is None:
         return None
+    if owner.numbers is not None and len(owner.shape) == 1:
+        return [(of_number(owner, number),) for number in owner.numbers[:most]]
     row = Tensor(owner.shape[1:], owner.dtype, owner.gradient, owner.contiguous)
     return [(row,)] * min(owner.shape[0], most)
+
+
+def of_number(owner: Tensor, number: int | float) -> Tensor:
+    """One number out of a tensor, as a tensor."""
+    made = Tensor((), owner.dtype, owner.gradient)
+    made.numbers = (number,)
+    return made
+
+
+def held(one: Atom | None) -> Values | None:
+    """What `tolist()` gives of a tensor whose numbers are known: one number, or a list."""
+    if not isinstance(one, Tensor) or one.numbers is None or one.shape is None:
+        return None
+    found: list[Values] = [(Constant(number),) for number in one.numbers]
+    return found[0] if one.shape == () else (sequence(found),)
+
+
+def array(name: str, arguments: Arguments, keywords: Keywords) -> Tensor | None:
+    """What a function of NumPy makes of numbers; None for any other function."""
+    if name not in ("array", "asarray", "linspace", "arange") or not arguments:
+        return None
+    made = factory("tensor" if "array" in name else name, arguments, {k: v for k, v in keywords.items() if k == "num"})
+    return made if made is not None and made.numbers is not None else None
 
 
 def loader(arguments: Arguments, keywords: Keywords) -> Values:
@@ -208,6 +243,13 @@ def _literal(values: Values) -> tuple[Shape | None, str | None]:
         inner = _literal(atom.items[0]) if atom.items else ((), "float32")
         return ((len(atom.items), *inner[0]) if inner[0] is not None else None), inner[1]
     return None, None
+
+
+def _written_down(values: Values) -> tuple[int | float, ...] | None:
+    atom = values[0] if len(values) == 1 else None
+    flat = [only(one) for one in atom.items or ()] if isinstance(atom, Object) and not atom.rest else [only(values)]
+    found = tuple(one for one in flat if isinstance(one, (int, float)))
+    return found if flat and len(found) == len(flat) else None
 
 
 def _dtype(values: Values | None) -> str | None:
