@@ -61,6 +61,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "analysis/driver/guards": ("facts", "atoms", "backends", "moment variation", "trace"),
     "analysis/driver/history": (
         "interface numbers",
+        "written",
         "tensors",
         "forms",
         "flow layers",
@@ -157,7 +158,7 @@ FAMILIES = frozenset({"analysis/rules", "transforms/rewrites"})
 #: what every member of a family may use
 COMMON = {
     "analysis/rules": {"rule", "dispatch", "documentation", "arguments"},
-    "transforms/rewrites": {"answers", "asked_again", "masked_losses", "put_off", "under_mask"},
+    "transforms/rewrites": {"answers", "asked_again", "masked_losses", "under_mask"},
 }
 
 MOST_MODULES = 12

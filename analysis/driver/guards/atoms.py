@@ -97,11 +97,23 @@ Size = int | None
 Shape = tuple[Size, ...]
 
 
+class Numbers(Atom):
+    """An array of NumPy, of one dimension, or a `scalar` of it, whose numbers driver code wrote down. TorchDynamo does
+    not guard on them: it makes a tensor of either.
+    """
+
+    __slots__ = ("numbers", "scalar")
+
+    def __init__(self, numbers: tuple[int | float, ...], *, scalar: bool = False) -> None:
+        self.numbers = numbers
+        self.scalar = scalar
+
+
 class Tensor(Atom):
     """A tensor: its sizes, dtype, whether it requires gradients and whether it is contiguous, None where not known.
 
     `marks` says by dimension what `mark_dynamic` and `mark_static` were told of it; "parameter" where its sizes are
-    those of a module's parameter. A scalar of NumPy is a tensor too, as TorchDynamo makes one of it.
+    those of a module's parameter.
     """
 
     __slots__ = ("contiguous", "dtype", "gradient", "marks", "numbers", "shape")

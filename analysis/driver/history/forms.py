@@ -17,7 +17,7 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
     union,
 )
-from graphmend.analysis.driver.guards.atoms import Input, Tensor, only, raw_of
+from graphmend.analysis.driver.guards.atoms import Input, Numbers, Tensor, only, raw_of
 from graphmend.analysis.driver.history import numbers, tensors
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def items_of(m: Recorder, values: Values, most: int = ROUNDS) -> list[Values]:
         rows = tensors.rows(atom, most)
         if rows is not None:
             return rows
+    if isinstance(atom, Numbers) and not atom.scalar:
+        return [(Numbers((one,), scalar=True),) for one in atom.numbers[:most]]
     if isinstance(atom, Object) and (atom.items is not None or atom.fields is not None):
         _touch(m, atom)
         if atom.fields is not None:
@@ -125,11 +127,17 @@ def _unary(m: Recorder, node: ast.UnaryOp, scope: Scope) -> Values:
     return (Constant(not known),) if known is not None else UNKNOWN
 
 
+#: comparisons that go over elements
+_ELEMENTWISE = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+
+
 def _compare(m: Recorder, node: ast.Compare, scope: Scope) -> Values:
     if len(node.ops) != 1:
         return expressions.evaluate(m, node, scope)
     left, right = m.evaluate(node.left, scope), m.evaluate(node.comparators[0], scope)
     op = node.ops[0]
+    if isinstance(op, _ELEMENTWISE) and (tensors.tensor(left) is not None or tensors.tensor(right) is not None):
+        return tensors.compared(operation(m, ast.Add(), left, right))
     found = numbers.comparison(op, left, right)
     if found is not None:
         return found
@@ -149,8 +157,6 @@ def _compare(m: Recorder, node: ast.Compare, scope: Scope) -> Values:
     elif m.trace is not None:
         for atom in (*left, *right):
             m.trace.touch(atom)
-        if not isinstance(op, (ast.In, ast.NotIn)) and (tensors.tensor(left) or tensors.tensor(right)):
-            return (Tensor(None, "bool"),)
     return expressions.compared(op, left, right)
 
 

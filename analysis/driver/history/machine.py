@@ -18,6 +18,7 @@ from graphmend.analysis.driver.execution.objects import (
     ClassObject,
     Compiled,
     Constant,
+    Method,
     Named,
     Object,
     Scope,
@@ -25,7 +26,7 @@ from graphmend.analysis.driver.execution.objects import (
     Values,
 )
 from graphmend.analysis.driver.frameworks import COMPILERS, COMPILES_ITSELF
-from graphmend.analysis.driver.guards.atoms import Tensor
+from graphmend.analysis.driver.guards.atoms import Numbers, Tensor
 from graphmend.analysis.driver.guards.facts import MODES, START
 from graphmend.analysis.driver.guards.moment import attribute_of
 from graphmend.analysis.driver.guards.trace import Frame, Trace
@@ -153,6 +154,8 @@ class HistoryMachine(DriverMachine):
             if self.trace is not None:
                 self.trace.touch(owner)
             return forms.sizes(self, owner) if name == "shape" else tensors.attribute(owner, name)
+        if isinstance(owner, Numbers):
+            return (Method(owner, name),) if name in ("item", "tolist") else UNKNOWN
         stored = attribute_of(self, owner, name) if isinstance(owner, (Object, ClassObject)) else ()
         values = stored if name == "training" and stored else super().attribute(owner, name, scope)
         values = _number(values)

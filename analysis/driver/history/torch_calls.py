@@ -25,10 +25,11 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
 )
 from graphmend.analysis.driver.frameworks import SEQUENCES
-from graphmend.analysis.driver.guards.atoms import Tensor, only
+from graphmend.analysis.driver.guards.atoms import Numbers, Tensor, only
 from graphmend.analysis.driver.guards.facts import DECIDES, LASTING, MAKE_CLASSES, MODES
-from graphmend.analysis.driver.history import layers, numbers, tensors
+from graphmend.analysis.driver.history import layers, numbers, tensors, written
 from graphmend.analysis.driver.history.forms import items_of, sizes
+from graphmend.analysis.torch_facts.overloads import Returns
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.history.interface import Recorder
@@ -75,8 +76,8 @@ def _named(
     package, _, last = name.rpartition(".")
     if m.trace is None:
         if name in numbers.FUNCTIONS:
-            arguments = [tensors.held(v[0]) or v if len(v) == 1 else v for v in arguments]
-        elif package == "numpy" and (made_of := tensors.array(last, arguments, keywords)) is not None:
+            arguments = [written.held(v[0]) or v if len(v) == 1 else v for v in arguments]
+        elif package == "numpy" and (made_of := written.array(last, arguments, keywords)) is not None:
             return (made_of,)
     if name in numbers.FUNCTIONS and arguments and not keywords:
         return numbers.computed(numbers.FUNCTIONS[name], arguments)
@@ -112,8 +113,14 @@ def _named(
             return (factory,)
         _decide(m, last, arguments, keywords, 0)
         if any(isinstance(a, Tensor) for values in arguments for a in values) or last in ("cat", "stack", "concat"):
-            return tensors.operation(last, arguments, keywords)
+            return tensors.operation(last, arguments, keywords, _result(m, name, arguments, keywords))
     return None
+
+
+def _result(m: Recorder, name: str, arguments: Arguments, keywords: Keywords) -> Returns | None:
+    """What a function of torch gives."""
+    of_tensors = (i for i, values in enumerate(arguments) if tensors.tensor(values) is not None)
+    return m.program.torch.returns(name, len(arguments), frozenset(keywords), dict.fromkeys(of_tensors, True))
 
 
 def _counted(m: Recorder, name: str, arguments: Arguments) -> Values | None:
@@ -190,12 +197,13 @@ def _method(m: Recorder, receiver: Atom, name: str, arguments: Arguments, keywor
             if held is not None and isinstance(index, int) and -len(held) <= index < len(held):
                 return held[index]
             return shape if not arguments else UNKNOWN
-        if name in ("item", "tolist") and m.trace is None and (known := tensors.held(receiver)) is not None:
+        if name in ("item", "tolist") and m.trace is None and (known := written.held(receiver)) is not None:
             return known
-        if name in ("item", "tolist", "numpy", "backward", "data_ptr", "numel", "dim"):
-            return UNKNOWN
         _decide(m, name, arguments, keywords, 1)
-        return tensors.operation(name, [(receiver,), *arguments], keywords)
+        result = _result(m, f"torch.Tensor.{name}", arguments, keywords)
+        return tensors.operation(name, [(receiver,), *arguments], keywords, result)
+    if isinstance(receiver, Numbers) and name in ("item", "tolist"):
+        return written.held(receiver)
     if isinstance(receiver, Object):
         if is_module(m, receiver):
             return _of_module(m, receiver, name, arguments)
