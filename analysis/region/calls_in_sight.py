@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from graphmend.analysis.driver.execution.objects import ANY, Atom, Values
 from graphmend.analysis.driver.guards.atoms import raw_of
 from graphmend.analysis.lattice.dependence import may_hold_tensor
-from graphmend.analysis.lattice.values import NONE, UNKNOWN, Static, Tensor, Value, dtype_kind, join_all
+from graphmend.analysis.lattice.values import NONE, UNKNOWN, Container, Static, Tensor, Value, dtype_kind, join_all
 from graphmend.analysis.region.compiled_roots import as_join, as_value
 from graphmend.analysis.resolution.parameters import as_example
 
@@ -31,17 +31,20 @@ class CallsInSight:
         self._session, self._driven, self._callers = session, driven, callers
 
     def parameters(self, info: FunctionInfo, env: Environment) -> None:
-        """The parameters of a compiled function that are given tensors, or what holds some: what is declared of them
-        stays, but for rank and dtype of a tensor of which they are not known."""
+        """The parameters of a compiled function that are given tensors, what holds some, or numbers and strings alone:
+        what is declared of them stays, but for rank and dtype of a tensor of which they are not known."""
         if self._driven is None or self._callers == "anyone":
             return
         given = self._driven.history.arguments(info.node, varying=self._callers == "varying")
+        rest = [one.arg for one in (info.node.args.vararg, info.node.args.kwarg) if one is not None]
         for name, atoms in given.items():
             before = env.get(name)
             if before is UNKNOWN:
                 env[name] = self._joined(name, atoms)
             elif isinstance(before, Tensor):
                 env[name] = _declared_as(before, self._joined(name, atoms))
+            elif name in rest and isinstance(value := self._joined(name, atoms), Container):
+                env[name] = value
 
     def attribute(self, info: ClassInfo, name: str) -> Value:
         """What driver code makes an attribute of the instances of a class; UNKNOWN where it does not."""
@@ -62,7 +65,8 @@ class CallsInSight:
         values = [self._value(name, atom) for atom in atoms]
         known = [value for value in values if value is not UNKNOWN]
         joined = join_all(known) if known else UNKNOWN
-        return joined if may_hold_tensor(joined) else UNKNOWN
+        told = may_hold_tensor(joined) or (isinstance(joined, Static) and ANY not in atoms)
+        return joined if told else UNKNOWN
 
     def _value(self, name: str, atom: Atom) -> Value:
         raw = raw_of(atom)

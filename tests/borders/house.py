@@ -64,7 +64,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "written",
         "tensors",
         "forms",
-        "flow layers",
+        "flow layers loading",
         "torch_calls",
         "traced_calls",
         "machine",

@@ -117,15 +117,15 @@ def call(m: Recorder, owner: Object, arguments: list[Values]) -> Values:
             trace.guard((*(trace.path(given) or ()), ("size", index)))
     if trace is not None and path is not None:
         _guard(m, owner, path)
-    if given is None:
+    result = m.program.torch.returns(f"{owner.name}.forward", len(arguments))
+    if result is None or not result.is_tensor:
         return UNKNOWN
+    if given is None:
+        return (Tensor(None, None, None, None),)
     learns = kind.startswith(_LEARNS)
     guarded = m.program.torch.minor not in LEFT_OUT["parameters' requires_grad"]
     if trace is not None and path is not None and learns and guarded:
         trace.guard((*path, ("attribute", LEARNS)))
-    result = m.program.torch.returns(f"{owner.name}.forward", len(arguments))
-    if result is None or not result.is_tensor:
-        return UNKNOWN
     gradient = True if learns and m.modes["grad_mode"] else given.gradient
     dtype = "float32" if kind == "Embedding" else given.dtype
     return (Tensor(_shape(owner, kind, given), dtype, gradient if m.modes["grad_mode"] else False),)

@@ -1,5 +1,5 @@
-"""Tensors as driver code makes them, and what torch's operations do to their sizes. What is not listed gives a tensor
-of which nothing is known."""
+"""Tensors as driver code makes them, and what torch's operations do to their sizes. Of what is
+not listed rank and dtype are known, as far as the interpreter's transfer functions know them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ from graphmend.analysis.driver.execution.objects import (
     Values,
     sequence,
 )
-from graphmend.analysis.driver.guards.atoms import Shape, Size, Tensor, only
+from graphmend.analysis.driver.guards.atoms import Shape, Size, Tensor, only, raw_of
 from graphmend.analysis.driver.history import numbers, written
+from graphmend.analysis.lattice.external import ExternalName
+from graphmend.analysis.lattice.values import UNKNOWN as UNKNOWN_VALUE
+from graphmend.analysis.lattice.values import Const, Value
+from graphmend.analysis.lattice.values import Tensor as TensorValue
+from graphmend.analysis.tensors import operations
 from graphmend.analysis.torch_facts.overloads import Returns
 
 Arguments = list[Values]
@@ -113,18 +118,38 @@ def operation(name: str, operands: Arguments, keywords: Keywords, result: Return
             given = [d for d in (_dtype(v) for v in (*operands[1:], *keywords.values())) if d]
             dtype = given[0] if given else first.dtype
         return (Tensor(first.shape, dtype, first.gradient, None if name != "clone" else first.contiguous),)
-    return _unknown(result, first.gradient)
+    return _general(result, name, operands, keywords, first.gradient)
 
 
-def _unknown(result: Returns | None, gradient: bool | None) -> Values:
-    """Tensors of which nothing is known, where a function gives such."""
+def _general(
+    result: Returns | None, name: str, operands: Arguments, keywords: Keywords, gradient: bool | None
+) -> Values:
+    """Tensors as a function gives them in general: rank and dtype where the operands decide these."""
     if result is not None and result.is_tensor:
-        return (Tensor(None, None, gradient, None),)
+        return (_computed(name, operands, keywords, gradient),)
     if result is not None and result.kind == "tuple":
-        return (sequence([_unknown(one, gradient) for one in result.items], name="builtins.tuple"),)
+        parts = [(Tensor(None, None, gradient, None),) if one.is_tensor else UNKNOWN for one in result.items]
+        return (sequence(parts, name="builtins.tuple"),)
     if result is not None and result.kind == "L":
         return (sequence([], (Tensor(None, None, gradient, None),), "builtins.tuple"),)
     return UNKNOWN
+
+
+def _computed(name: str, operands: Arguments, keywords: Keywords, gradient: bool | None) -> Tensor:
+    """One tensor, of which the interpreter's transfer functions know rank and dtype."""
+    given = {key: _value(values) for key, values in keywords.items()}
+    made = operations.operation(name, None, tuple(map(_value, operands)), given, ast.Constant(None))
+    dtype = made.dtype if isinstance(made.dtype, str) and made.dtype not in ("int", "float", "complex") else None
+    return Tensor(None if made.rank is None else (None,) * made.rank, dtype, gradient and dtype != "bool", None)
+
+
+def _value(values: Values) -> Value:
+    atom = values[0] if len(values) == 1 else None
+    if isinstance(atom, Tensor):
+        return TensorValue(None, None if atom.shape is None else len(atom.shape), atom.dtype)
+    if isinstance(atom, Constant):
+        return Const(raw_of(atom))
+    return ExternalName(atom.name) if isinstance(atom, Named) else UNKNOWN_VALUE
 
 
 def compared(together: Values) -> Values:
@@ -181,33 +206,6 @@ def rows(owner: Tensor, most: int) -> list[Values] | None:
         return [(written.of_number(owner, number),) for number in owner.numbers[:most]]
     row = Tensor(owner.shape[1:], owner.dtype, owner.gradient, owner.contiguous)
     return [(row,)] * min(owner.shape[0], most)
-
-
-def loader(arguments: Arguments, keywords: Keywords) -> Values:
-    """The batches of a DataLoader over a TensorDataset of tensors with known sizes; unknown ones otherwise."""
-    dataset = arguments[0] if arguments else keywords.get("dataset", UNKNOWN)
-    size = only(arguments[1] if len(arguments) > 1 else keywords.get("batch_size", (Constant(1),)))
-    held = dataset[0] if len(dataset) == 1 else None
-    if not (isinstance(held, Object) and held.name == DATASET and held.items and isinstance(size, int) and size > 0):
-        return UNKNOWN
-    tensors = [tensor(values) for values in held.items]
-    lengths = {one.shape[0] if one is not None and one.shape else None for one in tensors}
-    length = lengths.pop() if len(lengths) == 1 else None
-    if length is None:
-        return UNKNOWN
-    sizes = [size] * min(length // size, 3)
-    if length % size and only(keywords.get("drop_last", (Constant(False),))) is not True:
-        sizes.append(length % size)
-    batches: list[Values] = []
-    for batch in sizes:
-        parts: list[Values] = [
-            ((one or Tensor()).of_shape((batch, *((one or Tensor()).shape or ())[1:])),) for one in tensors
-        ]
-        batches.append((sequence(parts),))
-    return (sequence(batches),)
-
-
-DATASET = "torch.utils.data.TensorDataset"
 
 
 def tensor(values: Values) -> Tensor | None:

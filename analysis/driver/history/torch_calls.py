@@ -27,7 +27,7 @@ from graphmend.analysis.driver.execution.objects import (
 from graphmend.analysis.driver.frameworks import SEQUENCES
 from graphmend.analysis.driver.guards.atoms import Numbers, Tensor, only
 from graphmend.analysis.driver.guards.facts import DECIDES, LASTING, MAKE_CLASSES, MODES
-from graphmend.analysis.driver.history import layers, numbers, tensors, written
+from graphmend.analysis.driver.history import layers, loading, numbers, tensors, written
 from graphmend.analysis.driver.history.forms import items_of, sizes
 from graphmend.analysis.torch_facts.overloads import Returns
 
@@ -88,12 +88,14 @@ def _named(
     if name in LASTING and arguments and isinstance(only(arguments[0]), bool):
         m.modes[MODES[name][0]] = only(arguments[0]) is True
         return NONE
-    if name == tensors.DATASET:
+    if name == loading.DATASET:
         made = m.make(None, name)
         made.items = list(arguments)
         return (made,)
-    if name == "torch.utils.data.DataLoader":
-        return tensors.loader(arguments, keywords)
+    if name == loading.LOADER:
+        return loading.batches(m, arguments, keywords, node, scope)
+    if name in loading.SPLITS and arguments:
+        return loading.split(arguments[0], name)
     if name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter") and arguments:
         one = tensors.tensor(arguments[0])
         return (Tensor(one.shape, one.dtype, True),) if one is not None else UNKNOWN
