@@ -112,14 +112,16 @@ def is_open(value: Any) -> bool:
 
 
 def attributes(value: Any) -> dict[str, Any] | None:
-    """The attributes of an object, those in slots included; None for one without any."""
-    found = dict(value.__dict__) if isinstance(getattr(value, "__dict__", None), dict) else {}
+    """The attributes of an object, those in slots included; None for one without any that says itself what it is."""
+    own = getattr(value, "__dict__", None)
+    found = dict(own) if isinstance(own, dict) else {}
     for base in type(value).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if isinstance(name, str) and not name.startswith("__") and hasattr(value, name):
                 found.setdefault(name, getattr(value, name))
-    return found or ({} if dataclasses.is_dataclass(value) else None)
+    may_get_some = isinstance(own, dict) and type(value).__repr__ is object.__repr__
+    return found or ({} if may_get_some or dataclasses.is_dataclass(value) else None)
 
 
 def parts(value: Any) -> Iterator[tuple[str, Any]]:
