@@ -42,6 +42,8 @@ _INNER = re.compile(
     r"(torch\.(_|fx\b|jit\b|cuda\b|autograd\b|futures\b)|_graphmend_worker\b|logging\b|threading\b|re\b)"
 )
 """Modules whose objects are machinery."""
+_NAMELESS: Any = object.__repr__
+"""Says nothing of an object but its class."""
 _HOOKS = re.compile(r"_hooks(_\w+)?$")
 _OWN = {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training", "_compiled_call_impl"}
 
@@ -120,7 +122,7 @@ def attributes(value: Any) -> dict[str, Any] | None:
         for name in (slots,) if isinstance(slots, str) else slots:
             if isinstance(name, str) and not name.startswith("__") and hasattr(value, name):
                 found.setdefault(name, getattr(value, name))
-    may_get_some = isinstance(own, dict) and type(value).__repr__ is object.__repr__
+    may_get_some = isinstance(own, dict) and type(value).__repr__ is _NAMELESS
     return found or ({} if may_get_some or dataclasses.is_dataclass(value) else None)
 
 
