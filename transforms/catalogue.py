@@ -45,7 +45,6 @@ from graphmend.transforms.rewrites.scalars import (
     counter_buffer,
     keep_tensor,
     print_later,
-    retensored,
     segments,
     tensor_argument,
 )
@@ -138,7 +137,6 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             by_key.rewrite,
             *_TESTS,
             print_later.rewrite,
-            retensored.rewrite,
             tensor_argument.rewrite,
             keep_tensor.rewrite,
             emit.rewrite,
