@@ -140,6 +140,8 @@ def written(
             text = text if is_atom(text) else f"({text})"
         for keyword, bound in form.bounds:
             text += f".clamp({keyword}={changed.get(bound) or code.argument(bound, changed)})"
+        if form.filled is not None:
+            text += f".fill_({changed.get(form.filled) or code.argument(form.filled, changed)})"
         if form.cast is not None:
             text += f".to({code.argument(form.cast)})"
         text += form.suffix

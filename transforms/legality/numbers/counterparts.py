@@ -50,6 +50,8 @@ class Counterpart:
     """The dtype that it is cast to."""
     bounds: tuple[tuple[str, ast.expr], ...] = ()
     """Further expressions, each the one argument of a `clamp` behind it, by keyword."""
+    filled: ast.expr | None = None
+    """What the new tensor is filled with."""
     like: ast.expr | None = None
     """A tensor, in whose dtype torch computes with a Python number of this kind."""
     floating: bool = False
