@@ -51,6 +51,11 @@ TELLING: tuple[Variant, ...] = (
     ("inverted", 0),
     ("special", 0),
     ("zeros", 0),
+)
+"""Made for a comparison in any case: what a rewrite takes for granted of values need not show in the way taken."""
+
+SEARCHING: tuple[Variant, ...] = (
+    *TELLING,
     ("flags", 0),
     ("flags", 1),
     ("flags", 2),
@@ -64,7 +69,7 @@ TELLING: tuple[Variant, ...] = (
     ("both signs", TINY),
     ("one sign", TINY),
 )
-"""Made for a comparison in any case: what a rewrite takes for granted of values need not show in the way taken."""
+"""Made where no rule proved the rewrite: what it takes for granted may be anything."""
 
 
 def label(variant: Variant) -> str:
@@ -279,7 +284,7 @@ def worth_trying(given: Arguments, instance: Any) -> Iterator[Variant]:
             yield variant
 
 
-def telling(given: Arguments, device: str, made: list[Variant]) -> list[Variant]:
+def telling(given: Arguments, device: str, made: list[Variant], unproven: bool = False) -> list[Variant]:
     """The variants that a comparison makes besides those that were made: each once, if it changes anything."""
     tensors: list[torch.Tensor] = []
     tree_map_only(torch.Tensor, tensors.append, given)
@@ -307,7 +312,8 @@ def telling(given: Arguments, device: str, made: list[Variant]) -> list[Variant]
     }
     # On CUDA an index out of bounds ends the process; the smallest index that was given is in bounds, 0 need not be.
     careful = device.startswith("cuda") and any(is_integer(t) and t.numel() and int(t.min()) < 0 for t in tensors)
-    return [v for v in TELLING if wanted[v[0]] and v not in made and not (careful and v[0].startswith("integers"))]
+    every = SEARCHING if unproven else TELLING
+    return [v for v in every if wanted[v[0]] and v not in made and not (careful and v[0].startswith("integers"))]
 
 
 @contextmanager
