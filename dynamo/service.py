@@ -100,7 +100,9 @@ class Service:
             self._store.keep(request, torch_stamp(request.interpreter), answer)
         return _report(request, answer)
 
-    async def _with_retry(self, request: Request, tell: Progress, key: str, more: dict[str, str | bool]) -> dict[str, Any]:
+    async def _with_retry(
+        self, request: Request, tell: Progress, key: str, more: dict[str, str | bool]
+    ) -> dict[str, Any]:
         """The worker's answer. A parent that dies is replaced once; a check that dies is the user's to know about."""
         for again in (True, False):
             worker = await self._worker(key) if self._fork else await WorkerProcess.start(key, fork=False)
