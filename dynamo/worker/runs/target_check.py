@@ -157,7 +157,9 @@ class TargetCheck:
     def _compiled(self, fit: Fit, runs: list[Run]) -> Any:
         """Compiles and makes every run; returns the compiled callable."""
         torch._dynamo.reset()
-        recorder = Recorder(self.project.contains)
+        path = getattr(self.module, "__file__", None)
+        home = (path, self.target.line or 1) if path is not None else None
+        recorder = Recorder(self.project.contains, home)
         graphs: list[int] = []
         TargetCheck.current = recorder
         try:
