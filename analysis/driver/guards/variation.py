@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,8 +51,6 @@ class Variation:
     """The class of the object whose attribute the path ends in."""
     at: dict[ast.expr, Place] = field(default_factory=dict)
     """By call in sight, what it gives where the path begins; the call itself where it gives nothing."""
-    tensors: Mapping[str, tuple[int | None, str | None] | None] = field(default_factory=dict)
-    """By argument, (rank, dtype) where it is a tensor in every call in sight."""
     dimensions: tuple[int, ...] = ()
     """The dimensions in which the sizes of the tensor differ, where one does."""
 

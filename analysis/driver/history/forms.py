@@ -125,11 +125,17 @@ def _unary(m: Recorder, node: ast.UnaryOp, scope: Scope) -> Values:
     return (Constant(not known),) if known is not None else UNKNOWN
 
 
+#: comparisons that go over elements
+_ELEMENTWISE = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+
+
 def _compare(m: Recorder, node: ast.Compare, scope: Scope) -> Values:
     if len(node.ops) != 1:
         return expressions.evaluate(m, node, scope)
     left, right = m.evaluate(node.left, scope), m.evaluate(node.comparators[0], scope)
     op = node.ops[0]
+    if isinstance(op, _ELEMENTWISE) and (tensors.tensor(left) is not None or tensors.tensor(right) is not None):
+        return tensors.compared(operation(m, ast.Add(), left, right))
     found = numbers.comparison(op, left, right)
     if found is not None:
         return found

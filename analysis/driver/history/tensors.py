@@ -18,6 +18,7 @@ from graphmend.analysis.driver.execution.objects import (
 )
 from graphmend.analysis.driver.guards.atoms import Shape, Size, Tensor, only
 from graphmend.analysis.driver.history import numbers
+from graphmend.analysis.torch_facts.overloads import Returns
 
 Arguments = list[Values]
 Keywords = dict[str, Values]
@@ -34,7 +35,16 @@ _SAME: dict[str, bool] = {
     ),
     **dict.fromkeys(("to", "type", "type_as", "div", "where"), True),
 }
+#: those of them whose result is of floats, whatever the operand is, or of a wider dtype
+_WIDENS = frozenset({
+    "softmax", "log_softmax", "tanh", "sigmoid", "exp", "sin", "cos", "sqrt", "cumsum", "dropout", "gelu", "silu",
+    "pow", "add", "sub", "mul",
+})  # fmt: skip
+#: and those whose operands are broadcast
+_BROADCASTS = frozenset({"add", "sub", "mul", "div", "pow", "where", "masked_fill", "clamp"})
 _ALIASES = {"double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32"}
+#: items of a literal that are looked at
+_LONGEST = 64
 _DTYPES = {**_ALIASES, "bfloat16": "bfloat16", "bool": "bool"}
 
 
@@ -67,8 +77,9 @@ def factory(name: str, arguments: Arguments, keywords: Keywords) -> Tensor | Non
     return None
 
 
-def operation(name: str, operands: Arguments, keywords: Keywords) -> Values:
-    """The result of an operation of torch, as a function or as a method of its first operand."""
+def operation(name: str, operands: Arguments, keywords: Keywords, result: Returns | None) -> Values:
+    """The result of an operation of torch, as a function or as a method of its first operand. `result` is what is known
+    of it in general."""
     first = tensor(operands[0]) if operands else None
     handler = _OPERATIONS.get(name)
     if handler is not None and operands:
@@ -85,12 +96,35 @@ def operation(name: str, operands: Arguments, keywords: Keywords) -> Values:
     if name in _SAME:
         if name.endswith("_"):
             return (first,)
-        dtype = None if _SAME[name] else first.dtype
+        dtype = None if _SAME[name] or (name in _WIDENS and not _floats(first.dtype)) else first.dtype
+        others = [one for one in map(tensor, operands[1:]) if one is not None]
+        if name in _BROADCASTS and others:
+            shape, dtypes = first.shape, {first.dtype, *(one.dtype for one in others)}
+            for one in others:
+                shape = _broadcast(shape, one.shape)
+            return (Tensor(shape, dtype if len(dtypes) == 1 else None, first.gradient, None),)
         if name == "to":
             given = [d for d in (_dtype(v) for v in (*operands[1:], *keywords.values())) if d]
             dtype = given[0] if given else first.dtype
         return (Tensor(first.shape, dtype, first.gradient, None if name != "clone" else first.contiguous),)
-    return (Tensor(None, None, first.gradient, None),)
+    return _unknown(result, first.gradient)
+
+
+def _unknown(result: Returns | None, gradient: bool | None) -> Values:
+    """Tensors of which nothing is known, where a function gives such."""
+    if result is not None and result.is_tensor:
+        return (Tensor(None, None, gradient, None),)
+    if result is not None and result.kind == "tuple":
+        return (sequence([_unknown(one, gradient) for one in result.items], name="builtins.tuple"),)
+    if result is not None and result.kind == "L":
+        return (sequence([], (Tensor(None, None, gradient, None),), "builtins.tuple"),)
+    return UNKNOWN
+
+
+def compared(together: Values) -> Values:
+    """A comparison of two operands over elements, from what their sum is."""
+    one = tensor(together)
+    return (Tensor(one.shape, "bool", False, one.contiguous),) if one is not None else UNKNOWN
 
 
 def binary(op: ast.operator, left: Values, right: Values) -> Values:
@@ -101,12 +135,13 @@ def binary(op: ast.operator, left: Values, right: Values) -> Values:
         return (Tensor(shape, a.dtype if a is not None else None, _either(a, b)),)
     if a is not None and b is not None:
         shape = _broadcast(a.shape, b.shape)
-        return (Tensor(shape, a.dtype if a.dtype == b.dtype else None, _either(a, b)),)
+        kept = a.dtype == b.dtype and not (isinstance(op, ast.Div) and not _floats(a.dtype))
+        return (Tensor(shape, a.dtype if kept else None, _either(a, b)),)
     one = a or b
     assert one is not None
     other = only(right if a is not None else left)
     scalar = isinstance(other, (int, float))
-    same = scalar and (one.dtype is None or one.dtype.startswith(("float", "bfloat")) or isinstance(other, int))
+    same = scalar and one.dtype != "bool" and (one.dtype is None or _floats(one.dtype) or isinstance(other, int))
     dtype = one.dtype if same and not isinstance(op, ast.Div) else one.dtype if scalar and _floats(one.dtype) else None
     return (Tensor(one.shape if scalar else None, dtype, one.gradient if scalar else None, one.contiguous),)
 
@@ -205,8 +240,11 @@ def _literal(values: Values) -> tuple[Shape | None, str | None]:
     if isinstance(atom, Constant):
         return (), _kind([values])
     if isinstance(atom, Object) and atom.items is not None and not atom.rest:
-        inner = _literal(atom.items[0]) if atom.items else ((), "float32")
-        return ((len(atom.items), *inner[0]) if inner[0] is not None else None), inner[1]
+        inner = [_literal(values) for values in atom.items[:_LONGEST]] or [((), "float32")]
+        kinds = {kind for _, kind in inner}
+        dtype = next((kind for kind in ("float32", "int64", "bool") if kind in kinds), None)
+        first = inner[0][0]
+        return ((len(atom.items), *first) if first is not None else None), None if None in kinds else dtype
     return None, None
 
 

@@ -28,6 +28,7 @@ from graphmend.analysis.driver.guards.atoms import Tensor, only
 from graphmend.analysis.driver.guards.facts import DECIDES, LASTING, LEFT_OUT, MODES, READS_TRAINING
 from graphmend.analysis.driver.history import numbers, tensors
 from graphmend.analysis.driver.history.forms import items_of, sizes
+from graphmend.analysis.torch_facts.overloads import Returns
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.history.interface import Recorder
@@ -102,8 +103,14 @@ def _named(
             return (factory,)
         _decide(m, last, arguments, keywords, 0)
         if any(isinstance(a, Tensor) for values in arguments for a in values) or last in ("cat", "stack", "concat"):
-            return tensors.operation(last, arguments, keywords)
+            return tensors.operation(last, arguments, keywords, _result(m, name, arguments, keywords))
     return None
+
+
+def _result(m: Recorder, name: str, arguments: Arguments, keywords: Keywords) -> Returns | None:
+    """What a function of torch gives."""
+    of_tensors = (i for i, values in enumerate(arguments) if tensors.tensor(values) is not None)
+    return m.program.torch.returns(name, len(arguments), frozenset(keywords), dict.fromkeys(of_tensors, True))
 
 
 def _counted(m: Recorder, name: str, arguments: Arguments) -> Values | None:
@@ -180,10 +187,9 @@ def _method(m: Recorder, receiver: Atom, name: str, arguments: Arguments, keywor
             if held is not None and isinstance(index, int) and -len(held) <= index < len(held):
                 return held[index]
             return shape if not arguments else UNKNOWN
-        if name in ("item", "tolist", "numpy", "backward", "data_ptr", "numel", "dim"):
-            return UNKNOWN
         _decide(m, name, arguments, keywords, 1)
-        return tensors.operation(name, [(receiver,), *arguments], keywords)
+        result = _result(m, f"torch.Tensor.{name}", arguments, keywords)
+        return tensors.operation(name, [(receiver,), *arguments], keywords, result)
     if isinstance(receiver, Object):
         if is_module(m, receiver):
             return _of_module(m, receiver, name, arguments)
@@ -281,6 +287,9 @@ def layer(m: Recorder, owner: Object, arguments: Arguments) -> Values:
         trace.guard((*path, ("attribute", LEARNS)))
     gradient = True if learns and m.modes["grad_mode"] else given.gradient
     keeps = owner.name.rpartition(".")[2] in _KEEPS
+    result = m.program.torch.returns(f"{owner.name}.forward", len(arguments))
+    if result is None or not result.is_tensor:
+        return UNKNOWN
     return (Tensor(given.shape if keeps else None, given.dtype, gradient if m.modes["grad_mode"] else False),)
 
 

@@ -315,7 +315,6 @@ def _report(
             in_module=isinstance(owner, Object) and is_module(m, owner),
             target=target.function.info if target.function is not None else None,
             owner=owner.info if isinstance(owner, Object) else None,
-            tensors=frame.tensors,
             program=m.program_number,
         )
     )
