@@ -202,7 +202,7 @@ def decorated(m: Machine, info: FunctionInfo, values: Values, scope: Scope) -> V
 
 def _class(m: Machine, node: ast.ClassDef, scope: Scope) -> bool:
     info = m.inner_class(node, scope)
-    cls = m.class_object(info, scope)
+    cls = m.define_class(info, scope)
     body = Scope(scope.module, scope.function, scope)
     m.execute([s for s in node.body if not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))], body)
     cls.attributes.update(body.variables)

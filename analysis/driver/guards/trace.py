@@ -181,6 +181,12 @@ class Trace:
         else:
             self.guard(path)
 
+    def touch_class(self, atom: Object | ClassObject) -> None:
+        """An attribute is read: of what class it is, is guarded on."""
+        path = self.path(atom)
+        if path is not None and self._open:
+            self.guard(path)
+
     def touch_all(self, values: Values, depth: int = 3) -> None:
         """Something is done with values and with what they hold."""
         for atom in values:

@@ -17,7 +17,7 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
 )
 from graphmend.analysis.driver.guards.atoms import Shape, Size, Tensor, only
-from graphmend.analysis.driver.history import numbers
+from graphmend.analysis.driver.history import numbers, written
 from graphmend.analysis.torch_facts.overloads import Returns
 
 Arguments = list[Values]
@@ -65,12 +65,17 @@ def factory(name: str, arguments: Arguments, keywords: Keywords) -> Tensor | Non
         return Tensor(like.shape, dtype or like.dtype, gradient)
     if name in ("tensor", "as_tensor", "FloatTensor", "LongTensor"):
         shape, kind = _literal(arguments[0]) if arguments else (None, None)
-        return Tensor(shape, dtype or kind, gradient)
+        made = Tensor(shape, dtype or kind, gradient)
+        made.numbers = written.numbers_of(arguments[0]) if arguments else None
+        return made
     if name in ("arange", "linspace"):
-        row = numbers.row(arguments) if name == "arange" else None
-        return Tensor(
-            (len(row) if row is not None else None,), dtype or (row is not None and "int64") or None, gradient
-        )
+        row = numbers.spaced(name, arguments, keywords)
+        length = numbers.row(arguments) if name == "arange" else None
+        size = len(row) if row is not None else len(length) if length is not None else None
+        whole = row is not None and name == "arange" and all(isinstance(one, int) for one in row)
+        made = Tensor((size,), dtype or ("int64" if whole or length is not None else None), gradient)
+        made.numbers = row
+        return made
     if name == "eye":
         size = _size(arguments[0]) if arguments else None
         return Tensor((size, size), dtype or "float32", gradient)
@@ -95,6 +100,7 @@ def operation(name: str, operands: Arguments, keywords: Keywords, result: Return
         return (made,)
     if name in _SAME:
         if name.endswith("_"):
+            first.numbers = None
             return (first,)
         dtype = None if _SAME[name] or (name in _WIDENS and not _floats(first.dtype)) else first.dtype
         others = [one for one in map(tensor, operands[1:]) if one is not None]
@@ -159,6 +165,9 @@ def subscript(owner: Tensor, index: ast.expr, values: Function[[ast.expr], Value
             continue
         else:
             return (Tensor(None, owner.dtype, owner.gradient, None),)
+    picked = only(values(index)) if owner.numbers is not None and not isinstance(index, (ast.Tuple, ast.Slice)) else ...
+    if owner.numbers is not None and isinstance(picked, int) and -len(owner.numbers) <= picked < len(owner.numbers):
+        return (written.of_number(owner, owner.numbers[picked]),)
     first_only = not isinstance(index, ast.Tuple)
     shape = (*left, *owner.shape[len(parts) :])
     return (Tensor(shape, owner.dtype, owner.gradient, owner.contiguous if first_only else None),)
@@ -168,6 +177,8 @@ def rows(owner: Tensor, most: int) -> list[Values] | None:
     """What a loop over a tensor binds; None where the number of its rows is not known."""
     if not owner.shape or owner.shape[0] is None:
         return None
+    if owner.numbers is not None and len(owner.shape) == 1:
+        return [(written.of_number(owner, number),) for number in owner.numbers[:most]]
     row = Tensor(owner.shape[1:], owner.dtype, owner.gradient, owner.contiguous)
     return [(row,)] * min(owner.shape[0], most)
 
