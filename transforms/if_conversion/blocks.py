@@ -124,10 +124,10 @@ class Block:
                     self._bind(name, choice, rest)
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 self._augmented(name, value, statement, rest)
+            case ast.AugAssign(target=ast.Attribute() as target, value=value) if not is_tensor(self.facts, target):
+                self._change(counted(self, target, value, statement))
             case ast.AugAssign(target=ast.Attribute() | ast.Subscript() as target, value=value):
-                tensor = isinstance(target, ast.Subscript) or is_tensor(self.facts, target)
-                of = added(self, target, value, statement) if tensor else counted(self, target, value, statement)
-                self._change(of)
+                self._change(added(self, target, value, statement))
             case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as target], value=value):
                 self._change(store_of(self, target, self.choice(value)))
             case ast.Expr(value=ast.Call(func=ast.Attribute()) as call):

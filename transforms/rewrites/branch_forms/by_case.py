@@ -212,12 +212,11 @@ def _display(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | ast
         return None
     if local and stores(facts, table.id) > 1:
         return None
-    only_read = [
-        n.value if isinstance(n, ast.Subscript) else n.func.value
-        for n in ast.walk(scope)
-        if (isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load))
-        or (isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "get")
-    ]
+    only_read: list[ast.expr] = []
+    for node in ast.walk(scope):
+        match node:
+            case ast.Subscript(value=value, ctx=ast.Load()) | ast.Call(func=ast.Attribute(value=value, attr="get")):
+                only_read.append(value)
     loads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == table.id and isinstance(n.ctx, ast.Load)]
     return bound if all(load in only_read for load in loads) else None
 
