@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor, options
+from graphmend.analysis.program.entities import class_of
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import parameters
@@ -165,7 +166,7 @@ def added(
     """`x += v`, `self.total *= v`, `y[0] -= v`, of a tensor: it is changed in place."""
     root, code = _root(target), block.predicates.code
     operation = IN_PLACE.get(type(statement.op))
-    if root is None or operation is None:
+    if root is None or operation is None or (isinstance(target, ast.Attribute) and _has_a_setter(block, target)):
         raise NotSelectableError(f"`{shortened(statement)}` does more than compute a value")
     place, right = code.text(target, block.replace), block.operand(value)
     block.evaluated += [*([] if isinstance(target, ast.Name) else [target.value]), value]
@@ -177,6 +178,13 @@ def added(
         change = store_of(block, target, choice)
         return replace(change, differences=tuple(dict.fromkeys([*differences, *change.differences])))
     return Change(place, root, choice, "copy", differences=differences)
+
+
+def _has_a_setter(block: Converting, target: ast.Attribute) -> bool:
+    """Does code of the class run where an attribute is bound?"""
+    cls = class_of(block.facts.value(target.value))
+    bases = [] if cls is None else cls.chain or [cls]
+    return any({target.attr, "__setattr__"} & {*base.methods} for base in bases)
 
 
 def _sign(block: Converting, target: ast.expr, statement: ast.AugAssign) -> str:
