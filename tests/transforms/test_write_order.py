@@ -126,7 +126,8 @@ def _ran(text: str, inputs: list[Any]) -> tuple[list[Any], list[Any]]:
 def test_order(body: str) -> None:
     text = _text(body)
     mended = mend_text(text)
-    assert mended.changed and not mended.left, mended.source.text
+    assert mended.changed
+    assert not mended.left, mended.source.text
     for signs in ((1, 1, -1), (-1, 1, -1), (-1, -1, 1)):
         inputs = [torch.tensor([1.0, 2.0, 4.0]) * sign for sign in signs]
         expected, found = _ran(text, inputs), _ran(mended.source.text, inputs)
