@@ -112,7 +112,7 @@ class Net(nn.Module):
         tmp_path,
         {"model.py": net, "demo.py": "import torch\nfrom model import Net\nNet(7)(torch.randn(4, 1, 128, 128))\n"},
     )
-    assert found == {"name": "it", "text": "Net(7)(torch.randn(2, 1, 128, 128))", "origin": "as in demo.py"}
+    assert found == {"name": "it", "text": "Net(7)(torch.randn(4, 1, 128, 128))", "origin": "as in demo.py"}
 
 
 def test_nothing_of_the_project_is_run(tmp_path: Path) -> None:
