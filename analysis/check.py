@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import partial
 
 from graphmend.analysis.driver.guards.variation import Variation
 from graphmend.analysis.driver.near import may_drive
@@ -13,10 +14,9 @@ from graphmend.analysis.finding import Finding
 from graphmend.analysis.findings.recompilations import merged, recompilations
 from graphmend.analysis.findings.report import report
 from graphmend.analysis.interprocedural.session import AnalysisSession
-from graphmend.analysis.lattice.evidence import Evidence
-from graphmend.analysis.lattice.values import Tensor, Value
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.program.project import Project
+from graphmend.analysis.region.calls_in_sight import Callers
 from graphmend.analysis.region.roots import roots
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
@@ -41,21 +41,30 @@ class Result:
     _places: dict[tuple[str, str], Place] = field(default_factory=dict, repr=False)
     _variations: dict[tuple[str, str], Variation] = field(default_factory=dict, repr=False)
     _again: tuple[Project, Settings, ModuleInfo] | None = field(default=None, repr=False)
-    _recording: Recording | None = field(default=None, repr=False)
-    _of_calls: Recording | None = field(default=None, repr=False)
+    _recordings: dict[Callers, Recording] = field(default_factory=dict, repr=False)
 
     def facts(self, finding: Finding) -> FunctionFacts | None:
         """The facts about the function that `finding`, of this file or of `elsewhere`, stands in; None for a lambda at
         a module's top level, and for what stands outside of every function.
 
-        The first call analyses the module's roots once more and records the functions that have a finding.
+        The first call analyses the module's roots once more and records the functions that have a finding. In compiled
+        code the facts are those of the calls in sight, and have those of any caller beside them.
         """
+        if (finding.path, finding.key) in self._variations:
+            return self._facts(finding, "varying")
+        if finding.region != "compiled":
+            return self._facts(finding, "anyone")
+        facts = self._facts(finding, "known")
+        if facts is not None:
+            facts.of_any_caller = partial(self._facts, finding, "anyone")
+        return facts
+
+    def _facts(self, finding: Finding, callers: Callers) -> FunctionFacts | None:
         place = self._places.get((finding.path, finding.key))
         if self._again is None or place is None:
             raise LookupError(f"{finding.code} is no finding of this result")
         settings = self._again[1]
         variation = self._variations.get((finding.path, finding.key))
-        recording = self._recorded() if variation is None else self._recorded_calls()
         node, info = place
         definition = _definition(info) if info is not None else None
         target = variation.target if variation is not None else None
@@ -66,30 +75,23 @@ class Result:
             return None
         version = load(settings.torch_version).minor
         names = dict(info.module.imports)
-        return recording.facts(info.module.source, definition, node, names, version, variation)
+        return self._recorded(callers).facts(info.module.source, definition, node, names, version, variation)
 
-    def _recorded(self) -> Recording:
-        """What the walks of all roots see in the functions that have a finding."""
-        if self._recording is None:
-            assert self._again is not None
+    def _recorded(self, callers: Callers) -> Recording:
+        """What the walks of all roots, or of the compiled ones where those are called in sight, see in the functions
+        that have a finding; where something varies between calls, in all of the module's."""
+        if callers not in self._recordings:
+            self._recordings[callers] = recording = Recording(self._recorded_functions(callers))
+            _walk(self._session(recording), callers, compiled=callers != "anyone")
+        return self._recordings[callers]
+
+    def _recorded_functions(self, callers: Callers) -> set[Definition]:
+        assert self._again is not None
+        if callers != "varying":
             around = (_definition(info) for _, info in self._places.values() if info is not None)
-            self._recording = Recording({definition for definition in around if definition is not None})
-            session = self._session(self._recording)
-            _walk(session)
-        return self._recording
-
-    def _recorded_calls(self) -> Recording:
-        """What the walks of compiled roots see in all functions, given what the calls in sight give them."""
-        if self._of_calls is None:
-            assert self._again is not None
-            tree = self._again[2].source.tree
-            functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-            every = {n for n in ast.walk(tree) if isinstance(n, functions)} if tree is not None else set()
-            self._of_calls = Recording(every)
-            session = self._session(self._of_calls)
-            session.given = dict(_given(one) for one in self._variations.values() if one.target is not None)
-            _walk(session, compiled=True)
-        return self._of_calls
+            return {definition for definition in around if definition is not None}
+        tree = self._again[2].source.tree
+        return {n for n in ast.walk(tree) if isinstance(n, Definition)} if tree is not None else set()
 
     def _session(self, recording: Recording) -> AnalysisSession:
         assert self._again is not None
@@ -100,19 +102,11 @@ class Result:
 
     def close(self) -> None:
         """Release the definitions that facts are made from; `facts` has no answers any more."""
-        self._places, self._variations, self._recording, self._of_calls = {}, {}, None, None
+        self._places, self._variations, self._recordings = {}, {}, {}
         if self._again is not None:
             project, _, module = self._again
             project.release(module)
             self._again = None
-
-
-def _given(variation: Variation) -> tuple[ast.AST, dict[str, Value]]:
-    """The tensors that a compiled function is given in every call in sight."""
-    says = f"is a tensor in each of the {variation.calls} calls of `{variation.name}` in sight"
-    given = {name: Tensor(Evidence(says, name), *kind) for name, kind in variation.tensors.items() if kind is not None}
-    assert variation.target is not None
-    return variation.target.node, dict(given)
 
 
 def _definition(info: FunctionInfo) -> Definition | None:
@@ -151,9 +145,9 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
     return Result(source, own, by_path, tuple(session.notes), places, variations, (project, settings, module))
 
 
-def _walk(session: AnalysisSession, *, compiled: bool = False) -> None:
+def _walk(session: AnalysisSession, callers: Callers = "known", *, compiled: bool = False) -> None:
     """Walks the roots; with `compiled`, those alone for which a compile site is in sight."""
     assert session.module is not None
-    for root in roots(session, session.module, session.drive()):
+    for root in roots(session, session.module, session.drive(callers)):
         if not compiled or root.region.kind == "compiled":
             session.walk_root(root)

@@ -275,12 +275,15 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A whole check. `problem` says in one line why there is none; `note` why CUDA was not used, and the like."""
+    """A whole check. `problem` says in one line why there is none; `remark` what is unusual of its torch; `note` why
+    CUDA was not used.
+    """
 
     path: str
     targets: tuple[TargetReport, ...] = ()
     problem: str | None = None
     note: str = ""
+    remark: str = ""
     torch: str = ""
     python: str = ""
     output: str = ""
@@ -313,6 +316,7 @@ def report(path: str, data: Mapping[str, Any], output: str = "", python: str = "
         targets=tuple(_target(t) for t in data.get("targets", ())),
         problem=data.get("problem"),
         note=data.get("note", ""),
+        remark=data.get("remark", ""),
         torch=data.get("torch", ""),
         python=python,
         output=output,

@@ -39,12 +39,11 @@ from graphmend.transforms.rewrites.output import (
     skip_value,
     text_form,
 )
-from graphmend.transforms.rewrites.recompilation import compile_dynamic, hold_tensor, pass_tensor
+from graphmend.transforms.rewrites.recompilation import compile_dynamic, hold_tensor, make_once, pass_tensor
 from graphmend.transforms.rewrites.scalars import (
     computed_index,
     counter_buffer,
     keep_tensor,
-    print_later,
     retensored,
     segments,
     tensor_argument,
@@ -137,7 +136,6 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             torch_form.rewrite,
             by_key.rewrite,
             *_TESTS,
-            print_later.rewrite,
             retensored.rewrite,
             tensor_argument.rewrite,
             keep_tensor.rewrite,
@@ -194,8 +192,9 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM705", (compile_dynamic.rewrite,)),
     ("GM706", (compile_dynamic.rewrite,)),
     ("GM707", (hold_tensor.rewrite, compile_dynamic.number)),
-    ("GM709", (pass_tensor.rewrite, compile_dynamic.number)),
+    ("GM709", (make_once.rewrite, pass_tensor.rewrite, compile_dynamic.number)),
     ("GM711", (hold_tensor.rewrite,)),
+    ("GM712", (make_once.rewrite,)),
 )
 
 

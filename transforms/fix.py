@@ -32,6 +32,7 @@ DifferenceKind = Literal[
     "state",
     "specialised",
     "private",
+    "callers",
 ]
 
 DIFFERENCES: dict[DifferenceKind, str] = {
@@ -52,6 +53,7 @@ DIFFERENCES: dict[DifferenceKind, str] = {
     "state": "an attribute, a name or another object that lives on may have another value",
     "specialised": "what is compiled holds for the values seen while compiling alone",
     "private": "it relies on what torch does not publish",
+    "callers": "it holds for what the calls in sight pass; another call may be answered otherwise",
 }
 
 

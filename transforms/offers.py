@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.transforms.catalogue import rewrites_for
-from graphmend.transforms.fix import RANK, Fix, Refusal, joined_reason, offered_by_both
+from graphmend.transforms.fix import RANK, Applicability, Difference, Fix, Refusal, joined_reason, offered_by_both
 from graphmend.transforms.torch_versions import unmeasured
 
 if TYPE_CHECKING:
@@ -39,13 +39,41 @@ def mend(finding: Finding, facts: FunctionFacts | None, accept: Collection[str] 
     """
     if facts is None:
         return [Refusal("", "it stands in no function's body, which a mend would rewrite")]
-    answers = [_measured(rewrite(finding, facts), facts.torch_version) for rewrite in rewrites_for(finding)]
-    fixes = [_accepted(a, accept) for a in answers if isinstance(a, Fix)]
+    answers = _answers(finding, facts)
+    fixes = [_accepted(fix, accept) for fix in _of_any_caller(finding, facts, answers)]
     refusals = [a for a in answers if isinstance(a, Refusal)]
     keeping = [f for f in fixes if not f.silences]
     keeping.sort(key=lambda f: (f.prepares, RANK[f.applicability]))
     silencing = sorted((f for f in fixes if f.silences), key=lambda f: RANK[f.applicability])
     return [*keeping, *silencing, *refusals]
+
+
+def _answers(finding: Finding, facts: FunctionFacts) -> list[Fix | Refusal | None]:
+    return [_measured(rewrite(finding, facts), facts.torch_version) for rewrite in rewrites_for(finding)]
+
+
+def _of_any_caller(finding: Finding, facts: FunctionFacts, answers: Iterable[Fix | Refusal | None]) -> list[Fix]:
+    """The mends among answers; one that not every caller is promised differs in that too."""
+    fixes = [answer for answer in answers if isinstance(answer, Fix)]
+    others = facts.of_any_caller() if fixes and facts.of_any_caller is not None else None
+    if others is None or facts.are_those_of(others):
+        return fixes
+    there = {(fix.rewrite, fix.title): fix for fix in _answers(finding, others) if isinstance(fix, Fix)}
+    return [fix if _promises(there.get((fix.rewrite, fix.title)), fix) else _for_calls(fix) for fix in fixes]
+
+
+def _promises(other: Fix | None, fix: Fix) -> bool:
+    """Does a mend promise as much as another one?"""
+    if other is None or RANK[other.applicability] > RANK[fix.applicability]:
+        return False
+    return set(other.differences) <= set(fix.differences)
+
+
+def _for_calls(fix: Fix) -> Fix:
+    difference = Difference("callers", "it takes for granted what the calls in sight pass, and not what others might")
+    reason = difference.says if fix.applicability == "safe" else f"{fix.reason}; {difference.says}"
+    weaker: Applicability = "unsafe" if fix.applicability == "safe" else fix.applicability
+    return replace(fix, applicability=weaker, reason=reason, differences=(*fix.differences, difference))
 
 
 def _measured(answer: Fix | Refusal | None, version: str) -> Fix | Refusal | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from graphmend.analysis.torch_facts import load, versions
 
-_TORCH_VERSION = re.compile(r"^__version__\s*(?::\s*\w+\s*)?=\s*['\"](\d+\.\d+[^'\"\s]*)", re.MULTILINE)
+_TORCH_VERSION = re.compile(r"^__version__\s*(?::\s*\w+\s*)?=\s*['\"]([^'\"\s]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,8 @@ def _of_version(version: str) -> str | None:
     known = load(version)
     if known.exact:
         return None
+    if re.match(r"\d+\.\d+", version) is None:
+        return f"torch calls itself {version!r}, which is no version; checked as {known.minor}"
     minor = ".".join(version.split(".")[:2])
     if known.minor == versions()[0]:
         return (

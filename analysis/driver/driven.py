@@ -39,12 +39,20 @@ class Driven:
 
     def attribute(self, info: ClassInfo, name: str) -> Values:
         """What an attribute of the instances of a class may be, as far as driver code sets it."""
-        found = [o.attributes[name] for o in self.machine.objects if o.info is info and name in o.attributes]
-        return union(*found) if found else ()
+        return _attribute(self.machine.objects, info, name)
+
+    def later(self, info: ClassInfo, name: str) -> Values:
+        """The same as the calls in sight leave it, tensors included."""
+        return _attribute(self.history.objects, info, name)
 
     def variable(self, module: ModuleInfo, name: str) -> Values:
         """What a global may be once the top level has run."""
         return self.machine.top_level(module).variables.get(name, ())
+
+
+def _attribute(objects: list[Object], info: ClassInfo, name: str) -> Values:
+    found = [o.attributes[name] for o in objects if o.info is info and name in o.attributes]
+    return union(*found) if found else ()
 
 
 def drive(program: ProgramView, module: ModuleInfo) -> Driven | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
+from graphmend.analysis.lattice.dependence import alike
 from graphmend.analysis.lattice.values import UNKNOWN, Value
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class FunctionFacts:
         self.names = names
         self.torch_version = torch_version
         self.variation = variation
+        self.of_any_caller: Callable[[], FunctionFacts | None] | None = None
+        """The same facts as they are whoever calls; None where these are such already."""
         self._values = values
         self._environments = environments
         self._gradients_off = gradients_off
@@ -62,6 +65,16 @@ class FunctionFacts:
     def same_walk(self, other: FunctionFacts) -> bool:
         """Whether both are facts about one function from one recording; they may be about different places in it."""
         return self._values is other._values and self.function is other.function
+
+    def are_those_of(self, other: FunctionFacts) -> bool:
+        """Whether every expression of the function has the same value in another recording."""
+        nodes = [node for node in ast.walk(self.function) if isinstance(node, (ast.expr, ast.stmt))]
+        return all(
+            alike(self.value(node), other.value(node))
+            if isinstance(node, ast.expr)
+            else self.gradients(node) == other.gradients(node) and self.is_traced(node) == other.is_traced(node)
+            for node in nodes
+        )
 
     def value(self, expression: ast.expr) -> Value:
         """The join of the values that an expression had; UNKNOWN where it was never traced."""

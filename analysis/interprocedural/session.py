@@ -36,11 +36,11 @@ from graphmend.analysis.interprocedural.verdicts import Verdict
 from graphmend.analysis.lattice.arguments import Arguments, Keywords
 from graphmend.analysis.lattice.dependence import declared_sources
 from graphmend.analysis.lattice.environment import Environment
-from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, Value, as_input
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Value, as_input
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.program.project import Project
-from graphmend.analysis.region.compiled_roots import as_join
+from graphmend.analysis.region.calls_in_sight import Callers, CallsInSight
 from graphmend.analysis.region.dynamo_config import decorated_mode
 from graphmend.analysis.region.mode import Mode
 from graphmend.analysis.region.region import Region, Root
@@ -74,30 +74,27 @@ class AnalysisSession(ProgramContext):
         self.reading = Reading(self)
         self.follows = False
         """Whether edits are followed: the call that a summary was computed for may then be gone from the text."""
-        self.given: dict[ast.AST, dict[str, Value]] = {}
-        """Arguments that roots are called with in sight, for those that nothing else says anything of."""
+        self.in_sight = CallsInSight(self, None, "anyone")
         self.driven: Driven | None = None
         """What the driver code of the checked module compiles, and the objects that it makes."""
         self._recursion = Recursion(self.summaries)
         self._decorated: dict[FunctionInfo, Function | None] = {}
 
-    def drive(self) -> Driven | None:
-        """Execute the driver code of the checked module: what it compiles."""
+    def drive(self, callers: Callers = "known") -> Driven | None:
+        """Execute the driver code of the checked module: what it compiles. `callers` are those whose arguments count
+        where nothing else says what the parameters of compiled functions are."""
         assert self.module is not None
         self.driven = drive(self, self.module)
+        self.in_sight = CallsInSight(self, self.driven, callers)
         return self.driven
 
     def driven_attribute(self, info: ClassInfo, name: str) -> Value:
         """What driver code made an attribute of the instances of a class, in traced code; UNKNOWN where it did not."""
-        if self.driven is None or not self.stack.traced:
-            return UNKNOWN
-        return as_join(self.driven.attribute(info, name), {}, self)
+        return self.in_sight.attribute(info, name) if self.stack.traced else UNKNOWN
 
     def driven_variable(self, module: ModuleInfo, name: str) -> Value:
         """What driver code made a global, in traced code; UNKNOWN where it did not."""
-        if self.driven is None or not self.stack.traced:
-            return UNKNOWN
-        return as_join(self.driven.variable(module, name), {}, self)
+        return self.in_sight.variable(module, name) if self.stack.traced else UNKNOWN
 
     @property
     def mode(self) -> Mode:
@@ -190,9 +187,8 @@ class AnalysisSession(ProgramContext):
                     self._walk_as_root(wrapper, region, parameters(self, wrapper.info, function.bound))
 
     def _walk_as_root(self, function: Function, region: Region, env: Environment) -> None:
-        for name, value in self.given.get(function.info.node, {}).items():
-            if env.get(name) is UNKNOWN or isinstance(env.get(name), Tensor):
-                env[name] = value
+        if region.kind == "compiled" and self.reading.examples(function) is None:
+            self.in_sight.parameters(function.info, env)
         summary = FunctionSummary(function.info, env, function.closure, 0, True, region.mode)
         self.summaries.roots.append((summary, region))
         self.walk(summary)

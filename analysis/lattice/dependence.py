@@ -1,4 +1,5 @@
-"""Questions about a value as a whole: on which declarations it rests, and whether it may hold a tensor."""
+"""Questions about a value as a whole: on which declarations it rests, whether it may hold a tensor, and whether as much
+is known of another one."""
 
 from __future__ import annotations
 
@@ -33,3 +34,12 @@ def parts_of(value: Value) -> tuple[Value, ...]:
 def may_hold_tensor(value: Value) -> bool:
     """Whether a value is a tensor, or holds one, as far as is known."""
     return any(isinstance(part, Tensor) for part in parts_of(value))
+
+
+def alike(a: Value, b: Value) -> bool:
+    """Whether the same is known of two values, tokens included."""
+    return a is b or (a.key == b.key and list(map(_tokens, parts_of(a))) == list(map(_tokens, parts_of(b))))
+
+
+def _tokens(part: Value) -> object:
+    return (part.rank, part.dtype, part.shape) if isinstance(part, Tensor) else None

@@ -20,8 +20,10 @@ from graphmend.analysis.driver.execution.objects import (
     Values,
 )
 from graphmend.analysis.driver.frameworks import MAPPINGS, STEP_CLASSES, STEPS
+from graphmend.analysis.driver.guards.atoms import Tensor
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import NONE, UNKNOWN, Container, Value, join_all
+from graphmend.analysis.lattice.values import Tensor as TensorValue
 from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.region.dynamo_config import decorated_mode, site_mode, tracing_mode_of_program
@@ -141,6 +143,8 @@ def as_value(atom: Atom, closures: dict[Scope, dict[str, Value]], session: Progr
         return Class(atom.info)
     if isinstance(atom, Constant) and isinstance(atom.value, (bool, int, float, str)):
         return UNKNOWN
+    if isinstance(atom, Tensor):
+        return TensorValue(None, None if atom.shape is None else len(atom.shape), atom.dtype)
     if isinstance(atom, Object):
         if atom.info is not None:
             return Instance(atom.info)
@@ -151,8 +155,10 @@ def as_value(atom: Atom, closures: dict[Scope, dict[str, Value]], session: Progr
         if atom.name in ("builtins.tuple", "builtins.list") and atom.items is not None and not atom.rest:
             held = tuple(as_join(values, closures, session) for values in atom.items)
             return Container(atom.name[9:], held) if any(value is not UNKNOWN for value in held) else UNKNOWN
-        if atom.name in MAPPINGS and atom.fields is not None:
+        if (atom.name in MAPPINGS or atom.name == "builtins.dict") and atom.fields is not None:
             fields = {key: as_join(values, closures, session) for key, values in atom.fields.items()}
+            if atom.name not in MAPPINGS and all(value is UNKNOWN for value in fields.values()):
+                return UNKNOWN
             return Container("dict", None, as_join(atom.held, closures, session), fields if not atom.rest else {})
         if atom.name.startswith("torch.nn.") and not atom.rest:
             return ExternalInstance(atom.name)

@@ -200,11 +200,11 @@ def example_arguments(session: ProgramView, info: FunctionInfo, made: Value) -> 
     return tuple(arguments)
 
 
-def as_example(value: Value, name: str) -> Value:
+def as_example(value: Value, name: str, says: str = "is a Tensor, as example_inputs() shows") -> Value:
     """An example argument as the value of a parameter: a tensor gets shape and dtype tokens of its own, any other value
-    is no constant."""
+    is no constant. `says` is the evidence that it is one."""
     if isinstance(value, Tensor):
-        origin = Evidence("is a Tensor, as example_inputs() shows", name)
+        origin = Evidence(says, name)
         dtype = value.dtype if value.dtype is not None else ("dtype", name)
         return Tensor(
             origin,
@@ -217,9 +217,10 @@ def as_example(value: Value, name: str) -> Value:
     if isinstance(value, Const):
         return value if value.value is None else Static(value.type)
     if isinstance(value, Container):
-        items = None if value.items is None else tuple(as_example(v, name) for v in value.items)
-        of = None if value.of is None else as_example(value.of, name)
-        return value.with_parts(items, of, value.fields)
+        items = None if value.items is None else tuple(as_example(v, name, says) for v in value.items)
+        of = None if value.of is None else as_example(value.of, name, says)
+        fields = None if value.fields is None else {k: as_example(v, name, says) for k, v in value.fields.items()}
+        return value.with_parts(items, of, fields)
     if isinstance(value, Instance):
         return Instance(value.info)
     if isinstance(value, ExternalInstance):

@@ -25,6 +25,7 @@ from graphmend.analysis.rules.recompilation.new_function import NewFunction
 from graphmend.analysis.rules.recompilation.static_shape import StaticShape
 from graphmend.analysis.rules.recompilation.toggled_attribute import ToggledAttribute
 from graphmend.analysis.rules.recompilation.varying_argument import VaryingArgument
+from graphmend.analysis.rules.recompilation.varying_backend import VaryingBackend
 from graphmend.analysis.rules.recompilation.varying_container import VaryingContainer
 from graphmend.analysis.rules.recompilation.varying_global import VaryingGlobal
 from graphmend.analysis.rules.recompilation.varying_mode import VaryingMode
@@ -94,4 +95,5 @@ RULES: tuple[Rule, ...] = (
     VaryingTensor(),
     ToggledAttribute(),
     VaryingMode(),
+    VaryingBackend(),
 )

@@ -293,12 +293,13 @@ def versions() -> tuple[str, ...]:
 def load(version: str | None = None) -> TorchFacts:
     """The facts of a torch version, `2.13` or `2.13.0+cpu`; of the newest one for None.
 
-    A version without a data file gets the nearest older one, or the oldest; `exact` says so.
+    A version without a data file gets the nearest older one, or the oldest, and a text that is no version the newest
+    one; `exact` says so.
     """
     known = versions()
-    if version is None:
-        return _load(known[-1], True)
-    wanted = _order(version)
+    wanted = _order(version or "")
+    if not wanted:
+        return _load(known[-1], version is None)
     minor = next((v for v in reversed(known) if _order(v) <= wanted), known[0])
     return _load(minor, _order(minor) == wanted)
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.versions import calls, environments, examples, page, progress, recompilations, suites
+from bench.versions import calls, environments, examples, models, page, progress, recompilations, suites
 from graphmend.analysis.torch_facts.generator import generate
 from graphmend.transforms import torch_versions
 
@@ -75,6 +75,7 @@ PARTS: dict[str, Callable[[str, str], Measured]] = {
     "calls": _calls,
     "examples": _examples,
     "patterns": _patterns,
+    "models": models.measure,
     "recompilations": recompilations.measure,
     "abilities": _abilities,
     **{name: _suite(name) for name in suites.SUITES},

@@ -15,7 +15,7 @@ from pathlib import Path
 from graphmend.workspace.interpreter import Interpreter
 
 ROOT = Path(__file__).resolve().parents[2]
-_TESTS = ("numpy", "pytest>=8", "pytest-asyncio>=1", "pytest-xdist>=3.6", "hypothesis>=6.100")
+_TESTS = ("numpy", "pytest>=8", "pytest-asyncio>=1", "pytest-xdist>=3.6", "hypothesis>=6.100", "transformers")
 _NEEDED = 9 * 2**30
 """Bytes that must be free before an environment is made."""
 

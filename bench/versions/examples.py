@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import re
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -21,14 +22,32 @@ from graphmend.dynamo.report import Report
 from graphmend.dynamo.requests import Request
 from graphmend.dynamo.service import Service
 
+_PROBES = ("graph_breaks", "forks")
 LOG = Path(__file__).parent / "probes" / "graph_breaks.py"
 PATTERNS = ROOT.parent / "shared" / "truth" / "patterns" / "cases"
 """Programs that lie beside a checkout, or do not."""
 TOGETHER = 120
 """How many programs one step is of."""
+_RAISED = re.compile(r" \((?P<file>[^()]+):(?P<line>\d+)\)$")
 
-Lines = dict[str, list[int]]
-"""Lines of each program by its name."""
+Place = tuple[str, int]
+"""A file and a line. A program's own file goes by the program's name."""
+
+
+class Program(NamedTuple):
+    """Where a program broke, as the log tells and as `verify` does, both on the inputs that the program declares."""
+
+    log: list[Place]
+    seen: list[Place]
+    raises: list[Place]
+    """Where a run raised, as `verify` says of the run: that such a line ends the graph is no break of the program."""
+    ran: bool
+    """False where plain Python raises whatever is given: there is nothing to check, and `verify` says so."""
+
+    @property
+    def told(self) -> list[Place]:
+        """What the log tells of breaks."""
+        return [place for place in self.log if place not in self.raises or place in self.seen]
 
 
 class Agreement(NamedTuple):
@@ -56,24 +75,47 @@ def patterns() -> dict[str, str]:
 
 def measure(python: str, version: str, texts: Mapping[str, str]) -> dict[str, Any]:
     """Why `verify` sees nothing with this torch, or None; how `check`, and how `verify`, agree with its log."""
+    problem, programs = observe(python, texts)
+    settings = Settings(torch_version=version, preview=True)
+    log = {name: _own(name, program.log) for name, program in programs.items()}
+    said = {name: _said(Source(text, f"{name}.py"), settings) for name, text in texts.items()}
+    ran = {name: program for name, program in programs.items() if program.ran}
+    told = {name: _own(name, program.told) for name, program in ran.items()}
+    seen = {name: _own(name, program.seen) for name, program in ran.items()}
+    return {
+        "self-test": problem,
+        "check": agreement(log, said)._asdict(),
+        "verify": agreement(told, seen)._asdict(),
+        "not run": sorted(set(programs) - set(ran)),
+    }
+
+
+def observe(python: str, texts: Mapping[str, str]) -> tuple[str | None, dict[str, Program]]:
+    """Why `verify` sees nothing in an interpreter, or None; and what became of each program there."""
     names = list(texts)
     problem: str | None = None
-    log: Lines = {}
-    seen: Lines = {}
-    needed = progress.rooms("bench/versions/examples.py", "bench/versions/probes")
+    programs: dict[str, Program] = {}
+    needed = progress.rooms("bench/versions/examples.py", *(f"bench/versions/probes/{name}.py" for name in _PROBES))
     for start in range(0, len(names), TOGETHER):
         part = {name: texts[name] for name in names[start : start + TOGETHER]}
         found = progress.kept(python, ["examples", part], needed, functools.partial(_run, python, part))
         problem = problem or found["problem"]
-        log.update(found["log"])
-        seen.update(found["seen"])
-    settings = Settings(torch_version=version, preview=True)
-    said = {name: _said(Source(text, f"{name}.py"), settings) for name, text in texts.items()}
-    return {
-        "self-test": problem,
-        "check": _agreement(log, said)._asdict(),
-        "verify": _agreement(log, seen)._asdict(),
-    }
+        for name, (*places, ran) in found["programs"].items():
+            programs[name] = Program(*([(path, line) for path, line in each] for each in places), ran)
+    return problem, programs
+
+
+def agreement(truth: Mapping[str, list[Any]], said: Mapping[str, list[Any]]) -> Agreement:
+    """Holds what is said of each program against the truth of it."""
+    differ = [
+        f"{name}: its log {lines}, said {said[name]}" for name, lines in sorted(truth.items()) if lines != said[name]
+    ]
+    return Agreement(len(truth), len(truth) - len(differ), differ)
+
+
+def _own(name: str, places: list[Place]) -> list[int]:
+    """The lines in the program's own file."""
+    return [line for path, line in places if path == name]
 
 
 def _said(source: Source, settings: Settings) -> list[int]:
@@ -82,7 +124,7 @@ def _said(source: Source, settings: Settings) -> list[int]:
 
 
 def _run(python: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    """What the log and `verify` say of some programs: the lines of both, and why `verify` says nothing."""
+    """What the log and `verify` say of some programs, and why `verify` says nothing."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
         for name, text in texts.items():
@@ -92,27 +134,23 @@ def _run(python: str, texts: Mapping[str, str]) -> dict[str, Any]:
         reports = asyncio.run(_verify(python, [folder / f"{name}.py" for name in texts]))
     return {
         "problem": next((report.problem for report in reports.values() if report.problem), None),
-        "log": {name: log[f"{name}.py"]["lines"] for name in texts},
-        "seen": {name: _given(reports[name], f"{name}.py") for name in texts},
+        "programs": {name: _program(name, log[f"{name}.py"], reports[name]) for name in texts},
     }
 
 
-def _given(report: Report, name: str) -> list[int]:
-    """Lines that broke in runs on the inputs that the example has; `verify` makes others besides."""
-    lines = {
-        item.span.line
+def _program(name: str, log: Mapping[str, Any], report: Report) -> Program:
+    broke = [(name, line) for line in log["lines"]] + [(path, line) for path, line in log["elsewhere"]]
+    own = Path(report.path).name
+    raised = [_RAISED.search(run.raised or "") for target in report.targets for run in target.runs]
+    seen = {
+        (name if Path(item.path).name == own else item.path, item.span.line)
         for target in report.targets
         for item in target.breaks
-        if item.path.endswith(name) and item.kind in ("break", "skip") and item.run < len(target.arguments)
+        if item.kind in ("break", "skip") and item.run < len(target.arguments)  # `verify` makes others besides
     }
-    return sorted(lines)
-
-
-def _agreement(truth: Lines, said: Lines) -> Agreement:
-    differ = [
-        f"{name}: its log {lines}, said {said[name]}" for name, lines in sorted(truth.items()) if lines != said[name]
-    ]
-    return Agreement(len(truth), len(truth) - len(differ), differ)
+    ran = log["raised"] is None or any(target.status != "no-inputs" for target in report.targets)
+    raises = {(name, int(found["line"])) for found in raised if found and found["file"] == own}
+    return Program(sorted(broke), sorted(seen), sorted(raises), ran or not report.targets)
 
 
 async def _verify(python: str, files: list[Path]) -> dict[str, Report]:

@@ -38,7 +38,7 @@ one `check` works and says what it assumes; `verify` and `run` say that they do 
 
 CI runs torch {newest}. The others are run by hand before a release, with `make versions VERSIONS="2.10 2.12"`; each
 row has the date of its run, and names the builds that it was made with. Of one core, a version's mends take about five
-minutes, the patterns six, the recompilations one, the calls five. A run that was ended goes on where it was: programs,
+minutes, the patterns five, the recompilations one, the calls five. A run that was ended goes on where it was: programs,
 tests and calls are kept step by step beside the environments, and are measured anew where a file changed that has a
 part in them.
 
@@ -48,7 +48,11 @@ _COLUMNS = """\
 * *check*: of the rules' examples, those where `check --torch-version` names exactly the lines of that torch's own
   `graph_breaks` log.
 * *verify*: of the same examples, those where it reports exactly the lines of that log for the same inputs.
-* *patterns*: the same of `verify` and some hundreds of other programs, which are no part of the repository.
+* *patterns*: the same of `verify` and some hundreds of other programs, which are no part of the repository; of those
+  that plain Python runs on their inputs. A line at which an input makes the program itself raise ends the graph, too:
+  `verify` says so of that run, and calls it no break.
+* *models*: small T5 and BART, in eval and train mode and in half precision: of these six, those where `verify` reports
+  exactly the places in all files of transformers that the log tells of, and how many places these are.
 * *recompilations*: of the programs in `tests/analysis/recompilations` that this torch compiles anew, those where
   `check` says what varies; and of all that it says of recompilations there, what is so with this torch.
 * *mends that hold*, *runtime*, *worker*: tests that pass in an interpreter with that torch, of those that run there.
@@ -100,6 +104,10 @@ def _share(key: str) -> Callable[[dict[str, Any]], str]:
     return lambda part: f"{part[key]['agree']} of {part[key]['examples']}"
 
 
+def _models(part: dict[str, Any]) -> str:
+    return f"{_share('verify')(part)}, {part['places']} places, transformers {part['transformers']}"
+
+
 def _passed(part: dict[str, Any]) -> str:
     ran = part["passed"] + len(part["failed"])
     return f"{part['passed']} of {ran}" if ran else "not offered"
@@ -120,6 +128,7 @@ _HEADS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "check": ("examples", _share("check")),
     "verify": ("examples", _share("verify")),
     "patterns": ("patterns", _share("verify")),
+    "models": ("models", _models),
     "recompilations": ("recompilations", _recompiled),
     **{title: (name, _passed) for name, title in _SUITES.items()},
     "calls": ("calls", _otherwise),
@@ -132,6 +141,9 @@ def _gaps(results: dict[str, Any]) -> str:
         parts = results.get(minor, {}).get("parts", {})
         gaps = [f"`check`, {item}" for item in parts.get("examples", {}).get("check", {}).get("differ", ())]
         for name in ("examples", "patterns"):
+            if left := parts.get(name, {}).get("not run"):
+                gaps.append(f"`verify`, left out as plain Python raises whatever they are given: {', '.join(left)}")
+        for name in ("examples", "patterns", "models"):
             gaps += [f"`verify`, {item}" for item in parts.get(name, {}).get("verify", {}).get("differ", ())]
         gaps += [f"recompilations: {item}" for item in parts.get("recompilations", {}).get("said", ())]
         for name, title in _SUITES.items():

@@ -18,6 +18,7 @@ import torch._dynamo
 
 from . import discover, loading, versions
 from .comparison import compare
+from .comparison.memento import BYTES
 from .errors import Unusable, describe
 from .inputs import examples, synthesis
 from .project import scripts
@@ -37,13 +38,13 @@ def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str,
     sites = discover.CompileSites(count_only)
     path = job["path"]
     name = os.path.basename(path)
-    answer: dict[str, Any] = {"torch": torch.__version__, "problem": None, "note": ""}
+    answer: dict[str, Any] = {"torch": torch.__version__, "problem": None, "note": "", "remark": ""}
     try:
         if self_test.failure is not None:
             raise Unusable(self_test.failure)
-        possible, note = devices.candidates(job["device"])
-        behind = versions.hidden(torch.__file__, sys.path)
-        answer["note"] = "; ".join(filter(None, [versions.remark(torch.__version__), behind, note]))
+        said = versions.remark(torch.__version__), versions.hidden(torch.__file__, sys.path)
+        answer["remark"] = "; ".join(filter(None, said))
+        possible, answer["note"] = devices.candidates(job["device"])
         say({"stage": f"importing {name}"})
         sites.install()
         module = _import(job, project)
@@ -54,12 +55,14 @@ def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str,
         answer["problem"] = str(error)
         return answer
     say({"begun": {**answer, "names": [target.name for target in targets]}})
-    beginning = compare.Beginning(module) if job.get("keep") or job.get("compare") else None
+    compared = job.get("keep") or job.get("compare")
+    beginning = compare.Beginning(module, BYTES if compared else 0)
     deadline = began + 0.8 * float(job["timeout"])
     for number, target in enumerate(targets):
         until = time.monotonic() + max(deadline - time.monotonic(), 0.0) / (len(targets) - number)
-        session = TargetCheck(target, project, possible, until, lambda stage: say({"stage": stage}), job, sites.inner)
-        session.beginning, session.module = beginning, module
+        session = TargetCheck(
+            target, project, possible, until, lambda stage: say({"stage": stage}), job, sites.inner, module, beginning
+        )
         say({"target": session.run(_examples(target, module, job))})
     return {**answer, "seconds": round(time.monotonic() - began, 3)}
 

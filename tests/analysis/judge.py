@@ -23,7 +23,9 @@ LIMIT_SECONDS = 30
 def judge(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Import the main file of a request, evaluate its expressions in it, and say what broke."""
     import torch
+    from torch._dynamo.utils import clear_compilation_metrics, get_compilation_metrics
 
+    clear_compilation_metrics()
     worker = import_module("graphmend.dynamo.worker.recording.recorder")
     for path, text in request["files"].items():
         file = folder / path
@@ -45,7 +47,7 @@ def judge(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {
         "breaks": sorted(breaks, key=str),
         "kinds": [(e["span"][0], kind) for e in events for kind in (e["gb_type"], *e["wrapped_by"])],
-        "graphs": len(recorder.graphs),
+        "graphs": len(recorder.graphs) or len(get_compilation_metrics()),  # where the backend is the module's own
         "error": errors[0] if errors else None,
     }
 

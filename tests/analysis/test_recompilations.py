@@ -33,7 +33,6 @@ PROGRAMS = label.programs()
 COUNTED_OTHERWISE = {
     "sites/compile_fresh_source": "text that `exec` runs is not read",
     "arguments/lr_from_optimizer": "schedulers are not followed",
-    "sites/modules_of_two_widths": "modules of torch share one frame: different models recompile it",
 }
 
 COUNTER = """\
@@ -209,3 +208,79 @@ def test_torch_needs_these_numbers(tmp_path: Path) -> None:
         command, cwd=tmp_path, input=json.dumps(texts), capture_output=True, text=True, timeout=300, check=True
     )
     assert json.loads(ran.stdout) == dict.fromkeys(NEEDED, 4)
+
+
+def test_a_number_of_numpy_is_no_tensor_whose_branch_breaks() -> None:
+    program = """\
+import numpy as np
+import torch
+
+
+@torch.compile
+def step(x, k):
+    return x * k if k > 0.5 else x + k
+
+
+def calls():
+    for k in np.linspace(0.1, 1.0, 4):
+        step(torch.ones(3), k)
+"""
+    assert check(Source(program, "program.py")).findings == ()
+    (finding,) = check(
+        Source(program.replace("(torch.ones(3), k)", "(torch.ones(3), float(k))"), "program.py")
+    ).findings
+    assert finding.code == "GM702"
+
+
+BACKENDS = {
+    "a lambda": ("lambda graph, inputs: graph.forward", "anew"),
+    "a nested function": ("nested", "anew"),
+    "a partial": ("functools.partial(plain, tag=1)", "anew"),
+    "an object": ("Plain()", "anew"),
+    "a function of the file": ("plain", "same"),
+    "a method of one object": ("PLAIN.run", "same"),
+    "an object of the file": ("PLAIN", "same"),
+    "a name": ("'eager'", "same"),
+    "an unknown value": ("choose()", "same"),
+}
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_backends_are_told_apart_as_torch_does(name: str) -> None:
+    given, which = BACKENDS[name]
+    program = f"""\
+import functools
+
+import torch
+from somewhere import choose
+
+
+def plain(graph, inputs, tag=None):
+    return graph.forward
+
+
+class Plain:
+    def __call__(self, graph, inputs):
+        return graph.forward
+
+    def run(self, graph, inputs):
+        return graph.forward
+
+
+PLAIN = Plain()
+
+
+def double(x):
+    return x * 2
+
+
+def calls():
+    for _ in range(3):
+
+        def nested(graph, inputs):
+            return graph.forward
+
+        torch.compile(double, backend={given})(torch.ones(3))
+"""
+    found = check(Source(program, "program.py")).findings
+    assert [f.code for f in found] == (["GM712"] if which == "anew" else [])

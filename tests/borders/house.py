@@ -58,12 +58,14 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "check incremental",
     ),
     "analysis/driver": ("frameworks", "words", "near", "reach execution", "guards", "history", "driven"),
-    "analysis/driver/guards": ("facts", "atoms", "moment variation", "trace"),
+    "analysis/driver/guards": ("facts", "atoms", "backends", "moment variation", "trace"),
     "analysis/driver/history": (
         "interface numbers",
+        "written",
         "tensors",
         "forms",
-        "flow torch_calls",
+        "flow layers",
+        "torch_calls",
         "traced_calls",
         "machine",
         "run",
@@ -156,7 +158,7 @@ FAMILIES = frozenset({"analysis/rules", "transforms/rewrites"})
 #: what every member of a family may use
 COMMON = {
     "analysis/rules": {"rule", "dispatch", "documentation", "arguments"},
-    "transforms/rewrites": {"answers", "asked_again", "masked_losses", "put_off", "under_mask"},
+    "transforms/rewrites": {"answers", "asked_again", "masked_losses", "under_mask"},
 }
 
 MOST_MODULES = 12

@@ -46,6 +46,7 @@ def environment(tmp_path: Path) -> Callable[..., Path]:
         ("2.12.0.dev20260301+cu130", "2.12", None),
         ("2.13.0a0+gitabc123", "2.13", None),
         ("2.99.0.dev20301101+cu140", "2.99", f"torch 2.99 is newer than known, checked as {NEWEST}"),
+        ("nightly", "nightly", f"torch calls itself 'nightly', which is no version; checked as {NEWEST}"),
         (
             "2.7.1+cu118",
             "2.7",
@@ -73,10 +74,10 @@ def test_no_torch(environment: Callable[..., Path]) -> None:
 
 
 def test_two_torches(environment: Callable[..., Path]) -> None:
-    found = Interpreter(environment("2.10.0+cu128", "2.13.0"))
+    found = Interpreter(environment("2.10.0+cu128", "nightly"))
     (said,) = torch_remarks(found, None, named=False)
     first, second = (folder for _, folder in found.torches)
-    assert said == f"torch 2.10.0+cu128 in {first} hides 2.13.0 in {second}: checked as 2.10"
+    assert said == f"torch 2.10.0+cu128 in {first} hides nightly in {second}: checked as 2.10"
 
 
 def test_the_command_says_it_once(environment: Callable[..., Path], run: Run, folder: Path) -> None:

@@ -303,3 +303,75 @@ def example_inputs():
     assert any(run.raised for run in found.runs)
     found = check(text.replace("(torch.ones(2, 3),), ", ""))
     assert [b.gb_id for b in found.breaks] == ["GB0088"]
+
+
+FIRST_CALLS = {
+    "an attribute of the module": """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mask = None
+    def forward(self, x):
+        if self.mask is None:
+            print("made")
+            self.mask = torch.ones(3)
+        return x * self.mask
+""",
+    "a variable of the file": """\
+mask = None
+@torch.compile
+def f(x):
+    global mask
+    if mask is None:
+        print("made")
+        mask = torch.ones(3)
+    return x * mask
+""",
+    "an attribute of an object that has none yet": """\
+import functools
+class Kept:
+    @functools.cached_property
+    def mask(self):
+        print("made")
+        return torch.ones(3)
+kept = Kept()
+@torch.compile
+def f(x):
+    return x * kept.mask
+""",
+    "a table of the file": """\
+masks = {}
+@torch.compile
+def f(x):
+    if 3 not in masks:
+        print("made")
+        masks[3] = torch.ones(3)
+    return x * masks[3]
+""",
+}
+
+
+@pytest.mark.parametrize("text", FIRST_CALLS.values(), ids=FIRST_CALLS)
+def test_what_a_first_call_builds_is_not_there_when_it_is_compiled(check: Check, text: str) -> None:
+    """The eager run that finds inputs is no call of the program: it must hide nothing that the first one breaks at."""
+    found = check(text + "def example_inputs():\n    return [(torch.ones(2, 3),)]\n")
+    assert "Failed to trace builtin operator" in [b.gb_type for b in found.breaks]
+
+
+def test_what_a_call_keeps_in_re_is_not_there_either(check: Check) -> None:
+    """Some versions of torch break while `re` compiles a pattern; here the program tells whether it does."""
+    found = check("""\
+import re
+@torch.compile
+def f(x):
+    if not any(key[1] == "never seen" for key in re._cache):
+        print("first")
+        plainly()
+    return x + 1
+@torch.compiler.disable
+def plainly():
+    re.compile("never seen")
+def example_inputs():
+    return [(torch.ones(2, 3),)]
+""")
+    assert "Failed to trace builtin operator" in [b.gb_type for b in found.breaks]

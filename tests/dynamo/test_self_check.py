@@ -208,3 +208,40 @@ def test_another_torch_behind_the_imported_one_is_named(tmp_path: Path) -> None:
 def test_both_sides_know_the_same_versions() -> None:
     versions = importlib.import_module("graphmend.dynamo.worker.versions")
     assert (known()[0], known()[-1]) == (versions.text(versions.OLDEST), versions.text(versions.NEWEST))
+
+
+def test_the_command_says_what_is_unusual_of_a_torch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A nightly build for ROCm, and another torch behind it on the path: a line that is not cut, on any device."""
+    site, behind = tmp_path / "site", tmp_path / "a folder with a long name" / "and another one in it"
+    (behind / "torch").mkdir(parents=True)
+    (behind / "torch" / "version.py").write_text("__version__ = '2.10.0+rocm6.3'\n")
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(
+        textwrap.dedent(f"""\
+        import sys, importlib.abc, importlib.util
+        sys.path.append({str(behind)!r})
+        class Finder(importlib.abc.MetaPathFinder):
+            def find_spec(self, name, path=None, target=None):
+                if name != "torch": return None
+                sys.meta_path.remove(self)
+                spec = importlib.util.find_spec(name)
+                inner = spec.loader.exec_module
+                def exec_module(torch):
+                    inner(torch)
+                    torch.__version__ = "2.99.0.dev20301101+rocm9.1"
+                spec.loader.exec_module = exec_module
+                return spec
+        sys.meta_path.insert(0, Finder())
+        """)
+    )
+    script, model = tmp_path / "python", tmp_path / "model.py"
+    script.write_text(f'#!/bin/sh\nPYTHONPATH={site}:$PYTHONPATH exec {sys.executable} "$@"\n')
+    script.chmod(0o755)
+    model.write_text(BREAKS)
+    assert main(["verify", str(model), "--python", str(script), "--device", "cpu"]) == 1
+    shown = capsys.readouterr().out
+    assert "torch 2.99.0.dev20301101+rocm9.1]" in shown
+    said = shown.splitlines()[-1]
+    assert said.startswith("torch 2.99 is newer than known, checked as 2.13; torch 2.10.0+rocm6.3 in ")
+    assert f"{behind / 'torch'} is not imported: checked with the one in " in said
+    assert said.endswith("torch")

@@ -44,14 +44,13 @@ FORMS = {
     "a tensor == None": "    if x == None:\n        return x\n",
     "an attribute set on a class": "    Plain.size = 4\n",
     "the length of a __dict__": "    n = len(plain.__dict__)\n",
-    "a match as a truth value": "    n = 1 if re.match('a+', 'aaa') else 0\n",
     "sys.version_info > a tuple": "    n = sys.version_info >= (3, 8)\n",
     "a tensor in list.remove": "    [x, k].remove(x)\n",
     "a deep copy of a container": "    n = copy.deepcopy([1, 2])\n",
     "a size indexed by a tensor": "    n = x.shape[k]\n",
 }
 PROGRAM = """\
-import copy, re, sys
+import copy, sys
 import torch
 class Plain:
     size = 3

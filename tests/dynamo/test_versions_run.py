@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+
+from graphmend.analysis.syntax.span import Span
+from graphmend.dynamo.report import Break, Report, RunInfo, TargetReport
 
 Modules = Callable[[str], ModuleType]
 
@@ -98,3 +103,59 @@ def test_a_version_of_python_that_is_not_here_is_skipped(
         pythons.main()
     assert stop.value.code == 0
     assert capsys.readouterr().out == "Python 3.14: skipped, it is not on this machine\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the probe forks")
+def test_no_call_sees_what_another_one_left(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function may break in its first call alone; names that are taken together share a process, others do not."""
+    monkeypatch.setattr(sys, "path", [str(root / "bench" / "versions" / "probes"), *sys.path])
+    probe = importlib.import_module("calls")
+    left: list[str] = []
+
+    def judge(expression: str, _: object) -> str | None:
+        left.append(expression)
+        if expression == "ends":
+            os._exit(3)
+        return None if len(left) > 1 else "the first call"
+
+    monkeypatch.setattr(probe, "judge", judge)
+    monkeypatch.setattr(probe, "evaluate", lambda expression: expression != "raises")
+    monkeypatch.setattr(probe, "listening", lambda: None)
+    names = {"a": ["raises", "1", "2", "3"], "b": ["4"], "c": ["raises"]}
+    first = "the first call"
+    assert probe.probe(names, 2, 1) == {"a": {"1": first, "2": first}, "b": {"4": first}}
+    assert probe.probe(names, 2, 9) == {"a": {"1": first, "2": None}, "b": {"4": None}}
+    assert probe.probe({**names, "d": ["ends"]}, 2, 9) == probe.probe(names, 2, 1)
+
+
+def test_a_line_that_an_input_raises_at_is_no_break_that_was_missed(of_versions: Modules) -> None:
+    examples = of_versions("examples")
+    log = {"lines": [3, 5], "elsewhere": [["lib.py", 9]], "raised": "ValueError"}
+
+    def made(*lines: int, raised: str | None = None, status: str = "checked") -> Any:
+        found = [Break("/w/m.py", Span(line, 0, line, 1), "f", "break", "", None, "", (), ()) for line in lines] + [
+            Break("lib.py", Span(9, 0, 9, 1), "g", "skip", "", None, "", (), ())
+        ]
+        runs = (RunInfo("given 1", None), RunInfo("given 2", raised))
+        target = TargetReport("f", status, arguments=("x", "x"), breaks=tuple(found), runs=runs)  # type: ignore[arg-type]
+        return examples._program("m", log, Report("/w/m.py", (target,)))
+
+    assert made(3, 5) == (
+        [("lib.py", 9), ("m", 3), ("m", 5)],
+        [("lib.py", 9), ("m", 3), ("m", 5)],
+        [],
+        True,
+    )
+    assert made(3).told == [("lib.py", 9), ("m", 3), ("m", 5)]
+    assert made(3, raised="ValueError: no (m.py:5)").told == [("lib.py", 9), ("m", 3)]
+    assert made(3, 5, raised="ValueError: no (m.py:5)").told == [("lib.py", 9), ("m", 3), ("m", 5)]
+    assert not made(status="no-inputs").ran
+    assert examples.agreement({"m": [3, 5], "n": []}, {"m": [3], "n": []}) == (2, 1, ["m: its log [3, 5], said [3]"])
+
+
+def test_the_models_are_programs_that_can_be_read(of_versions: Modules) -> None:
+    programs = of_versions("models").programs("5.23.0")
+    assert {name.partition("_")[0] for name in programs} == {"t5", "bart"}
+    for text in programs.values():
+        compile(text, "model.py", "exec")
+        assert "transformers 5.23.0" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,21 +32,6 @@ NOT_YET = {
     "lambda_default_in_transform": "an int that is a default is never compiled for any value",
     "reset_each_epoch": "what resets TorchDynamo may be meant to",
     "symbolic_trace_each_time": "code that is generated is not followed",
-    **dict.fromkeys(
-        (
-            "backend_lambda_in_loop",
-            "backend_function_in_helper",
-            "backend_partial_in_method",
-            "backend_object_each_step",
-            "backend_from_aot_autograd",
-            "decorated_nested_with_backend",
-        ),
-        "backends are not followed, so that one that is made anew is not found",
-    ),
-    **dict.fromkeys(
-        ("autograd_function_in_step", "named_tuple_in_function", "dataclass_in_function"),
-        "a class that is made anew is not told from the one before",
-    ),
 }
 
 
@@ -101,7 +87,55 @@ def refusals(text: str) -> list[str]:
     return [a.reason for a in answers if isinstance(a, Refusal)]
 
 
+def backend(keyword: str, head: str = "", inside: str = "") -> str:
+    """A program that compiles a function by a backend that it makes in each call."""
+    return f"""\
+import functools
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+
+{head}
+
+def double(x):
+    return x * 2
+
+
+def run(x, tag):
+{inside}
+    return torch.compile(double, backend={keyword})(x)
+
+
+def calls():
+    for i in range(4):
+        run(torch.ones(4), i)
+"""
+
+
+TRACED = "def plain(graph, inputs, tag=None):\n    return graph.forward\n"
+NESTED = "    def plain(graph, inputs{}):\n        return graph.forward\n"
+
 WRITTEN = {
+    "a lambda is a function at the top": (
+        backend("lambda graph, inputs: graph.forward"),
+        "def _backend(graph, inputs):\n    return graph.forward\n\n\ndef run(x, tag):",
+    ),
+    "a nested function moves to the top": (
+        backend("plain", inside=NESTED.format("")),
+        "def plain(graph, inputs):\n    return graph.forward\n\n\ndef run(x, tag):\n    return torch.compile",
+    ),
+    "a partial has a name at the top": (
+        backend("functools.partial(plain, tag=1)", TRACED),
+        "_backend = functools.partial(plain, tag=1)\n\n\ndef run(x, tag):",
+    ),
+    "what aot_autograd makes has a name at the top": (
+        backend("aot_autograd(fw_compiler=plain)", TRACED),
+        "_backend = aot_autograd(fw_compiler=plain)\n\n\ndef run(x, tag):",
+    ),
+    "an object that keeps nothing is made once": (
+        backend("Plain()", "class Plain:\n    def __call__(self, graph, inputs):\n        return graph.forward\n"),
+        "_backend = Plain()\n\n\ndef run(x, tag):",
+    ),
     "a counter is a buffer that no state dict holds": (
         counter("self.steps += 1\nreturn x / self.steps"),
         'self.register_buffer("steps", torch.zeros((), dtype=torch.int64), persistent=False)',
@@ -191,6 +225,43 @@ WRITTEN = {
         "torch._dynamo.maybe_mark_dynamic(x, [0, 1])",
     ),
 }
+
+
+NOT_MADE_ONCE = {
+    "it needs an argument": (backend("lambda graph, inputs: print(tag) or graph.forward"), "it needs `tag`"),
+    "a partial holds an argument": (backend("functools.partial(plain, tag=tag)", TRACED), "needs `tag`|`tag` may not"),
+    "a nested function counts in its default": (
+        backend("plain", inside=NESTED.format(", seen=[]")),
+        "a default of it is made anew",
+    ),
+    "its attribute is set": (
+        backend("plain", inside=NESTED.format("") + "    plain.tag = tag"),
+        "an attribute of `plain` is set",
+    ),
+    "its name is taken": (
+        backend("plain", "plain = 1", inside=NESTED.format("")),
+        "`plain` stands for something else",
+    ),
+    "an object keeps what it sees": (
+        backend(
+            "Counting()",
+            "class Counting:\n    def __init__(self):\n        self.seen = 0\n\n"
+            "    def __call__(self, graph, inputs):\n        self.seen += 1\n        return graph.forward\n",
+        ),
+        "may be changed",
+    ),
+    "a list of the call is given": (backend("functools.partial(plain, tag=[1])", TRACED), "is made anew, too"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_MADE_ONCE)
+def test_what_is_not_made_once(name: str) -> None:
+    text, reason = NOT_MADE_ONCE[name]
+    result = check(Source(text, "program.py"))
+    (finding,) = (f for f in result.findings if f.code == "GM712")
+    (answer,) = mend(finding, result.facts(finding))
+    assert isinstance(answer, Refusal)
+    assert re.search(reason, answer.reason), answer.reason
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -30,6 +30,12 @@ def bindings(facts: FunctionFacts) -> dict[str, list[Bound]]:
     return found
 
 
+def stores(facts: FunctionFacts, name: str) -> int:
+    """How often a name is written as a target, or deleted, anywhere in the function."""
+    nodes = ast.walk(facts.function)
+    return sum(isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) for n in nodes)
+
+
 def reaching(facts: FunctionFacts, node: ast.Name) -> ast.expr | None:
     """What a name is bound to where it is read, changes in place aside; None where several bindings may reach it."""
     child: ast.AST = node

@@ -51,10 +51,20 @@ def top_statement(facts: FunctionFacts) -> ast.stmt | None:
 
 
 def insert_above(facts: FunctionFacts, top: ast.stmt, text: str) -> TextEdit:
-    """New module-level code above a definition, the two blank lines kept."""
+    """New module-level code above a definition, the two blank lines kept; one stands between imports and a value."""
     newline = "\r\n" if "\r\n" in facts.source.text else "\n"
     line = first_position(facts.source, top)[0]
-    return TextEdit(Span(line, 0, line, 0), f"{text}{newline}{newline}{newline}")
+    tree, lines = facts.source.tree, facts.source.text.splitlines()
+    assert tree is not None
+    before = tree.body[tree.body.index(top) - 1] if top in tree.body[1:] else None
+    empty = (
+        before is not None
+        and before.end_lineno == line - 3
+        and not any(one.strip() for one in lines[line - 3 : line - 1])
+    )
+    value = not text.startswith(("def ", "class ", "@", "async "))
+    first = line - 1 if empty and value and isinstance(before, (ast.Import, ast.ImportFrom)) else line
+    return TextEdit(Span(first, 0, line, 0), f"{text}{newline}{newline}{newline}")
 
 
 def local_name_in(facts: FunctionFacts, node: ast.expr) -> str | None:

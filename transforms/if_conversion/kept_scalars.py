@@ -18,8 +18,9 @@ from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.gradients import carries, recorded
 from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.legality.numbers import said
 from graphmend.transforms.legality.numbers.as_tensors import exact_in, wider
-from graphmend.transforms.legality.numbers.counterparts import Counterpart
+from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def kept(facts: FunctionFacts, node: ast.expr, imports: Imports | None = None) -
             return None
         result.replace[inner] = text
         result.differences += [*found.differences, *uses.differences]
-        counterparts |= uses.counterparts
+        joined(counterparts, uses.counterparts)
     if not result.replace:
         return None
     if imports is not None:
@@ -124,6 +125,8 @@ def written(
         if node in texts and node not in counterparts:
             return texts[node]
         form = counterparts[node]
+        if form.said:
+            return said.text(facts, imports, form)
         changed = inside(node)
         argument = form.argument
         if form.function:

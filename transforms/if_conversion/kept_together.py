@@ -14,7 +14,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import Taken, outermost, taken
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.numbers.as_tensors import PROMOTES
-from graphmend.transforms.legality.numbers.counterparts import Counterpart
+from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def together(facts: FunctionFacts, kept: Mapping[ast.expr, Taken]) -> Numbers:
             continue
         tensor, uses = asked(facts, tensor, lambda uses, of=number: uses.follow(of))  # type: ignore[misc]
         found.texts[number] = tensor.captured()
-        found.counterparts.update(uses.counterparts)
+        joined(found.counterparts, uses.counterparts)
         found.differences.extend([*tensor.differences, *uses.differences])
         for other in uses.also:
             waiting += _taken_in(facts, other)

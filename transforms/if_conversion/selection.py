@@ -18,6 +18,7 @@ from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import EITHER_GRADIENT, carries, lost, mixed, recorded
 from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, seen_elsewhere, shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES, exact_in
+from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.same_shape import TensorType, compare, other_sizes
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
@@ -237,7 +238,8 @@ def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValu
         raise NotSelectableError(f"`{a.text}` is a Python number, and would be returned as a tensor")
     exact = all(_in_float32(c) for c in (a, b))
     wanted = {"int": "int64", "bool": "bool"}.get(a.number or "", "float32" if exact else "float64")
-    dtype, uses = as_tensor(predicates.facts, wanted, asked)
+    dtype, uses = as_tensor(predicates.facts, wanted, asked, says=predicates.elsewhere is not None)
+    _written_elsewhere(predicates, uses)
     exact = exact or dtype == "float32"
     predicates.differences += uses.differences
     if (constant(a.node), constant(b.node)) == (True, False) and a.number == "bool":
@@ -249,14 +251,16 @@ def _select_numbers(predicates: Predicates, test: str, a: SideValue, b: SideValu
     return f"{predicates.imports.name('torch.where')}({test}, {first}, {b.text})"
 
 
-def as_tensor(facts: FunctionFacts, dtype: str, asked: Asked, *, rewrites: bool = False) -> tuple[str, ScalarUses]:
+def as_tensor(
+    facts: FunctionFacts, dtype: str, asked: Asked, *, rewrites: bool = False, says: bool = False
+) -> tuple[str, ScalarUses]:
     """The dtype of a 0-d tensor that stands for a Python number, at most `dtype`, and what its uses said.
 
     A float64 has the number's own precision, but makes float64 of other tensors without dimensions: where it meets
     such, the number has torch's usual precision.
     """
     for tried in (dtype, *(("float32",) if dtype == "float64" else ())):
-        uses = ScalarUses(facts, tried, rewrites=rewrites)
+        uses = ScalarUses(facts, tried, rewrites=rewrites, says=says)
         try:
             asked(uses)
         except NeedsPythonNumberError as error:
@@ -282,12 +286,18 @@ def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Ask
         predicates.differences.append(Difference("dtype", says))
     if not isinstance(literal, (bool, int, float)) or not exact_in(literal, value.dtype):
         predicates.differences.append(PRECISION)
-    uses = ScalarUses(predicates.facts, value.dtype)
+    uses = ScalarUses(predicates.facts, value.dtype, says=predicates.elsewhere is not None)
     try:
         asked(uses)
     except NeedsPythonNumberError as error:
         raise NotSelectableError(str(error)) from error
+    _written_elsewhere(predicates, uses)
     predicates.differences += uses.differences
+
+
+def _written_elsewhere(predicates: Predicates, uses: ScalarUses) -> None:
+    if predicates.elsewhere is not None:
+        joined(predicates.elsewhere, uses.counterparts)
 
 
 def _in_float32(choice: SideValue) -> bool:

@@ -19,6 +19,7 @@ from graphmend.transforms.code.qualified_names import called, is_tensor, method,
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import kept
 from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.speculation import speculate
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Predicates:
     imports: Imports
     differences: list[Difference] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
+    elsewhere: dict[ast.expr, Counterpart] | None = None
+    """What is written otherwise outside the code that is converted; None where the rewrite changes nothing there."""
 
     def __post_init__(self) -> None:
         self.code = Code(self.facts.source)

@@ -30,8 +30,10 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     holds,
     unlike,
 )
+from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.numbers.dictionaries import Dictionaries
 from graphmend.transforms.legality.numbers.forms import compares, handed_on
+from graphmend.transforms.legality.numbers.said import always_one_of, said
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -45,22 +47,33 @@ class ScalarUses(Dictionaries):
     """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
 
     def __init__(
-        self, facts: FunctionFacts, dtype: Hashable = None, within: ast.expr | None = None, *, rewrites: bool = False
+        self,
+        facts: FunctionFacts,
+        dtype: Hashable = None,
+        within: ast.expr | None = None,
+        *,
+        rewrites: bool = False,
+        says: bool = False,
     ) -> None:
-        """Nothing is asked of what becomes of `within`: whoever keeps a tensor for that sees to it."""
+        """Nothing is asked of what becomes of `within`: whoever keeps a tensor for that sees to it. With `says` numbers
+        that are only said may be written otherwise there, with `rewrites` other uses as well.
+        """
         super().__init__(facts, rewrites=rewrites)
         self.asks: list[ast.AST] = []
         """The uses that ask torch for the number: branches, bounds of slices, indices. They have mends of their own."""
         self._within = within
+        self._may_say = says or rewrites
         self._dtype = dtype
         self._seen: set[tuple[str, Hashable]] = set()
         self._mixed = False
+        self._start: ast.expr | None = None
         self._handed: list[frozenset[str]] = []
         self._added_to: set[str] = set()
 
     @answers("numbers")
     def follow(self, node: ast.expr) -> None:
         """Goes up from an expression whose value would become a 0-d tensor."""
+        self._start = node
         self._follow(node, self._dtype)
         self._check_names()
 
@@ -111,8 +124,8 @@ class ScalarUses(Dictionaries):
                 self._follow(parent, dtype)
             case ast.Assert(test=test) if test is node:
                 self.asks.append(parent)
-            case ast.FormattedValue(conversion=-1) if self._raised(parent):
-                pass
+            case ast.FormattedValue(conversion=-1):
+                pass  # a tensor without dimensions is formatted as its number is
             case ast.Slice() if self._bounds(parent, node, dtype):
                 self.asks.append(parent)
             case ast.Attribute(attr=attr) if not hasattr(0.0, attr) and not hasattr(0, attr):
@@ -299,9 +312,22 @@ class ScalarUses(Dictionaries):
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
                 if isinstance(self.facts.value(node), Tensor) or self._is_earlier(node, name):
                     continue
-                self._follow(node, dtype)
+                if not self._says(node, dtype):
+                    self._follow(node, dtype)
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
                 self._counts(node, name, dtype)
+
+    def _says(self, node: ast.Name, dtype: Hashable) -> bool:
+        """Is a number only written, or part of a message? It is taken out of its tensor there."""
+        if not self._may_say or isinstance(self.facts.parent(node), ast.FormattedValue):
+            return False
+        now = {*self.counterparts, *([self._start] if self._start is not None else [])}
+        always = not self._mixed and always_one_of(self.facts, node, now)
+        found = said(self.facts, node, dtype, always=always)
+        if found is not None:
+            joined(self.counterparts, found.forms)
+            self.differences += found.differences
+        return found is not None
 
     def _is_earlier(self, node: ast.Name, name: str) -> bool:
         """Is a name read before anything in the function binds it, and not again in a loop?"""
@@ -359,10 +385,6 @@ class ScalarUses(Dictionaries):
         for names in self._handed:
             if found := sorted(n for n in names if n in self._added_to):
                 raise NeedsPythonNumberError(f"`{found[0]}` is counted in, and has another name")
-
-    def _raised(self, node: ast.AST) -> bool:
-        """Does a text only serve as the message of an exception?"""
-        return any(isinstance(a, (ast.Raise, ast.Assert)) for a in self.facts.ancestors(node))
 
 
 def _is_statement(facts: FunctionFacts, call: ast.Call) -> bool:

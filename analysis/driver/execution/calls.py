@@ -224,7 +224,7 @@ def _compile(
     if constant(keywords.get(facts.DISABLES, UNKNOWN)) is True:
         return given
     full = compiler.full == ("",) or any(constant(keywords.get(word, UNKNOWN)) is True for word in compiler.full)
-    site = Site(scope.module, scope.function, node, full, options=_options(compiler, keywords))
+    site = Site(scope.module, scope.function, node, full, options=_options(compiler, keywords), given=keywords)
     if compiler.parts:
         for whole in given:
             parts = [a for a in descendants(m, whole)[1:] if isinstance(a, Object) and a.info is not None]
@@ -236,7 +236,7 @@ def _compile(
     return tuple(made) or UNKNOWN if compiler.gives_back else UNKNOWN
 
 
-_KEPT = frozenset({"fullgraph", "dynamic", facts.DISABLES})
+_KEPT = frozenset({"fullgraph", "dynamic", "backend", "mode", "options", facts.DISABLES})
 
 
 def _options(compiler: facts.Compiler, keywords: Keywords) -> frozenset[str]:
@@ -291,6 +291,7 @@ def _module_method(
         scope.function,
         node,
         constant(keywords.get("fullgraph", UNKNOWN)) is True,
+        given=keywords,
     )
     if name in facts.COMPILES_ITSELF:
         if constant(keywords.get(facts.DISABLES, UNKNOWN)) is not True:

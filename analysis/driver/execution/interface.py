@@ -67,6 +67,9 @@ class Machine(Protocol):
     def class_object(self, info: ClassInfo, scope: Scope | None = None) -> ClassObject:
         """The one object of a class."""
 
+    def define_class(self, info: ClassInfo, scope: Scope) -> ClassObject:
+        """A class statement is executed."""
+
     def generic(self, info: ClassInfo) -> Object:
         """An instance of a class, made with unknown arguments."""
 

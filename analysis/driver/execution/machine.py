@@ -118,6 +118,10 @@ class DriverMachine:
             found.scope = scope
         return found
 
+    def define_class(self, info: ClassInfo, scope: Scope) -> ClassObject:
+        """A class statement is executed."""
+        return self.class_object(info, scope)
+
     def generic(self, info: ClassInfo) -> Object:
         """An instance of a class, made with unknown arguments."""
         found = self._generic.get(info)

@@ -221,7 +221,7 @@ class Disabled(Atom):
 class Site:
     """A place that compiles something, in which module and function, and with which options."""
 
-    __slots__ = ("fullgraph", "function", "module", "node", "options", "reason")
+    __slots__ = ("fullgraph", "function", "given", "module", "node", "options", "reason")
 
     def __init__(
         self,
@@ -231,6 +231,7 @@ class Site:
         fullgraph: bool,
         reason: str = "",
         options: frozenset[str] = frozenset(),
+        given: Mapping[str, Values] | None = None,
     ) -> None:
         self.module = module
         self.function = function
@@ -240,6 +241,8 @@ class Site:
         """By which option a trainer compiles, where no call of the program says so."""
         self.options = options
         """How it compiles: "dynamic", "export"."""
+        self.given: Mapping[str, Values] = given or {}
+        """The keywords of the compiling call, as they were when it was executed."""
 
 
 class Compiled(Atom):

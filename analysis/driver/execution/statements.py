@@ -30,6 +30,11 @@ def _expression(m: Machine, node: ast.Expr, scope: Scope) -> bool:
     return True
 
 
+def _assert(m: Machine, node: ast.Assert, scope: Scope) -> bool:
+    m.evaluate(node.test, scope)
+    return True
+
+
 def _assign(m: Machine, node: ast.Assign, scope: Scope) -> bool:
     values = m.evaluate(node.value, scope)
     for target in node.targets:
@@ -197,7 +202,7 @@ def decorated(m: Machine, info: FunctionInfo, values: Values, scope: Scope) -> V
 
 def _class(m: Machine, node: ast.ClassDef, scope: Scope) -> bool:
     info = m.inner_class(node, scope)
-    cls = m.class_object(info, scope)
+    cls = m.define_class(info, scope)
     body = Scope(scope.module, scope.function, scope)
     m.execute([s for s in node.body if not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef))], body)
     cls.attributes.update(body.variables)
@@ -226,7 +231,8 @@ def _import(m: Machine, node: ast.Import | ast.ImportFrom, scope: Scope) -> bool
 
 
 HANDLERS: dict[type, Any] = {
-    ast.Expr: _expression, ast.Assign: _assign, ast.AnnAssign: _annotated, ast.AugAssign: _augmented,
+    ast.Expr: _expression, ast.Assert: _assert, ast.Assign: _assign, ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
     ast.Return: _return, ast.Raise: _raise, ast.Break: _leave, ast.Continue: _leave, ast.Global: _shared,
     ast.Nonlocal: _shared, ast.If: _if, ast.For: _for, ast.AsyncFor: _for, ast.While: _while, ast.With: _with,
     ast.AsyncWith: _with, ast.Try: _try, ast.Match: _match, ast.FunctionDef: _function,

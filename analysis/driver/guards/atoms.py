@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from graphmend.analysis.driver.execution.objects import Atom, Constant, Values
+
+if TYPE_CHECKING:
+    from graphmend.analysis.program.definitions import ClassInfo
 
 #: one step from a value to a part of it: ("attribute", "steps"), ("item", 0), ("size", 1)
 Step = tuple[Hashable, ...]
@@ -74,17 +77,46 @@ def only(values: Values) -> object:
     return raw_of(values[0]) if len(values) == 1 else ...
 
 
+class Same:
+    """Something that equals itself alone; `info` is the class that it is, where it is one of the program."""
+
+    __slots__ = ("info", "of")
+
+    def __init__(self, of: object, info: ClassInfo | None = None) -> None:
+        self.of = of
+        self.info = info
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.of is other.of
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+
 Size = int | None
 Shape = tuple[Size, ...]
+
+
+class Numbers(Atom):
+    """An array of NumPy, of one dimension, or a `scalar` of it, whose numbers driver code wrote down. TorchDynamo does
+    not guard on them: it makes a tensor of either.
+    """
+
+    __slots__ = ("numbers", "scalar")
+
+    def __init__(self, numbers: tuple[int | float, ...], *, scalar: bool = False) -> None:
+        self.numbers = numbers
+        self.scalar = scalar
 
 
 class Tensor(Atom):
     """A tensor: its sizes, dtype, whether it requires gradients and whether it is contiguous, None where not known.
 
-    `marks` says by dimension what `mark_dynamic` and `mark_static` were told of it.
+    `marks` says by dimension what `mark_dynamic` and `mark_static` were told of it; "parameter" where its sizes are
+    those of a module's parameter.
     """
 
-    __slots__ = ("contiguous", "dtype", "gradient", "marks", "shape")
+    __slots__ = ("contiguous", "dtype", "gradient", "marks", "numbers", "shape")
 
     def __init__(
         self,
@@ -98,6 +130,8 @@ class Tensor(Atom):
         self.gradient = gradient
         self.contiguous = contiguous
         self.marks: dict[int, str] = {}
+        self.numbers: tuple[int | float, ...] | None = None
+        """What it holds, of at most one dimension, where driver code wrote it down."""
 
     def of_shape(self, shape: Shape | None) -> Tensor:
         """Another contiguous tensor of the same kind."""

@@ -28,6 +28,12 @@ LEFT_OUT: dict[str, frozenset[str]] = {
 #: sizes that a graph is compiled for exactly, whatever else is dynamic
 SPECIALISED_SIZES = (0, 1)
 
+#: functions that make a class, which is another one each time
+MAKE_CLASSES = frozenset({
+    "collections.namedtuple", "typing.NamedTuple", "dataclasses.make_dataclass", "torch._dynamo.aot_autograd",
+    "torch._dynamo.backends.common.aot_autograd",
+})  # fmt: skip
+
 #: `recompile_limit`: compilations of one function, after which it runs eagerly
 LIMIT = 8
 

@@ -21,7 +21,8 @@ from graphmend.analysis.driver.execution.objects import (
     Scope,
     Values,
 )
-from graphmend.analysis.driver.guards.atoms import Path, Step, Tensor, raw_of
+from graphmend.analysis.driver.guards.atoms import Path, Same, Step, Tensor, raw_of
+from graphmend.analysis.driver.guards.facts import MAKE_CLASSES
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.execution.interface import Machine
@@ -32,19 +33,28 @@ class Moment:
     """The state of the program when compiled code is called."""
 
     def __init__(
-        self, machine: Machine, arguments: dict[str, Values], around: Scope | None, modes: dict[str, bool]
+        self,
+        machine: Machine,
+        arguments: dict[str, Values],
+        around: Scope | None,
+        modes: dict[str, bool],
+        backend: object = ...,
     ) -> None:
         self.machine = machine
         self.arguments = arguments
         self.around = around
         """The scope of the compiled function's definition."""
         self.modes = dict(modes)
+        self.backend = backend
+        """By what the code is compiled, as `backends.backend` gives it."""
 
     def peek(self, path: Path) -> object:
         """What a guard on `path` compares; `...` where that is not known."""
         last = path[-1]
         if last[0] == "mode":
             return self.modes.get(str(last[1]), ...)
+        if last[0] == "backend":
+            return self.backend
         if last[0] in _PROPERTIES:
             values = self.values(path[:-1])
             return _PROPERTIES[str(last[0])](values[0], last) if len(values) == 1 else ...
@@ -69,9 +79,9 @@ class Moment:
         owner, (kind, name) = values[0], (step[0], step[1])
         while isinstance(owner, (Compiled, Disabled)):
             owner = owner.target
-        if kind == "attribute" and isinstance(owner, (Object, ClassObject)):
+        if kind in ("attribute", "parameter") and isinstance(owner, (Object, ClassObject)):
             return attribute_of(self.machine, owner, str(name))
-        if kind == "item" and isinstance(owner, Object):
+        if kind in ("item", "module") and isinstance(owner, Object):
             if owner.items is not None and isinstance(name, int) and -len(owner.items) <= name < len(owner.items):
                 return owner.items[name]
             return (owner.fields or {}).get(name, NOTHING)
@@ -126,13 +136,26 @@ def leaf(values: Values) -> object:
         return ("Tensor",)
     if isinstance(atom, Callable):
         return ("function", id(atom.info.node))
-    if isinstance(atom, (Named, ClassObject)):
-        return ("function", atom.name if isinstance(atom, Named) else id(atom.info))
+    if isinstance(atom, Named):
+        return ("function", atom.name)
+    if isinstance(atom, ClassObject):
+        return ("class", _class(atom))
     if isinstance(atom, Partial):
         return ("partial",)
     if isinstance(atom, Object):
+        if atom.name in MAKE_CLASSES:
+            return ("class", Same(atom.attributes))
+        made_of = atom.attributes.get("__class__", NOTHING)
+        if made_of and isinstance(made_of[0], ClassObject):
+            return ("object", _class(made_of[0]))
         return ("object", atom.name if atom.info is None else id(atom.info))
     return ...
+
+
+def _class(atom: ClassObject) -> object:
+    """What a class equals: itself alone; one that a function defines is another each time."""
+    made_anew = atom.scope is not None and atom.scope.function is not None
+    return Same(atom.attributes, atom.info) if made_anew else id(atom.info)
 
 
 def _of_type(atom: object, step: Step) -> object:
@@ -174,6 +197,7 @@ def _rank(atom: object, step: Step) -> object:
 _PROPERTIES: dict[str, Function[[Atom, Step], object]] = {
     "type": _of_type,
     "length": _length,
+    "modules": _length,
     "keys": _keys,
     "contains": _contains,
     "size": _size,

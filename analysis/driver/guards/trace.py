@@ -17,6 +17,7 @@ from graphmend.analysis.driver.execution.objects import (
     Partial,
     Scope,
     Values,
+    union,
 )
 from graphmend.analysis.driver.guards.atoms import Compute, Input, Path, Tensor, raw_of
 from graphmend.analysis.driver.guards.facts import SPECIALISED_SIZES, WIDENED
@@ -40,19 +41,6 @@ class Guard(NamedTuple):
         return now is ... or now == self.value
 
 
-class TensorKind(NamedTuple):
-    """Rank and dtype of a tensor, None where not known."""
-
-    rank: int | None
-    dtype: str | None
-
-    def join(self, other: TensorKind) -> TensorKind:
-        """What holds of both."""
-        return TensorKind(
-            self.rank if self.rank == other.rank else None, self.dtype if self.dtype == other.dtype else None
-        )
-
-
 class Frame:
     """What was compiled of one function: its graphs' guards, and the last value seen on each path."""
 
@@ -66,8 +54,8 @@ class Frame:
         self.calls = 0
         self.places: dict[ast.expr, Place] = {}
         """The calls in sight."""
-        self.tensors: dict[str, TensorKind | None] = {}
-        """What each argument is in every call; None where it is not always a tensor."""
+        self.arguments: dict[str, Values] = {}
+        """All that each argument is in the calls in sight."""
 
     def widens(self, path: Path, now: object) -> bool:
         """Whether TorchDynamo compiles for any value of a number or size, of which it has seen another one."""
@@ -80,10 +68,8 @@ class Frame:
         """The function is called with these arguments."""
         self.calls += 1
         self.places.setdefault(node, place)
-        for name in {*arguments, *self.tensors}:
-            kind = _tensor_kind(arguments.get(name, ()))
-            before = self.tensors.get(name) if self.calls > 1 else kind
-            self.tensors[name] = None if kind is None or before is None else before.join(kind)
+        for name, values in arguments.items():
+            self.arguments[name] = union(self.arguments.get(name, ()), values)
 
     def open_sizes(self, path: Path) -> tuple[int, ...]:
         """The dimensions of a tensor in which graphs were compiled for several sizes."""
@@ -195,6 +181,12 @@ class Trace:
         else:
             self.guard(path)
 
+    def touch_class(self, atom: Object | ClassObject) -> None:
+        """An attribute is read: of what class it is, is guarded on."""
+        path = self.path(atom)
+        if path is not None and self._open:
+            self.guard(path)
+
     def touch_all(self, values: Values, depth: int = 3) -> None:
         """Something is done with values and with what they hold."""
         for atom in values:
@@ -270,13 +262,6 @@ class Trace:
         else:
             self.frame.widens(path, size)
             self.guard(path)
-
-
-def _tensor_kind(values: Values) -> TensorKind | None:
-    atom = values[0] if len(values) == 1 else None
-    if not isinstance(atom, Tensor):
-        return None
-    return TensorKind(None if atom.shape is None else len(atom.shape), atom.dtype)
 
 
 def _peeking(path: Path) -> Compute:

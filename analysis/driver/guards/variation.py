@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis.driver.guards import backends
 from graphmend.analysis.driver.guards.atoms import Path
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ class Variation:
     """The class of the object whose attribute the path ends in."""
     at: dict[ast.expr, Place] = field(default_factory=dict)
     """By call in sight, what it gives where the path begins; the call itself where it gives nothing."""
-    tensors: Mapping[str, tuple[int | None, str | None] | None] = field(default_factory=dict)
-    """By argument, (rank, dtype) where it is a tensor in every call in sight."""
     dimensions: tuple[int, ...] = ()
     """The dimensions in which the sizes of the tensor differ, where one does."""
 
@@ -81,6 +79,11 @@ class Variation:
         )
 
     @property
+    def optional(self) -> bool:
+        """Whether one of the values that differ is None."""
+        return ("NoneType", None) in self.changes[0]
+
+    @property
     def _given(self) -> str:
         """What the call gives to a parameter that has no name in the program: a module of torch is called."""
         return ast.unparse(self.call.node) if not isinstance(self.call.node, ast.Call) else "the input"
@@ -91,10 +94,18 @@ class Variation:
         return self.kind in ("size", "many", "rank", "dtype", "gradient", "contiguous")
 
     @property
+    def of_another_model(self) -> bool:
+        """Whether another module of torch is called, or one whose parameters have other sizes."""
+        of_parameter = any(step[0] == "parameter" for step in self.path)
+        return of_parameter or self.kind in ("module", "modules") or self.path == (("argument", "fn"),)
+
+    @property
     def guard(self) -> str:
         """The guard that fails, as TorchDynamo 2.13 prints it."""
         before, after = (_shown(v) for v in self.changes[0])
         kind, where = self.kind, written(self.path[:-1])
+        if kind == "backend":
+            return "BACKEND_MATCH failure: torch.compile detected different backend callables"
         if kind == "mode":
             return f"GLOBAL_STATE changed: {self.path[-1][1]}"
         if kind == "size":
@@ -107,16 +118,24 @@ class Variation:
             return f"tensor '{where}' requires_grad mismatch. expected requires_grad={int(before == 'True')}"
         if kind == "contiguous":
             return f"tensor '{where}' stride mismatch"
+        if kind == "modules":
+            return f"len({where}._modules) == {before}"
         if kind in ("length", "keys"):
             held = self.changes[0][0]
             return f"len({where}) == {len(held) if isinstance(held, tuple) else held}"
         if kind == "contains":
             return f"{'' if self.changes[0][0] else 'not '}___dict_contains({self.path[-1][1]!r}, {where})"
+        held = self.changes[0][0]
+        if isinstance(held, tuple) and held and held[0] in _CHECKED:
+            return f"{_CHECKED[str(held[0])]}({written(self.path)})"
         return f"{written(self.path)} == {before}"
 
     def filled(self) -> dict[str, str]:
         """What messages say of it."""
-        before, after = (_shown(v) for v in self.changes[0])
+        show = backends.shown if self.kind == "backend" else _shown
+        before, after = (show(v) for v in self.changes[0])
+        if self.kind == "backend" and before == after:
+            after = "another one"
         times = len(self.changes)
         again = "once more" if times == 1 else f"{times} times more"
         return {
@@ -133,7 +152,14 @@ class Variation:
         return len(self.changes) > 1
 
 
-_NAMED = frozenset({"argument", "attribute", "item", "global", "closure", "keyword", "default", "mode"})
+_NAMED = frozenset(
+    {"argument", "attribute", "parameter", "item", "global", "closure", "keyword", "default", "mode", "backend"}
+)
+#: by what is compared, how TorchDynamo prints the guard
+_CHECKED = {
+    "object": "___check_type_id", "class": "___check_obj_id", "function": "___check_obj_id",
+    "partial": "___check_type_id",
+}  # fmt: skip
 _PLAIN = frozenset({"bool", "int", "float", "str", "NoneType"})
 
 
@@ -146,6 +172,10 @@ def written(path: Path) -> str:
             text = f"G[{name!r}]"
         elif kind == "item":
             text += f"[{name!r}]"
+        elif kind == "module":
+            text += f"._modules['{name}']"
+        elif kind == "parameter":
+            text += f"._parameters[{name!r}]"
         elif kind == "attribute":
             text += f".{name}"
         elif kind == "keyword":
@@ -161,6 +191,8 @@ def _shown(value: object) -> str:
     """A value of a guard, as messages show it."""
     if isinstance(value, tuple) and len(value) == 2 and value[0] in _PLAIN:
         return repr(value[1])
-    if isinstance(value, tuple) and value and value[0] in ("Tensor", "function", "object", "partial"):
+    if isinstance(value, tuple) and value and value[0] in ("Tensor", *_CHECKED):
+        if value[0] == "object" and isinstance(value[1], str):
+            return f"a {value[1].rpartition('.')[2]}"
         return f"another {value[0]}" if value[0] != "Tensor" else "a tensor"
     return str(value) if not isinstance(value, float) else repr(value)

@@ -17,7 +17,7 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
     union,
 )
-from graphmend.analysis.driver.guards.atoms import Input, Tensor, only, raw_of
+from graphmend.analysis.driver.guards.atoms import Input, Numbers, Tensor, only, raw_of
 from graphmend.analysis.driver.history import numbers, tensors
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def items_of(m: Recorder, values: Values, most: int = ROUNDS) -> list[Values]:
         rows = tensors.rows(atom, most)
         if rows is not None:
             return rows
+    if isinstance(atom, Numbers) and not atom.scalar:
+        return [(Numbers((one,), scalar=True),) for one in atom.numbers[:most]]
     if isinstance(atom, Object) and (atom.items is not None or atom.fields is not None):
         _touch(m, atom)
         if atom.fields is not None:
@@ -125,11 +127,17 @@ def _unary(m: Recorder, node: ast.UnaryOp, scope: Scope) -> Values:
     return (Constant(not known),) if known is not None else UNKNOWN
 
 
+#: comparisons that go over elements
+_ELEMENTWISE = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+
+
 def _compare(m: Recorder, node: ast.Compare, scope: Scope) -> Values:
     if len(node.ops) != 1:
         return expressions.evaluate(m, node, scope)
     left, right = m.evaluate(node.left, scope), m.evaluate(node.comparators[0], scope)
     op = node.ops[0]
+    if isinstance(op, _ELEMENTWISE) and (tensors.tensor(left) is not None or tensors.tensor(right) is not None):
+        return tensors.compared(operation(m, ast.Add(), left, right))
     found = numbers.comparison(op, left, right)
     if found is not None:
         return found
@@ -173,6 +181,20 @@ def _subscript(m: Recorder, node: ast.Subscript, scope: Scope) -> Values:
     if owner.items is not None:
         trace.touch(owner)
     return trace.given(values, (*path, ("item", key))) if key is not ... else values
+
+
+def stored_in_tensor(m: Recorder, target: ast.expr, scope: Scope) -> bool:
+    """Whether what is assigned to is a part of a tensor, whose indices no trace depends on."""
+    owner = tensors.tensor(m.evaluate(target.value, scope)) if isinstance(target, ast.Subscript) else None
+    if owner is None or not isinstance(target, ast.Subscript):
+        return False
+    owner.numbers = None
+    if m.trace is not None:
+        m.trace.touch(owner)
+    for part in target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]:
+        if not isinstance(part, ast.Slice):
+            _index(m, part, scope)
+    return True
 
 
 def _index(m: Recorder, node: ast.expr, scope: Scope) -> Values:

@@ -39,5 +39,7 @@ class Recorder(Machine, Protocol):
     def mode(self, name: str, value: bool) -> AbstractContextManager[None]:
         """Run the block in another mode."""
 
-    def eager(self, owner: Object, arguments: list[Values], keywords: dict[str, Values], scope: Scope) -> Values:
+    def eager(
+        self, owner: Object, arguments: list[Values], keywords: dict[str, Values], node: ast.expr, scope: Scope
+    ) -> Values:
         """A call of an object of the program, whose code is executed."""

@@ -17,22 +17,25 @@ from graphmend.analysis.driver.execution.objects import (
     Callable,
     ClassObject,
     Compiled,
+    Constant,
+    Method,
+    Named,
     Object,
     Scope,
     Site,
     Values,
 )
 from graphmend.analysis.driver.frameworks import COMPILERS, COMPILES_ITSELF
-from graphmend.analysis.driver.guards.atoms import Tensor
+from graphmend.analysis.driver.guards.atoms import Numbers, Tensor
 from graphmend.analysis.driver.guards.facts import MODES, START
 from graphmend.analysis.driver.guards.moment import attribute_of
 from graphmend.analysis.driver.guards.trace import Frame, Trace
 from graphmend.analysis.driver.guards.variation import Place, Variation
-from graphmend.analysis.driver.history import flow, forms, tensors, torch_calls, traced_calls
+from graphmend.analysis.driver.history import flow, forms, layers, numbers, tensors, torch_calls, traced_calls
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.near import Near
-    from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
+    from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
     from graphmend.analysis.resolution.interface import ProgramView
 
 #: steps of one history; what comes behind them is not recorded
@@ -89,6 +92,19 @@ class HistoryMachine(DriverMachine):
 
     # -- what the machine does otherwise
 
+    def define_class(self, info: ClassInfo, scope: Scope) -> ClassObject:
+        """A class statement is executed: in a function, it makes another class each time."""
+        if scope.function is not None:
+            self._classes.pop(info, None)
+        return super().define_class(info, scope)
+
+    def make(self, info: ClassInfo | None, name: str, scope: Scope | None = None) -> Object:
+        """A new object. It knows its class where there may be several of one definition."""
+        made = super().make(info, name, scope)
+        if info is not None and scope is not None and scope.function is not None:
+            made.attributes["__class__"] = (self.class_object(info),)
+        return made
+
     def evaluate(self, node: ast.expr, scope: Scope) -> Values:
         """The value of an expression."""
         handler = forms.HANDLERS.get(node.__class__)
@@ -129,7 +145,7 @@ class HistoryMachine(DriverMachine):
 
     def name(self, name: str, scope: Scope) -> Values:
         """What a name stands for."""
-        values = super().name(name, scope)
+        values = _number(super().name(name, scope))
         return values if self.trace is None else traced_calls.entering(self, self.trace, name, scope, values)
 
     def attribute(self, owner: Atom, name: str, scope: Scope) -> Values:
@@ -138,9 +154,14 @@ class HistoryMachine(DriverMachine):
             if self.trace is not None:
                 self.trace.touch(owner)
             return forms.sizes(self, owner) if name == "shape" else tensors.attribute(owner, name)
+        if isinstance(owner, Numbers):
+            return (Method(owner, name),) if name in ("item", "tolist") else UNKNOWN
         stored = attribute_of(self, owner, name) if isinstance(owner, (Object, ClassObject)) else ()
         values = stored if name == "training" and stored else super().attribute(owner, name, scope)
+        values = _number(values)
         trace = self.trace
+        if trace is not None and isinstance(owner, (Object, ClassObject)):
+            trace.touch_class(owner)
         if trace is None or not stored or (id(owner), name) in trace.written:
             return values
         path = trace.path(owner)
@@ -150,7 +171,7 @@ class HistoryMachine(DriverMachine):
         """`owner.name = values`."""
         while isinstance(owner, Compiled):
             owner = owner.target
-        if isinstance(owner, Object) and owner.name == torch_calls.PARAMETERS and name == torch_calls.LEARNS:
+        if isinstance(owner, Object) and owner.name == torch_calls.PARAMETERS and name == layers.LEARNS:
             for of in owner.attributes.get("of", ()):
                 self.set_attribute(of, name, values)
         super().set_attribute(owner, name, values)
@@ -162,7 +183,8 @@ class HistoryMachine(DriverMachine):
     def assign(self, target: ast.expr, values: Values, scope: Scope) -> None:
         """Bind names, attributes and items."""
         outer, self._target = self._target, self.place(target, scope)
-        super().assign(target, values, scope)
+        if not forms.stored_in_tensor(self, target, scope):
+            super().assign(target, values, scope)
         self._target = outer
 
     def set_item(self, owner: Object, key: object, target: ast.expr, scope: Scope) -> None:
@@ -223,11 +245,22 @@ class HistoryMachine(DriverMachine):
             self.in_place.update({id(one.target): one for one in made})
         return made
 
-    def eager(self, owner: Object, arguments: list[Values], keywords: dict[str, Values], scope: Scope) -> Values:
+    def eager(
+        self, owner: Object, arguments: list[Values], keywords: dict[str, Values], node: ast.expr, scope: Scope
+    ) -> Values:
         """A call of an object of the program, whose code is executed."""
         name = "forward" if is_module(self, owner) else "__call__"
         found = self.attribute(owner, name, scope)
         for atom in found if owner.info is not None else ():
+            if isinstance(atom, Compiled):
+                return self.call((atom,), arguments, keywords, node, scope)
             if isinstance(atom, Callable):
                 return self.run(atom, arguments, keywords)
         return UNKNOWN
+
+
+def _number(values: Values) -> Values:
+    """What a name stands for, where it is that of a number: `math.pi`."""
+    atom = values[0] if len(values) == 1 else None
+    known = numbers.CONSTANTS.get(atom.name) if isinstance(atom, Named) else None
+    return values if known is None else (Constant(known),)

@@ -6,6 +6,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable as Function
+from collections.abc import Mapping
 from typing import Any
 
 from graphmend.analysis.driver.execution.objects import Constant, Values
@@ -30,6 +31,13 @@ FUNCTIONS: dict[str, Function[..., Any]] = {
     **{f"math.{name}": getattr(math, name) for name in (
         "sqrt", "exp", "log", "log2", "log10", "cos", "sin", "tan", "tanh", "floor", "ceil", "pow", "fabs", "prod")},
 }  # fmt: skip
+#: numbers that have a name
+CONSTANTS = {
+    **{f"math.{name}": getattr(math, name) for name in ("pi", "e", "tau", "inf")},
+    **{f"numpy.{name}": getattr(math, name) for name in ("pi", "e", "inf")},
+}
+#: numbers of a row that are told apart
+_ROW = 64
 #: numbers beyond which nothing is computed
 _LARGEST = 1e12
 #: and strings
@@ -87,6 +95,25 @@ def row(values: list[Values]) -> range | None:
         return range(*(one for one in found if one is not None))
     except (TypeError, ValueError):  # not the arguments that a range takes
         return None
+
+
+def spaced(name: str, values: list[Values], keywords: Mapping[str, Values]) -> tuple[int | float, ...] | None:
+    """The numbers of `arange` and `linspace`; None where they are not known."""
+    given = [only(one) for one in values]
+    if name == "linspace":
+        given += [only(keywords[key]) for key in ("num", "steps") if key in keywords]
+        given += [50] if len(given) == 2 else []
+    if not all(isinstance(one, (int, float)) and abs(one) < _LARGEST for one in given):
+        return None
+    bounds: list[Any] = given
+    if name == "linspace":
+        if len(bounds) != 3 or not isinstance(bounds[2], int) or not 1 < bounds[2] <= _ROW:
+            return None
+        first, last, count = bounds
+        return tuple(first + (last - first) * i / (count - 1) for i in range(count))
+    first, last, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds[:3]
+    count = math.ceil((last - first) / step) if step else 0
+    return tuple(first + i * step for i in range(count)) if 0 < count <= _ROW else None
 
 
 def _again(function: Function[..., Any], atoms: list[Constant]) -> Compute:

@@ -17,7 +17,8 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
 )
 from graphmend.analysis.driver.guards.atoms import Shape, Size, Tensor, only
-from graphmend.analysis.driver.history import numbers
+from graphmend.analysis.driver.history import numbers, written
+from graphmend.analysis.torch_facts.overloads import Returns
 
 Arguments = list[Values]
 Keywords = dict[str, Values]
@@ -34,7 +35,16 @@ _SAME: dict[str, bool] = {
     ),
     **dict.fromkeys(("to", "type", "type_as", "div", "where"), True),
 }
+#: those of them whose result is of floats, whatever the operand is, or of a wider dtype
+_WIDENS = frozenset({
+    "softmax", "log_softmax", "tanh", "sigmoid", "exp", "sin", "cos", "sqrt", "cumsum", "dropout", "gelu", "silu",
+    "pow", "add", "sub", "mul",
+})  # fmt: skip
+#: and those whose operands are broadcast
+_BROADCASTS = frozenset({"add", "sub", "mul", "div", "pow", "where", "masked_fill", "clamp"})
 _ALIASES = {"double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32"}
+#: items of a literal that are looked at
+_LONGEST = 64
 _DTYPES = {**_ALIASES, "bfloat16": "bfloat16", "bool": "bool"}
 
 
@@ -55,20 +65,26 @@ def factory(name: str, arguments: Arguments, keywords: Keywords) -> Tensor | Non
         return Tensor(like.shape, dtype or like.dtype, gradient)
     if name in ("tensor", "as_tensor", "FloatTensor", "LongTensor"):
         shape, kind = _literal(arguments[0]) if arguments else (None, None)
-        return Tensor(shape, dtype or kind, gradient)
+        made = Tensor(shape, dtype or kind, gradient)
+        made.numbers = written.numbers_of(arguments[0]) if arguments else None
+        return made
     if name in ("arange", "linspace"):
-        row = numbers.row(arguments) if name == "arange" else None
-        return Tensor(
-            (len(row) if row is not None else None,), dtype or (row is not None and "int64") or None, gradient
-        )
+        row = numbers.spaced(name, arguments, keywords)
+        length = numbers.row(arguments) if name == "arange" else None
+        size = len(row) if row is not None else len(length) if length is not None else None
+        whole = row is not None and name == "arange" and all(isinstance(one, int) for one in row)
+        made = Tensor((size,), dtype or ("int64" if whole or length is not None else None), gradient)
+        made.numbers = row
+        return made
     if name == "eye":
         size = _size(arguments[0]) if arguments else None
         return Tensor((size, size), dtype or "float32", gradient)
     return None
 
 
-def operation(name: str, operands: Arguments, keywords: Keywords) -> Values:
-    """The result of an operation of torch, as a function or as a method of its first operand."""
+def operation(name: str, operands: Arguments, keywords: Keywords, result: Returns | None) -> Values:
+    """The result of an operation of torch, as a function or as a method of its first operand. `result` is what is known
+    of it in general."""
     first = tensor(operands[0]) if operands else None
     handler = _OPERATIONS.get(name)
     if handler is not None and operands:
@@ -84,13 +100,37 @@ def operation(name: str, operands: Arguments, keywords: Keywords) -> Values:
         return (made,)
     if name in _SAME:
         if name.endswith("_"):
+            first.numbers = None
             return (first,)
-        dtype = None if _SAME[name] else first.dtype
+        dtype = None if _SAME[name] or (name in _WIDENS and not _floats(first.dtype)) else first.dtype
+        others = [one for one in map(tensor, operands[1:]) if one is not None]
+        if name in _BROADCASTS and others:
+            shape, dtypes = first.shape, {first.dtype, *(one.dtype for one in others)}
+            for one in others:
+                shape = _broadcast(shape, one.shape)
+            return (Tensor(shape, dtype if len(dtypes) == 1 else None, first.gradient, None),)
         if name == "to":
             given = [d for d in (_dtype(v) for v in (*operands[1:], *keywords.values())) if d]
             dtype = given[0] if given else first.dtype
         return (Tensor(first.shape, dtype, first.gradient, None if name != "clone" else first.contiguous),)
-    return (Tensor(None, None, first.gradient, None),)
+    return _unknown(result, first.gradient)
+
+
+def _unknown(result: Returns | None, gradient: bool | None) -> Values:
+    """Tensors of which nothing is known, where a function gives such."""
+    if result is not None and result.is_tensor:
+        return (Tensor(None, None, gradient, None),)
+    if result is not None and result.kind == "tuple":
+        return (sequence([_unknown(one, gradient) for one in result.items], name="builtins.tuple"),)
+    if result is not None and result.kind == "L":
+        return (sequence([], (Tensor(None, None, gradient, None),), "builtins.tuple"),)
+    return UNKNOWN
+
+
+def compared(together: Values) -> Values:
+    """A comparison of two operands over elements, from what their sum is."""
+    one = tensor(together)
+    return (Tensor(one.shape, "bool", False, one.contiguous),) if one is not None else UNKNOWN
 
 
 def binary(op: ast.operator, left: Values, right: Values) -> Values:
@@ -101,12 +141,13 @@ def binary(op: ast.operator, left: Values, right: Values) -> Values:
         return (Tensor(shape, a.dtype if a is not None else None, _either(a, b)),)
     if a is not None and b is not None:
         shape = _broadcast(a.shape, b.shape)
-        return (Tensor(shape, a.dtype if a.dtype == b.dtype else None, _either(a, b)),)
+        kept = a.dtype == b.dtype and not (isinstance(op, ast.Div) and not _floats(a.dtype))
+        return (Tensor(shape, a.dtype if kept else None, _either(a, b)),)
     one = a or b
     assert one is not None
     other = only(right if a is not None else left)
     scalar = isinstance(other, (int, float))
-    same = scalar and (one.dtype is None or one.dtype.startswith(("float", "bfloat")) or isinstance(other, int))
+    same = scalar and one.dtype != "bool" and (one.dtype is None or _floats(one.dtype) or isinstance(other, int))
     dtype = one.dtype if same and not isinstance(op, ast.Div) else one.dtype if scalar and _floats(one.dtype) else None
     return (Tensor(one.shape if scalar else None, dtype, one.gradient if scalar else None, one.contiguous),)
 
@@ -124,6 +165,9 @@ def subscript(owner: Tensor, index: ast.expr, values: Function[[ast.expr], Value
             continue
         else:
             return (Tensor(None, owner.dtype, owner.gradient, None),)
+    picked = only(values(index)) if owner.numbers is not None and not isinstance(index, (ast.Tuple, ast.Slice)) else ...
+    if owner.numbers is not None and isinstance(picked, int) and -len(owner.numbers) <= picked < len(owner.numbers):
+        return (written.of_number(owner, owner.numbers[picked]),)
     first_only = not isinstance(index, ast.Tuple)
     shape = (*left, *owner.shape[len(parts) :])
     return (Tensor(shape, owner.dtype, owner.gradient, owner.contiguous if first_only else None),)
@@ -133,6 +177,8 @@ def rows(owner: Tensor, most: int) -> list[Values] | None:
     """What a loop over a tensor binds; None where the number of its rows is not known."""
     if not owner.shape or owner.shape[0] is None:
         return None
+    if owner.numbers is not None and len(owner.shape) == 1:
+        return [(written.of_number(owner, number),) for number in owner.numbers[:most]]
     row = Tensor(owner.shape[1:], owner.dtype, owner.gradient, owner.contiguous)
     return [(row,)] * min(owner.shape[0], most)
 
@@ -205,8 +251,11 @@ def _literal(values: Values) -> tuple[Shape | None, str | None]:
     if isinstance(atom, Constant):
         return (), _kind([values])
     if isinstance(atom, Object) and atom.items is not None and not atom.rest:
-        inner = _literal(atom.items[0]) if atom.items else ((), "float32")
-        return ((len(atom.items), *inner[0]) if inner[0] is not None else None), inner[1]
+        inner = [_literal(values) for values in atom.items[:_LONGEST]] or [((), "float32")]
+        kinds = {kind for _, kind in inner}
+        dtype = next((kind for kind in ("float32", "int64", "bool") if kind in kinds), None)
+        first = inner[0][0]
+        return ((len(atom.items), *first) if first is not None else None), None if None in kinds else dtype
     return None, None
 
 

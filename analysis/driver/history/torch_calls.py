@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.driver.execution import calls
 from graphmend.analysis.driver.execution.members import descendants, is_module
 from graphmend.analysis.driver.execution.objects import (
     NONE,
@@ -24,10 +25,11 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
 )
 from graphmend.analysis.driver.frameworks import SEQUENCES
-from graphmend.analysis.driver.guards.atoms import Tensor, only
-from graphmend.analysis.driver.guards.facts import DECIDES, LASTING, LEFT_OUT, MODES, READS_TRAINING
-from graphmend.analysis.driver.history import numbers, tensors
+from graphmend.analysis.driver.guards.atoms import Numbers, Tensor, only
+from graphmend.analysis.driver.guards.facts import DECIDES, LASTING, MAKE_CLASSES, MODES
+from graphmend.analysis.driver.history import layers, numbers, tensors, written
 from graphmend.analysis.driver.history.forms import items_of, sizes
+from graphmend.analysis.torch_facts.overloads import Returns
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.history.interface import Recorder
@@ -40,8 +42,6 @@ _MARKS = {
     "mark_static": "static",
 }
 _NUMBERED = frozenset({"builtins.range", "builtins.enumerate", "builtins.zip", "builtins.len", "builtins.reversed"})
-#: the attribute of a module that says whether its parameters require gradients
-LEARNS = "requires_grad"
 #: what stands for the parameters of a module
 PARAMETERS = "torch.nn.Parameter"
 #: items of a range that are told apart
@@ -73,9 +73,16 @@ def external(
 def _named(
     m: Recorder, name: str, arguments: Arguments, keywords: Keywords, node: ast.expr, scope: Scope
 ) -> Values | None:
-    last = name.rpartition(".")[2]
+    package, _, last = name.rpartition(".")
+    if m.trace is None:
+        if name in numbers.FUNCTIONS:
+            arguments = [written.held(v[0]) or v if len(v) == 1 else v for v in arguments]
+        elif package == "numpy" and (made_of := written.array(last, arguments, keywords)) is not None:
+            return (made_of,)
     if name in numbers.FUNCTIONS and arguments and not keywords:
         return numbers.computed(numbers.FUNCTIONS[name], arguments)
+    if name in MAKE_CLASSES and (arguments or keywords):
+        return (m.make(None, name),)
     if name in _NUMBERED and arguments:
         return _counted(m, last, arguments)
     if name in LASTING and arguments and isinstance(only(arguments[0]), bool):
@@ -96,14 +103,24 @@ def _named(
     if name in ("torch._dynamo.reset", "torch.compiler.reset"):
         m.frames.clear()
         return NONE
+    if name.startswith("torch.nn.") and last in layers.SIGNATURES and m.trace is None:
+        built = calls.call(m, (Named(name),), arguments, keywords, node, scope)
+        layers.configure(built, last, arguments, keywords)
+        return built
     if name.startswith("torch.") and not last[:1].isupper() and name not in MODES:
         factory = tensors.factory(last, arguments, keywords) if name.count(".") == 1 else None
         if factory is not None:
             return (factory,)
         _decide(m, last, arguments, keywords, 0)
         if any(isinstance(a, Tensor) for values in arguments for a in values) or last in ("cat", "stack", "concat"):
-            return tensors.operation(last, arguments, keywords)
+            return tensors.operation(last, arguments, keywords, _result(m, name, arguments, keywords))
     return None
+
+
+def _result(m: Recorder, name: str, arguments: Arguments, keywords: Keywords) -> Returns | None:
+    """What a function of torch gives."""
+    of_tensors = (i for i, values in enumerate(arguments) if tensors.tensor(values) is not None)
+    return m.program.torch.returns(name, len(arguments), frozenset(keywords), dict.fromkeys(of_tensors, True))
 
 
 def _counted(m: Recorder, name: str, arguments: Arguments) -> Values | None:
@@ -180,10 +197,13 @@ def _method(m: Recorder, receiver: Atom, name: str, arguments: Arguments, keywor
             if held is not None and isinstance(index, int) and -len(held) <= index < len(held):
                 return held[index]
             return shape if not arguments else UNKNOWN
-        if name in ("item", "tolist", "numpy", "backward", "data_ptr", "numel", "dim"):
-            return UNKNOWN
+        if name in ("item", "tolist") and m.trace is None and (known := written.held(receiver)) is not None:
+            return known
         _decide(m, name, arguments, keywords, 1)
-        return tensors.operation(name, [(receiver,), *arguments], keywords)
+        result = _result(m, f"torch.Tensor.{name}", arguments, keywords)
+        return tensors.operation(name, [(receiver,), *arguments], keywords, result)
+    if isinstance(receiver, Numbers) and name in ("item", "tolist"):
+        return written.held(receiver)
     if isinstance(receiver, Object):
         if is_module(m, receiver):
             return _of_module(m, receiver, name, arguments)
@@ -205,7 +225,7 @@ def _of_module(m: Recorder, owner: Object, name: str, arguments: Arguments) -> V
         return (sequence([(_parameters_of(m, one),) for one in descendants(m, owner) if isinstance(one, Object)]),)
     if name == "requires_grad_":
         for one in descendants(m, owner):
-            m.set_attribute(one, LEARNS, arguments[0] if arguments else (Constant(True),))
+            m.set_attribute(one, layers.LEARNS, arguments[0] if arguments else (Constant(True),))
         return (owner,)
     if name == "register_buffer" and len(arguments) > 1:
         key = only(arguments[0])
@@ -254,40 +274,3 @@ def _of_mapping(m: Recorder, owner: Object, name: str, arguments: Arguments) -> 
         if key in fields:
             return trace.given(fields[key], (*path, ("item", key)))
     return None
-
-
-def layer(m: Recorder, owner: Object, arguments: Arguments) -> Values:
-    """A call of a module of torch."""
-    trace = m.trace
-    path = trace.path(owner) if trace is not None else None
-    if trace is not None and path is not None and owner.name.rpartition(".")[2] in READS_TRAINING:
-        trace.guard((*path, ("attribute", "training")))
-    if owner.name == "torch.nn.Sequential" and owner.items is not None:
-        values = arguments[0] if arguments else UNKNOWN
-        for index, inner in enumerate(owner.items):
-            if trace is not None and path is not None:
-                inner = trace.given(inner, (*path, ("item", index)))
-            values = m.call(inner, [values], {}, ast.Constant(0), Scope(m.main))
-        return values
-    given = tensors.tensor(arguments[0]) if arguments else None
-    if trace is not None:
-        for values in arguments:
-            trace.touch_all(values)
-    if given is None:
-        return UNKNOWN
-    learns = owner.name.rpartition(".")[2].startswith(_LEARNS)
-    guarded = m.program.torch.minor not in LEFT_OUT["parameters' requires_grad"]
-    if trace is not None and path is not None and learns and guarded:
-        trace.guard((*path, ("attribute", LEARNS)))
-    gradient = True if learns and m.modes["grad_mode"] else given.gradient
-    keeps = owner.name.rpartition(".")[2] in _KEEPS
-    return (Tensor(given.shape if keeps else None, given.dtype, gradient if m.modes["grad_mode"] else False),)
-
-
-#: how the names of modules begin that have parameters
-_LEARNS = ("Linear", "Conv", "Embedding", "LayerNorm", "BatchNorm", "GroupNorm")
-#: modules whose result has the sizes of what they are given
-_KEEPS = frozenset({
-    "ReLU", "GELU", "SiLU", "Tanh", "Sigmoid", "Dropout", "LayerNorm", "BatchNorm1d", "BatchNorm2d", "Identity",
-    "Softmax", "RMSNorm", "GroupNorm", "LeakyReLU", "ELU",
-})  # fmt: skip

@@ -11,6 +11,7 @@ from graphmend.analysis.driver.execution.objects import (
     UNKNOWN,
     Atom,
     Callable,
+    ClassObject,
     Compiled,
     Constant,
     Object,
@@ -21,11 +22,12 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
 )
 from graphmend.analysis.driver.guards.atoms import Path, Tensor, only
+from graphmend.analysis.driver.guards.backends import backend
 from graphmend.analysis.driver.guards.facts import LEFT_OUT, LIMIT, START
 from graphmend.analysis.driver.guards.moment import Moment
 from graphmend.analysis.driver.guards.trace import Frame, Guard, Trace
 from graphmend.analysis.driver.guards.variation import Place, Variation
-from graphmend.analysis.driver.history import torch_calls
+from graphmend.analysis.driver.history import layers
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.history.interface import Recorder
@@ -53,8 +55,8 @@ def call(
         if in_place is not None and m.trace is None:
             return _compiled(m, in_place, arguments, keywords, node, scope)
         if atom.info is not None:
-            return m.eager(atom, arguments, keywords, scope)
-        return torch_calls.layer(m, atom, arguments) if is_module(m, atom) else None
+            return m.eager(atom, arguments, keywords, node, scope)
+        return layers.call(m, atom, arguments) if is_module(m, atom) else None
     if isinstance(atom, Partial) and m.trace is not None and (path := m.trace.path(atom)) is not None:
         bound = [m.trace.given(v, (*path, ("keyword", i))) for i, v in enumerate(atom.arguments)]
         named = {k: m.trace.given(v, (*path, ("keyword", k))) for k, v in atom.keywords.items()}
@@ -75,7 +77,7 @@ def _compiled(
     frame = m.frames.setdefault(target.key, Frame(_dynamic(m, compiled, scope)))
     named = _named(m, target, arguments, keywords)
     around = target.function.scope if target.function is not None else None
-    moment = Moment(m, named, around, m.modes)
+    moment = Moment(m, named, around, m.modes, backend(compiled.site))
     frame.called(node, m.place(node, scope), named)
     failed = _failed(frame, moment, m.choices)
     records = (not frame.graphs or failed is not None) and len(frame.graphs) <= LIMIT
@@ -84,6 +86,7 @@ def _compiled(
     m.trace = trace = Trace(m, frame, moment, records)
     trace_choices = m.choices
     try:
+        trace.guard(_BACKEND)
         for mode in START:
             trace.guard((("mode", mode),))
         values = _execute(m, trace, target, arguments, keywords, named, node, scope)
@@ -121,7 +124,8 @@ def _target(m: Recorder, compiled: Compiled, scope: Scope) -> _Target | None:
         return _Target(inner.info.node, inner.info.qualname, inner, None, atom) if isinstance(inner, Callable) else None
     if isinstance(atom, Object):
         if atom.info is None:
-            return _Target(id(atom), atom.name.rpartition(".")[2], None, atom)
+            key = _OF_TORCH if atom.name.startswith("torch.nn.") else id(atom)
+            return _Target(key, atom.name.rpartition(".")[2], None, atom)
         for forward in m.attribute(atom, "forward" if is_module(m, atom) else "__call__", scope):
             if isinstance(forward, Callable):
                 return _Target(forward.info.node, forward.info.qualname, forward, atom)
@@ -156,8 +160,12 @@ def _named(m: Recorder, target: _Target, arguments: Arguments, keywords: Keyword
     return named
 
 
+_BACKEND: Path = (("backend", "backend"),)
 _PARTIAL = "functools.partial"
-_MODULE = "the module"
+#: as TorchDynamo calls it
+_MODULE = "fn"
+#: the key of every module of torch that is compiled: TorchDynamo compiles one function, which calls the module
+_OF_TORCH = "torch.nn"
 
 
 def _by_parameter(function: Callable | None, arguments: Arguments, keywords: Keywords) -> dict[str, Values]:
@@ -203,8 +211,9 @@ def _execute(
     given = {name: trace.given(values, (("argument", name),)) for name, values in named.items()}
     if target.function is None:
         assert target.owner is not None
+        trace.touch_class(target.owner)
         inputs = [given[f"args[{i}]"] for i in range(len(arguments))]
-        return torch_calls.layer(m, target.owner, inputs)
+        return layers.call(m, target.owner, inputs)
     function = target.function
     if target.partial is not None:
         path: Path = (("argument", _PARTIAL),)
@@ -257,7 +266,7 @@ def opened(trace: Trace, function: Callable, scope: Scope, given: int, keywords:
 
 def entering(m: Recorder, trace: Trace, name: str, scope: Scope, values: Values) -> Values:
     """The value of a variable in traced code; one from outside of it is an input."""
-    if len(values) != 1 or not isinstance(values[0], (Constant, Tensor, Object)):
+    if len(values) != 1 or not isinstance(values[0], (Constant, Tensor, Object, ClassObject)):
         return values
     holder: Scope | None = scope
     inside = True
@@ -292,6 +301,9 @@ def _report(
 ) -> None:
     owner, name = _owner(m, moment, failed.path)
     write = m.write(owner, name) if owner is not None else None
+    site = compiled.site
+    if failed.path == _BACKEND:
+        write = Place(site.node, site.function, site.module)
     now = failed.compute(moment)
     for known in m.variations:
         if known.path == failed.path and known.name == target.name and known.program == m.program_number:
@@ -306,7 +318,7 @@ def _report(
         Variation(
             target.name,
             failed.path,
-            compiled.site,
+            site,
             place if argument is None else place._replace(node=argument),
             write,
             [(failed.value, now)],
@@ -315,7 +327,6 @@ def _report(
             in_module=isinstance(owner, Object) and is_module(m, owner),
             target=target.function.info if target.function is not None else None,
             owner=owner.info if isinstance(owner, Object) else None,
-            tensors=frame.tensors,
             program=m.program_number,
         )
     )

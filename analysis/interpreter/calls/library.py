@@ -22,8 +22,6 @@ _PURE = frozenset(
 )
 
 
-_MATCHES = frozenset({"re.match", "re.search", "re.fullmatch"})
-
 #: classes that are not written with a capital
 _CLASSES = frozenset(
     {"array.array", "datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "collections.deque"}
@@ -39,8 +37,6 @@ def library(w: Walk, name: str, receiver: Value | None, args: Arguments, keyword
     if w.session.torch.unknown_number(name.replace("random.Random.", "random.")):
         origin = Evidence("is drawn while the program runs: a symbol of the graph", node)
         return Scalar(origin, "float" if name.endswith("uniform") else "int", symbolic=True)
-    if name in _MATCHES and w.session.torch.form("a match as a truth value"):
-        return ExternalInstance("re.Match")
     if name == "re.compile":
         return ExternalInstance("re.Pattern")
     if name == "types.MappingProxyType" and args and _keyed_by_objects(args[0]):

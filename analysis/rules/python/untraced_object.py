@@ -142,8 +142,6 @@ def _form(event: Event) -> str | None:
         return {"== None": "a tensor == None", "list.remove": "a tensor in list.remove"}.get(operation)
     if isinstance(value, Method) and value.name == "__dict__" and operation == "len":
         return "the length of a __dict__"
-    if isinstance(value, ExternalInstance) and value.cls == "re.Match" and operation == "bool":
-        return "a match as a truth value"
     if isinstance(value, ExternalName) and value.name == "sys.version_info" and operation == ">":
         return "sys.version_info > a tuple"
     return None

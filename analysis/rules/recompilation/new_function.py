@@ -11,8 +11,9 @@ from graphmend.analysis.rules.rule import Break, Context, Rule
 class NewFunction(Rule):
     """
     What it does:
-        Finds lambdas, nested functions and `functools.partial`s that are compiled, or passed to compiled code, and
-        that hold another value, or are another function, in another call in sight.
+        Finds lambdas, nested functions, `functools.partial`s, classes and modules that are compiled, or that compiled
+        code is given, and that hold another value, have parameters of other sizes, or are another function or class in
+        another call in sight.
 
     Why it breaks:
         It does not break the graph: TorchDynamo finds graphs by the code of a function, so a lambda that is made
@@ -30,7 +31,8 @@ class NewFunction(Rule):
             x = f(x, power)
 
     Mends:
-        a 0-d tensor in the place of an int or float
+        a 0-d tensor in the place of an int or float; a class, or what makes one, at the top of the file, where it needs
+        nothing that stands around it
 
     References:
         https://docs.pytorch.org/docs/2.13/compile/programming_model.recompilation.html
@@ -38,7 +40,10 @@ class NewFunction(Rule):
 
     code = "GM709"
     name = "new-function"
-    message = "`{subject}` differs between the functions that `{function}` is made of or called with: compiled {again}"
+    message = (
+        "`{subject}` differs between the functions or modules that `{function}` is made of or called with: "
+        "compiled {again}"
+    )
     advice = "Compile one function outside of the loop, and pass what changes as a tensor."
     events = (Recompiles,)
     valid: ClassVar = (
@@ -98,15 +103,49 @@ def calls():
     for act in (torch.relu, torch.tanh, torch.sigmoid):
         layer(torch.ones(4), act)
 """,
+        """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = torch.nn.Linear(4, width)
+
+    def forward(self, x):
+        return self.fc(x).relu()
+
+def calls():
+    for width in (2, 4, 8):
+        torch.compile(Net(width))(torch.ones(3, 4))
+""",
+        """
+import collections
+import torch
+
+def moments(x):
+    Moments = collections.namedtuple("Moments", "mean var")
+
+    @torch.compile
+    def compute(values):
+        return Moments(values.mean(), values.var())
+
+    return compute(x)
+
+def calls():
+    for i in range(3):
+        moments(torch.ones(4))
+""",
     )
 
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Recompiles)
         variation = event.variation
         made = any(step[0] in ("closure", "keyword", "default") for step in variation.path)
-        other = variation.kind == "argument" and not variation.number
+        other = variation.kind == "argument" and not (variation.number or variation.optional)
         if variation.write is not None and variation.write.traced:
             return None
+        if variation.of_another_model:
+            return Break(None, fill=variation.filled(), effect="recompiles")
         if not (made or other) or variation.kind in ("length", "keys") or variation.of_tensor:
             return None
         if variation.path[0][0] == "global":

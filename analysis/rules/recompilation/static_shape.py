@@ -85,6 +85,8 @@ def calls():
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Recompiles)
         variation = event.variation
+        if variation.of_another_model:
+            return None
         if variation.kind not in ("size", "rank") or not variation.static:
             return None
         return Break(None, fill=variation.filled(), effect="recompiles")

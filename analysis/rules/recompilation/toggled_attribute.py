@@ -97,6 +97,8 @@ def calls():
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Recompiles)
         variation = event.variation
+        if variation.of_another_model:
+            return None
         if variation.kind != "attribute" or (variation.write is not None and variation.write.traced):
             return None
         return Break(None, fill=variation.filled(), effect="recompiles")

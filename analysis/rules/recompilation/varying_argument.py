@@ -96,7 +96,9 @@ def calls():
         variation = event.variation
         if variation.kind not in ("argument", "item", "type") or variation.path[0][0] != "argument":
             return None
-        if not variation.number or any(value[0] == "str" for value in variation.changes[0] if isinstance(value, tuple)):
+        if not (variation.number or variation.optional):
+            return None
+        if any(value[0] == "str" for value in variation.changes[0] if isinstance(value, tuple)):
             return None
         if any(step[0] in ("attribute", "keyword", "default", "closure") for step in variation.path):
             return None

@@ -86,6 +86,8 @@ def calls():
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Recompiles)
         variation = event.variation
+        if variation.of_another_model:
+            return None
         if variation.kind not in ("size", "rank", "many") or variation.static:
             return None
         return Break(None, fill=variation.filled(), effect="recompiles")

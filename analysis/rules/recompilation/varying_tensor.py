@@ -88,6 +88,8 @@ def calls():
     def judge(self, event: Event, context: Context) -> Break | None:
         assert isinstance(event, Recompiles)
         variation = event.variation
+        if variation.of_another_model:
+            return None
         if variation.kind not in _KINDS:
             return None
         return Break(None, fill={**variation.filled(), "kind": _KINDS[variation.kind]}, effect="recompiles")

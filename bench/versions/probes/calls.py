@@ -3,9 +3,9 @@
     PY calls.py < REQUEST
 
 The request is JSON: {"names": {qualified name: [expression, ...]}, "wanted": how many of them to try,
-"together": how many names in one process}. The answer has, for
-each name, the expressions that plain Python evaluates, each with the type of its first break or null. Standalone: needs
-nothing but torch and the file beside it.
+"together": how many names in one process; with 1 each expression has its own}. The answer has, for each name, the
+expressions that plain Python evaluates, each with the type of its first break or null. Standalone: needs nothing but
+torch and the file beside it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import os
 import re
 import sys
 from typing import Any
 
 from forks import in_a_fork
+
+Verdicts = dict[str, str | None]
+"""What a call does, by its text: the type of its first break, that it raises, or None where it is traced."""
 
 PROGRAM = """
 def case(x, k):
@@ -124,11 +126,8 @@ def fitting(names: dict[str, list[str]], wanted: int) -> dict[str, list[str]]:
     return found
 
 
-def probe(names: dict[str, list[str]], wanted: int) -> dict[str, dict[str, str | None]]:
-    """The verdicts on the first expressions of each name that plain Python evaluates.
-
-    What fits is found out in another process: some functions break in their first call only.
-    """
+def listening() -> Log:
+    """What from now on keeps the `graph_breaks` log, which nothing else shows."""
     import torch
 
     log = Log()
@@ -137,10 +136,13 @@ def probe(names: dict[str, list[str]], wanted: int) -> dict[str, dict[str, str |
         if name.endswith("__graph_breaks"):
             logger = logging.getLogger(name)
             logger.handlers, logger.propagate = [log], False
-    found = in_a_fork(fitting, names, wanted)
-    if found == "ended":
-        os._exit(1)  # whoever waits tries fewer of them
-    return {name: {each: judge(each, log) for each in fits} for name, fits in found.items() if fits}
+    return log
+
+
+def verdicts(expressions: list[str]) -> Verdicts:
+    """Of expressions that are compiled and called one after another in this process."""
+    log = listening()
+    return {each: judge(each, log) for each in expressions}
 
 
 def _case(expression: str) -> Any:
@@ -161,18 +163,33 @@ def _case(expression: str) -> Any:
     return scope["case"]
 
 
-def together(names: dict[str, list[str]], wanted: int, size: int) -> dict[str, Any]:
-    """`probe` of so many names in one process; one by one where a process does not end well."""
-    found: dict[str, Any] = {}
+def probe(names: dict[str, list[str]], wanted: int, together: int) -> dict[str, Verdicts]:
+    """The verdicts on the first expressions of each name that plain Python evaluates, so many names in one process.
+
+    What fits is found out in another process, and where names are not taken together each expression has one of its
+    own: some functions break in their first call only, as those of `re` do until it keeps the pattern. Where a process
+    does not end well, fewer are taken together; an expression that ends it alone has no verdict.
+    """
+    found: dict[str, Verdicts] = {}
     items = list(names.items())
-    for start in range(0, len(items), size):
-        part = dict(items[start : start + size])
-        answer = in_a_fork(probe, part, wanted)
+    for start in range(0, len(items), together):
+        part = dict(items[start : start + together])
+        fits = in_a_fork(fitting, part, wanted)
+        answer = None if fits is None else _judged(list(itertools.chain(*fits.values())), alone=together == 1)
         if answer is not None:
-            found.update(answer)
-        elif size > 1:
-            found.update(together(part, wanted, max(size // 5, 1)))
+            told = {name: {each: answer[each] for each in of if each in answer} for name, of in fits.items()}
+            found.update({name: of for name, of in told.items() if of})
+        elif together > 1:
+            found.update(probe(part, wanted, max(together // 5, 1)))
     return found
+
+
+def _judged(expressions: list[str], alone: bool) -> Verdicts | None:
+    """The verdicts of one process, or None; or those that processes of their own answer."""
+    if not alone:
+        return in_a_fork(verdicts, expressions)
+    answers = (in_a_fork(verdicts, [each]) for each in expressions)
+    return dict(itertools.chain.from_iterable(answer.items() for answer in answers if answer))
 
 
 def main() -> None:
@@ -183,8 +200,8 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
     torch._dynamo.reset()
-    verdicts = together(request["names"], request["wanted"], request["together"])
-    print(json.dumps({"torch": torch.__version__, "verdicts": verdicts}))
+    found = probe(request["names"], request["wanted"], request["together"])
+    print(json.dumps({"torch": torch.__version__, "verdicts": found}))
 
 
 if __name__ == "__main__":

@@ -69,6 +69,10 @@ class Page:
             text = f"{_cut(text.rstrip().replace(chr(10), ' '), self._width)}\n"
         self._console.print(Text(text, style or ""), end="")
 
+    def write_whole(self, text: str) -> None:
+        """A line that is never cut: what its end says matters."""
+        self._console.print(Text(printable(text)), end="", soft_wrap=True)
+
     def write_both(self, first: str, second: str) -> None:
         """Two texts on one line, or on one each where a brief page is too narrow."""
         whole = f"{first}  {second}"
@@ -110,6 +114,8 @@ def write(
     for note in dict.fromkeys(r.note for r in reports if any(t.device == "cpu" for t in r.targets)):
         if note:
             out.write(f"on the CPU: {note}\n")
+    for remark in dict.fromkeys(r.remark for r in reports if r.remark):
+        out.write_whole(f"{remark}\n")
 
 
 def _target(target: TargetReport, report: Report, mending: Mending | None, out: Page) -> None:

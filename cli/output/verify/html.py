@@ -76,8 +76,8 @@ def _batches(title: str, batches: Sequence[Batch]) -> Iterator[str]:
 
 def _target(target: TargetReport, report: Report) -> Iterator[str]:
     if target.problem is None:
-        note = f"; {report.note}" if report.note and target.device == "cpu" else ""
-        where = f"{target.origin}; {target.device}; torch {report.torch}{note}"
+        said = filter(None, [report.note if target.device == "cpu" else "", report.remark])
+        where = "; ".join([target.origin, target.device, f"torch {report.torch}", *said])
         yield f"<p class=soft>{escape(where)}</p>"
         yield f"<pre>{escape(target.inputs)}</pre>"
         others = [run.inputs + (f" (raises {run.raised})" if run.raised else "") for run in target.runs[1:]]

@@ -47,6 +47,7 @@ def report_item(report: Report) -> dict[str, Any]:
         "filename": report.path,
         "problem": report.problem,
         "note": report.note,
+        "remark": report.remark,
         "torch": report.torch,
         "python": report.python,
         "seconds": report.seconds,

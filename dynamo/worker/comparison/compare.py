@@ -19,7 +19,7 @@ from ..inputs import variants
 from . import file_variables, kinds, outcome, output
 from .differences import Differences
 from .kinds import Difference
-from .memento import Memento
+from .memento import BYTES, Memento
 from .outcome import Outcome, Scene
 from .snapshot import Walk
 
@@ -141,7 +141,7 @@ class Maker:
         self.memento.restore()
         if not self.memento.complete:
             restore(self.instance, self.tensors)
-        output.forget_cached(lambda path: True)
+        output.forget_cached()
         arguments = self.arguments(run)
         variants.seed(0)
         with variants.applied(self.instance, run.variant):
@@ -154,10 +154,10 @@ class Maker:
 
 
 class Beginning:
-    """The variables of a file as its import left them."""
+    """The variables of a file as its import left them; of tensors, the values of so many bytes."""
 
-    def __init__(self, module: types.ModuleType | None) -> None:
-        self.memento = Memento(file_variables.of(module).values())
+    def __init__(self, module: types.ModuleType | None, bytes_: float = BYTES) -> None:
+        self.memento = Memento(file_variables.of(module).values(), bytes_)
         self._rebind = file_variables.rebinding(module)
 
     def restore(self) -> None:

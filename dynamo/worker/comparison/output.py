@@ -6,10 +6,11 @@ import contextlib
 import functools
 import logging
 import os
+import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from .reach import lasting
@@ -78,14 +79,18 @@ def _flush() -> None:
             stream.flush()
 
 
-def forget_cached(wanted: Callable[[str], bool]) -> None:
-    """Empties `lru_cache`s of modules that are not torch's or Python's: a `warning_once` then speaks again."""
+def forget_cached() -> None:
+    """Empties what modules keep from call to call, as it is before the first one.
+
+    A `warning_once`, an `lru_cache` of a module that is not torch's or Python's, then speaks again; `re` compiles its
+    patterns anew, at which some versions of torch break the graph.
+    """
+    re.purge()
     cached_type = type(functools.lru_cache(lambda: None))
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in ("torch", "functools", "re", "sympy", "_graphmend_worker"):
             continue
-        path = getattr(module, "__file__", None)
-        if not path or not wanted(path):
+        if not getattr(module, "__file__", None):
             continue
         for value in list(vars(module).values()):
             if isinstance(value, cached_type):

@@ -42,6 +42,8 @@ _INNER = re.compile(
     r"(torch\.(_|fx\b|jit\b|cuda\b|autograd\b|futures\b)|_graphmend_worker\b|logging\b|threading\b|re\b)"
 )
 """Modules whose objects are machinery."""
+_NAMELESS: Any = object.__repr__
+"""Says nothing of an object but its class."""
 _HOOKS = re.compile(r"_hooks(_\w+)?$")
 _OWN = {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training", "_compiled_call_impl"}
 
@@ -112,14 +114,16 @@ def is_open(value: Any) -> bool:
 
 
 def attributes(value: Any) -> dict[str, Any] | None:
-    """The attributes of an object, those in slots included; None for one without any."""
-    found = dict(value.__dict__) if isinstance(getattr(value, "__dict__", None), dict) else {}
+    """The attributes of an object, those in slots included; None for one without any that says itself what it is."""
+    own = getattr(value, "__dict__", None)
+    found = dict(own) if isinstance(own, dict) else {}
     for base in type(value).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if isinstance(name, str) and not name.startswith("__") and hasattr(value, name):
                 found.setdefault(name, getattr(value, name))
-    return found or ({} if dataclasses.is_dataclass(value) else None)
+    may_get_some = isinstance(own, dict) and type(value).__repr__ is _NAMELESS
+    return found or ({} if may_get_some or dataclasses.is_dataclass(value) else None)
 
 
 def parts(value: Any) -> Iterator[tuple[str, Any]]:

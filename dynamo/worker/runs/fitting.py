@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..comparison import compare
-from ..comparison.memento import Memento
+from ..comparison.memento import BYTES, Memento
 from ..discover import Target
 from ..errors import Unusable, describe
 from ..inputs import variants
@@ -93,7 +93,7 @@ class Fit:
         variants.seed(0)
         self.calls = len(example.inputs())
         self.state = compare.state(self.instance)
-        self.memento = Memento([self.instance]) if remember else None
+        self.memento = Memento([self.instance], BYTES if remember else 0)
 
     @property
     def callable(self) -> Any:
@@ -143,7 +143,7 @@ class Finder:
         self.again = again
         """Whether the example was run before, by another process: it counts whatever it raises."""
         self.remember = remember
-        """Whether the instance will have to be as it was made again."""
+        """Whether all tensors will have to be as they were made again, not the state of modules alone."""
 
     def find(self, each: Callable[[], Iterable[Example]]) -> tuple[Fit, list[Run]]:
         """The fit, and its runs on the arguments as given; raises `Unusable`."""

@@ -12,7 +12,7 @@ import torch
 import torch._dynamo
 
 from .. import versions
-from ..comparison import compare
+from ..comparison import compare, output
 from ..discover import Target
 from ..errors import Unusable, describe
 from ..inputs import variants
@@ -50,6 +50,8 @@ class TargetCheck:
         progress: Callable[[str], None],
         job: dict[str, Any],
         compiler: Any,
+        module: ModuleType,
+        beginning: compare.Beginning,
     ) -> None:
         self.target = target
         self.project = project
@@ -58,8 +60,8 @@ class TargetCheck:
         self.progress = progress
         self.job = job
         self.compiler = compiler
-        self.beginning: compare.Beginning | None = None
-        self.module: ModuleType | None = None
+        self.module = module
+        self.beginning = beginning
         self._began = time.monotonic()
         self.answer: dict[str, Any] = {
             "name": target.name,
@@ -155,8 +157,14 @@ class TargetCheck:
     # compiled
 
     def _compiled(self, fit: Fit, runs: list[Run]) -> Any:
-        """Compiles and makes every run; returns the compiled callable."""
+        """Compiles and makes every run; returns the compiled callable.
+
+        The first begins as the first eager run did: what a first call builds, and its breaks, are not there again.
+        """
         torch._dynamo.reset()
+        self.beginning.restore()
+        fit.memento.restore()
+        output.forget_cached()
         recorder = Recorder(self.project.contains)
         graphs: list[int] = []
         TargetCheck.current = recorder
@@ -196,7 +204,7 @@ class TargetCheck:
     def _side_by_side(self, finder: Finder, fit: Fit, runs: list[Run], compiled: Any) -> None:
         """Keeps what the runs give, or makes the runs that were kept and compares."""
         old = compare.kept(self.job["compare"], self.target.name) if self.job.get("compare") else None
-        if fit.memento is None or self.beginning is None or (self.job.get("compare") and old is None):
+        if self.job.get("compare") and old is None:
             return
         state = fit.state if old is None else devices.move(old["state"], fit.device)
         maker = compare.Maker(fit.instance, state, fit.arguments, self.module, fit.memento, self.beginning)

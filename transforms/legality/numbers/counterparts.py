@@ -5,8 +5,8 @@ tensor stands for the number. Measured with torch 2.13.
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 
 from graphmend.analysis.lattice.values import dtype_kind
 from graphmend.transforms.code.qualified_names import constant
@@ -56,6 +56,16 @@ class Counterpart:
     """Is that tensor known to hold floating numbers, so that its dtype is the one?"""
     real: bool = False
     """Is it known to hold no complex ones, whose dtype is the one as well?"""
+    said: tuple[tuple[ast.Name, str], ...] = ()
+    """Names in it that give their number back where it is said, and how: "item", or a builtin."""
+
+
+def joined(forms: dict[ast.expr, Counterpart], more: Mapping[ast.expr, Counterpart]) -> None:
+    """Takes in further forms: an expression may say several numbers."""
+    for node, form in more.items():
+        before = forms.get(node)
+        both = (*before.said, *form.said) if before is not None else form.said
+        forms[node] = replace(form, said=tuple(dict.fromkeys(both)))
 
 
 @dataclass(frozen=True)

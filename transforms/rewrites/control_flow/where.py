@@ -30,10 +30,11 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh, reads, stored
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import is_tensor
-from graphmend.transforms.code.text_edits import HOLE, replace_statements
+from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.blocks import Block, may_return, returns
 from graphmend.transforms.if_conversion.branch_statement import branch
+from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.if_conversion.selection import (
     RETURN,
     NothingError,
@@ -91,28 +92,40 @@ def _rewritten(branch: _Branch) -> Fix | Refusal:
     facts, statement = branch
     imports = Imports(facts)
     try:
-        converted, differences = _converted(facts, statement, imports)
+        converted, predicates = _converted(facts, statement, imports)
+        elsewhere = _elsewhere(facts, converted, predicates)
     except (NotSelectableError, NotATensorError) as error:
         return refuse(NAME, str(error))
     if not replaceable(facts, converted.old):
         return refuse(NAME, "the statement shares its line with another one")
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace_statements(facts.source, converted.old, converted.new, *converted.kept)]
+        edits = [replace_statements(facts.source, converted.old, converted.new, *converted.kept)]
+        edits += [replace_expression(facts.source, node, text) for node, text in elsewhere.items()]
+        return [*imports.edits(), *sorted(edits, key=lambda edit: edit.span)]
 
-    return offer(NAME, "compute both sides and select with torch.where", facts, make, differences)
+    return offer(NAME, "compute both sides and select with torch.where", facts, make, predicates.differences)
 
 
-def _converted(facts: FunctionFacts, statement: ast.If, imports: Imports) -> tuple[Converted, list[Difference]]:
-    """What takes the place of the statement, and the differences."""
+def _elsewhere(facts: FunctionFacts, converted: Converted, predicates: Predicates) -> dict[ast.expr, str]:
+    """What is written otherwise as numbers are selected, which output or messages elsewhere take out again."""
+    forms = predicates.elsewhere or {}
+    inside = {n for statement in converted.old for n in ast.walk(statement)}
+    if not forms.keys().isdisjoint(inside):
+        raise NotSelectableError("a number that the branch selects is written inside it")
+    return written(facts, predicates.imports, {}, forms)
+
+
+def _converted(facts: FunctionFacts, statement: ast.If, imports: Imports) -> tuple[Converted, Predicates]:
+    """What takes the place of the statement, and what was found on the way."""
     behind = _behind(facts, statement)
     partly = may_return(statement) and not (returns(statement.body) and returns(statement.orelse))
     if partly and not returns(behind):
         raise NotSelectableError("what happens when the branch does not return is not written behind it")
     for absorbed in [behind] if partly else [[], behind]:
-        predicates = Predicates(facts, imports)
+        predicates = Predicates(facts, imports, elsewhere={})
         try:
-            return _absorbing(facts, statement, absorbed, predicates), predicates.differences
+            return _absorbing(facts, statement, absorbed, predicates), predicates
         except NothingError:  # a name that is None on one side only: what follows says what that means
             if absorbed or not returns(behind):
                 raise

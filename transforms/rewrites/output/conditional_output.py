@@ -8,8 +8,10 @@ After:
     graphmend.runtime.emit_if(y.sum() > 0, print, "positive", y)
 
 Legal when:
-    a side begins with output calls (print, logging, warnings), or with branches that do nothing else, whose
-    arguments and tests only compute. What stands behind them stays in the branch, to be mended next.
+    a side begins with output calls (print, logging, warnings), emitted already or not, or with branches that do
+    nothing else, whose arguments and tests only compute; between them names may be bound that nothing else binds. What
+    stands behind them stays in the branch, to be mended next. What follows a branch that always returns counts as its
+    other side.
 
 Differs in:
     the arguments are computed even when nothing is written.
@@ -22,18 +24,20 @@ import re
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import fresh
+from graphmend.transforms.code.liveness import fresh, parameters
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.blocks import returns
 from graphmend.transforms.if_conversion.branch_statement import branch
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.legality.numbers.put_off import NotCarriedError, at_once, deferred
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.output.emit import ATTRIBUTED, attributed
-from graphmend.transforms.rewrites.put_off import NotCarriedError, at_once, deferred
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -47,18 +51,22 @@ _LEVELS = ["debug", "info", "warning", "warn", "error", "critical", "log", "warn
 @asks("effects", "totality", "memory", "numbers", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
-    if statement is None or not any(_begins(facts, side) for side in (statement.body, statement.orelse)):
+    if statement is None:
+        return None
+    behind = _behind(facts, statement)
+    if not (behind or _begins(facts, statement.body) or _begins(facts, statement.orelse)):
         return None
     static, tests = split(facts, statement.test)
-    if not tests or (static and statement.orelse):
+    if not tests or (static and (statement.orelse or behind)):
         return refuse(NAME, "the test is not about tensors alone")
-    if not replaceable(facts, [statement]):
+    old = [statement, *behind]
+    if not replaceable(facts, old):
         return refuse(NAME, "the statement shares its line with another one")
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
     try:
         test = predicates.all_of(tests)
-        text, rest = _Emitting(facts, predicates).converted(statement, test)
+        text, rest = _Emitting(facts, predicates).converted(statement, [*statement.orelse, *behind], test)
         if static:  # what is known while tracing stays a branch
             head = " and ".join(predicates.code.operand(s) for s in static)
             text = f"if {head}:\n" + "".join(f"    {line}\n" for line in text.splitlines())
@@ -68,15 +76,45 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, f"`{error}` breaks the graph before the output happens")
 
     def make() -> list[TextEdit]:
-        return [*imports.edits(), replace_statements(facts.source, [statement], text, *rest)]
+        return [*imports.edits(), replace_statements(facts.source, old, text, *rest)]
 
     title = "emit the output from inside the graph (graphmend.runtime), nothing lost"
     return offer(NAME, title, facts, make, predicates.differences)
 
 
-def _begins(facts: FunctionFacts, statements: list[ast.stmt]) -> bool:
-    """Does a block begin with output, or with a branch that does nothing else?"""
-    return bool(statements) and (_output(facts, statements[0]) is not None or _only_output(facts, statements[0]))
+def _behind(facts: FunctionFacts, statement: ast.If) -> list[ast.stmt]:
+    """The output behind a branch that always returns: it belongs to the other side."""
+    if statement.orelse or not returns(statement.body):
+        return []
+    block = facts.body_of(statement)
+    behind = block[block.index(statement) + 1 :]
+    return behind[: _begins(facts, behind)]
+
+
+def _begins(facts: FunctionFacts, statements: list[ast.stmt]) -> int:
+    """With how many statements a block begins that are output, branches that do nothing else, and what is computed for
+    these under names of its own.
+    """
+    count = 0
+    for i, statement in enumerate(statements):
+        if _output(facts, statement) is not None or _only_output(facts, statement):
+            count = i + 1
+        elif _own_name(facts, statement) is None:
+            break
+    return count
+
+
+def _own_name(facts: FunctionFacts, statement: ast.stmt) -> ast.expr | None:
+    """What a name is bound to that has no other binding in the function, and that may be computed where nobody reads
+    it.
+    """
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            nodes = ast.walk(facts.function)
+            outside = any(isinstance(n, (ast.Global, ast.Nonlocal)) and name in n.names for n in nodes)
+            own = stores(facts, name) == 1 and not outside and name not in parameters(facts.function)
+            return value if own and not speculate(facts, value).blockers else None
+    return None
 
 
 def _only_output(facts: FunctionFacts, statement: ast.stmt) -> bool:
@@ -88,8 +126,27 @@ def _only_output(facts: FunctionFacts, statement: ast.stmt) -> bool:
 
 
 def _output(facts: FunctionFacts, statement: ast.stmt) -> ast.Call | None:
+    """The output call that is a statement, as it is written or emitted already."""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    return call if isinstance(call, ast.Call) and is_output(facts, call) else None
+    if not isinstance(call, ast.Call):
+        return None
+    if _asks(facts, call) is not None:
+        return call
+    return call if is_output(facts, _written(facts, call)) else None
+
+
+def _asks(facts: FunctionFacts, call: ast.Call) -> ast.expr | None:
+    """The condition of output that is emitted under one already."""
+    name = qualified(facts, call.func)
+    known = name in (f"{_RUNTIME}.emit_if", f"{_RUNTIME}.emit_when") and call.args
+    return call.args[0] if known and not isinstance(call.args[0], ast.Starred) else None
+
+
+def _written(facts: FunctionFacts, call: ast.Call) -> ast.Call:
+    """The call that `emit` makes, where a call is one of `emit`."""
+    if qualified(facts, call.func) != f"{_RUNTIME}.emit" or not call.args or isinstance(call.args[0], ast.Starred):
+        return call
+    return ast.copy_location(ast.Call(call.args[0], call.args[1:], call.keywords), call)
 
 
 class _Emitting:
@@ -100,11 +157,11 @@ class _Emitting:
         self.emit = predicates.imports.name(f"{_RUNTIME}.emit_if", _RUNTIME)
         self.lines: list[str] = []
 
-    def converted(self, statement: ast.If, test: str) -> tuple[str, list[list[ast.stmt]]]:
+    def converted(self, statement: ast.If, otherwise: list[ast.stmt], test: str) -> tuple[str, list[list[ast.stmt]]]:
         """The new text, and the statements that stay in a branch."""
-        alone = len(statement.body) == 1 and not statement.orelse and _output(self.facts, statement.body[0])
+        alone = len(statement.body) == 1 and not otherwise and _output(self.facts, statement.body[0])
         condition = test if alone else self._named(test)
-        taken, other = self._block(statement.body, condition), self._block(statement.orelse, f"~{condition}")
+        taken, other = self._block(statement.body, condition), self._block(otherwise, f"~{condition}")
         if taken:
             self.lines += [f"if {condition}:", f"    {HOLE.format(0)}"]
             self.lines += ["else:", f"    {HOLE.format(1)}"] if other else []
@@ -120,20 +177,26 @@ class _Emitting:
 
     def _block(self, statements: list[ast.stmt], holds: str) -> list[ast.stmt]:
         """Writes the output that a block begins with; returns what stands behind it."""
-        for i, statement in enumerate(statements):
+        count = _begins(self.facts, statements)
+        for statement in statements[:count]:
             if call := _output(self.facts, statement):
                 self.lines.append(self._emitted(call, holds))
-            elif isinstance(statement, ast.If) and _only_output(self.facts, statement):
+            elif (value := _own_name(self.facts, statement)) is not None:
+                self._compute([value])
+                self.lines.append(self.predicates.code.text(statement))
+            elif isinstance(statement, ast.If):
                 self._compute([statement.test])
                 inner = self._named(f"{holds} & {self.predicates.operand(statement.test)}")
                 self._block(statement.body, inner)
                 if statement.orelse:
                     self._block(statement.orelse, self._named(f"{holds} & ~{inner}"))
-            else:
-                return statements[i:]
-        return []
+        return statements[count:]
 
     def _emitted(self, call: ast.Call, condition: str) -> str:
+        if (asked := _asks(self.facts, call)) is not None:
+            self._compute([asked, *(n for n in call.args[1:] if not isinstance(n, ast.Lambda))])
+            return self.predicates.code.text(call, {asked: f"{condition} & {self.predicates.operand(asked)}"})
+        call = _written(self.facts, call)
         if attributed(self.facts, call):
             raise NotATensorError(ATTRIBUTED)
         put_off = deferred(call, self.facts, self.predicates.imports)
@@ -141,7 +204,8 @@ class _Emitting:
         named = [k.value for k in call.keywords]
         whole = any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords)
         whole = whole or any(node in put_off for node in named)
-        fails = any(not _is_always_had(self.facts, node) for node in put_off)
+        late = [node for node in (*call.args, *named) if node in put_off or _puts_off(self.facts, node)]
+        fails = any(not _is_always_had(self.facts, node) for node in late)
         if whole and fails:
             raise NotATensorError("what it writes is taken out of tensors, which may fail where nothing is written")
         self._compute(named)
@@ -170,10 +234,18 @@ class _Emitting:
         return lazily and bool(found.differences)
 
 
+def _puts_off(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is a part of an argument made when the output happens?"""
+    return any(qualified(facts, n.func) == f"{_RUNTIME}.later" for n in ast.walk(node) if isinstance(n, ast.Call))
+
+
 def _is_always_had(facts: FunctionFacts, node: ast.expr) -> bool:
     """Can a number or text never fail to be made: the number in a tensor without dimensions, and texts of such?"""
     match node:
-        case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[]):
+        case (
+            ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[])
+            | ast.Call(func=ast.Name(), args=[ast.Attribute(value=value, attr="item")], keywords=[])
+        ):
             tensor = facts.value(value)
             return isinstance(tensor, Tensor) and tensor.rank == 0
         case ast.JoinedStr(values=parts):

@@ -36,10 +36,10 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import cached_around, guarding_try
 from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.numbers.put_off import NotCarriedError, at_once, deferred, is_warning
 from graphmend.transforms.legality.totality import may_raise
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse, show
-from graphmend.transforms.rewrites.put_off import NotCarriedError, at_once, deferred, is_warning
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

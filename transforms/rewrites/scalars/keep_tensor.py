@@ -11,7 +11,8 @@ After:
 Legal when:
     every use of the number, through every name that it is given, takes a 0-d tensor too: arithmetic,
     comparisons that decide a branch (which is mended next), arguments of torch functions that accept tensors. What
-    is counted in has one name only. The tensor is copied unless it is new and has no name: a number does not follow
+    is counted in has one name only. Where the number is only said, by output or in the message of an exception, it is
+    taken out there. The tensor is copied unless it is new and has no name: a number does not follow
     what is written into the tensor later. It is widened where numbers are computed with, which Python does in 64 bits.
 
 Differs in:

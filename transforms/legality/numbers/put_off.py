@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Scalar, Tensor
@@ -57,11 +57,22 @@ def deferred(call: ast.Call, facts: FunctionFacts, imports: Imports | None = Non
     return replace
 
 
+def argument(facts: FunctionFacts, imports: Imports, node: ast.expr, numbers: Mapping[ast.Name, str]) -> str:
+    """The text of an argument of an emitted call in which some names are tensors now, and how each gives its number
+    ("item", or a builtin). Raises `NotCarriedError`.
+    """
+    deferral = _Deferral(facts, imports, numbers)
+    return deferral.defer(node) or deferral.code.argument(node)
+
+
 class _Deferral:
     """Puts off the parts of an argument that break the graph."""
 
-    def __init__(self, facts: FunctionFacts, imports: Imports | None) -> None:
+    def __init__(
+        self, facts: FunctionFacts, imports: Imports | None, numbers: Mapping[ast.Name, str] | None = None
+    ) -> None:
         self.facts = facts
+        self.numbers = numbers or {}
         self.code = Code(facts.source)
         self.imports = imports
         self.later = imports.name(f"{_RUNTIME}.later", _RUNTIME) if imports is not None else "later"
@@ -73,6 +84,9 @@ class _Deferral:
         if not self._breaks(node):
             return None
         match node:
+            case ast.Name(id=name):
+                how = self.numbers[node]
+                return f"{self.later}({name}.item)" if how == "item" else f"{self.later}({how}, {name})"
             case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist" | "numpy"), args=[], keywords=[]):
                 if self._breaks(value):
                     raise NotCarriedError(self.code.text(value))
@@ -149,6 +163,8 @@ class _Deferral:
         return any(self._converts(n) for n in ast.walk(node))
 
     def _converts(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Name):
+            return node in self.numbers
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist", "numpy"):
                 return isinstance(self.facts.value(node.func.value), Tensor)
@@ -213,6 +229,9 @@ def at_once(facts: FunctionFacts, node: ast.expr) -> list[ast.expr]:
             return [part for n in inner if n is not getattr(node, "func", None) for part in at_once(facts, n)]
         case ast.FormattedValue(value=value):
             return at_once(facts, value)
+        case ast.Call(args=[function, *args], keywords=keywords) if qualified(facts, node.func) == f"{_RUNTIME}.later":
+            owner = [function.value] if isinstance(function, ast.Attribute) else []
+            return [part for n in (*owner, *args, *(k.value for k in keywords)) for part in at_once(facts, n)]
         case ast.Call() if is_warning(facts, node):
             return [part for n in (*node.args, *(k.value for k in node.keywords)) for part in at_once(facts, n)]
         case ast.Call(args=args, keywords=keywords) if _calculates(facts, node) and not any(
