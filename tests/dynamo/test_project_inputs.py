@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.skipif(not hasattr(os, "fork"), rea
 
 HERE = Path(__file__).parent
 PROJECTS = sorted((HERE / "people").glob("*.txt"))
-UNFIT = {"swin", "tacotron", "scheduler", "whisper", "decoder_of_seq2seq"}
+UNFIT = {"swin", "scheduler"}
 """Modules whose sizes no file of their projects tells, nor an error message; and one that takes a class of a script."""
 
 
