@@ -30,7 +30,8 @@ class Request:
     `Class.method`; empty means every target that is found. `roots` are the folders whose files are the user's
     (workspace folders); the file's own package is always one. `mended` are texts for a second run beside the first;
     `named` are the differences that their mends name. `confined` says that the mended texts are not the user's own:
-    they run where they can neither write nor reach anything. `batches` is the length of the stream of differing
+    they run where they can neither write nor reach anything. `unproven`, and so `confined`, says that no rule made
+    them: results are compared on more inputs. `batches` is the length of the stream of differing
     batches that each target is called on, `lengths` whether these differ in length too.
     """
 
@@ -48,6 +49,7 @@ class Request:
     mended: Mapping[str, str] | None = None
     named: tuple[str, ...] = ()
     confined: bool = False
+    unproven: bool = False
     bench: bool = False
     batches: int = 0
     lengths: bool = False

@@ -52,7 +52,7 @@ class Service:
         """
         tell = on_progress or _silent
         with tempfile.TemporaryDirectory(prefix="graphmend-") as folder:
-            before = await self._checked(request, tell, keep=folder)
+            before = await self._checked(request, tell, keep=folder, unproven=request.confined or request.unproven)
             mended = mend(before) if before.problem is None else None
             if mended is None or mended.mended is None:
                 return before
@@ -85,7 +85,7 @@ class Service:
         workers, self._workers = list(self._workers.values()), {}
         await asyncio.gather(*self._closing, *(worker.close() for worker in workers))
 
-    async def _checked(self, request: Request, tell: Progress, **more: str) -> Report:
+    async def _checked(self, request: Request, tell: Progress, **more: str | bool) -> Report:
         key = request.interpreter
         self._busy[key] = self._busy.get(key, 0) + 1
         try:
@@ -100,7 +100,9 @@ class Service:
             self._store.keep(request, torch_stamp(request.interpreter), answer)
         return _report(request, answer)
 
-    async def _with_retry(self, request: Request, tell: Progress, key: str, more: dict[str, str]) -> dict[str, Any]:
+    async def _with_retry(
+        self, request: Request, tell: Progress, key: str, more: dict[str, str | bool]
+    ) -> dict[str, Any]:
         """The worker's answer. A parent that dies is replaced once; a check that dies is the user's to know about."""
         for again in (True, False):
             worker = await self._worker(key) if self._fork else await WorkerProcess.start(key, fork=False)

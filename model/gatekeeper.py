@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import load
 from graphmend.model import splice, trial
+from graphmend.model.gates.boundaries import moved
 from graphmend.model.gates.form import hard_coded, lost_reads, new_numbers, read
 from graphmend.model.gates.original import Original
 from graphmend.model.gates.text import Unfit, function_of
@@ -95,6 +96,9 @@ class Gatekeeper:
             gone = hard_coded(function, original)
             if gone is not None:
                 raise Unfit(f"the answer has a new number and does not call {gone} any more, which may have given it")
+            other = moved(function, original.function)
+            if other is not None:
+                raise Unfit(f"the answer has `{other[0]}`, where the original has `{other[1]}`")
         with self.gate("text"):
             span, new = splice.edit(source, where, text, function)
             edits = (TextEdit(span, new),)

@@ -44,7 +44,6 @@ from graphmend.transforms.rewrites.scalars import (
     computed_index,
     counter_buffer,
     keep_tensor,
-    retensored,
     segments,
     tensor_argument,
 )
@@ -136,7 +135,6 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             torch_form.rewrite,
             by_key.rewrite,
             *_TESTS,
-            retensored.rewrite,
             tensor_argument.rewrite,
             keep_tensor.rewrite,
             emit.rewrite,

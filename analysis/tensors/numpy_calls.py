@@ -30,7 +30,8 @@ _ELEMENTWISE = frozenset(
     "abs absolute fabs negative square sign add subtract multiply power floor_divide mod remainder maximum minimum "
     "fmax fmin clip ceil floor round around rint trunc fix gcd lcm".split()
 )
-_REDUCTIONS = frozenset(
+#: of a whole array they give a number, and no array without dimensions
+REDUCTIONS = frozenset(
     "prod sum max min amax amin mean median average std var ptp argmax argmin any all count_nonzero product".split()
 )
 _SCALAR_TYPES = {
@@ -67,7 +68,7 @@ def _holds_text(value: Value) -> bool:
 
 def _of_numbers(name: str, args: Arguments, keywords: Keywords, node: ast.AST) -> Value:
     """The result of a function of plain numbers, or of a sequence of them; STATIC where it is not known."""
-    if name in _REDUCTIONS and len(args) == 1 and not keywords and not _is_none(args[0]):
+    if name in REDUCTIONS and len(args) == 1 and not keywords and not _is_none(args[0]):
         kind = "int" if name in ("argmax", "argmin", "count_nonzero") else None
         return _number(kind, node, reduced=True, likely=not _is_sequence(args[0]))
     if not args or keywords or not all(isinstance(a, Static) and not _is_none(a) for a in args):

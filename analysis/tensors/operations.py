@@ -168,6 +168,10 @@ def unbound(value: Tensor, node: ast.AST) -> Tensor:
     return result(value, node, "yields Tensors", rank=rank, dtype=value.dtype, shape=() if rank == 0 else None)
 
 
+#: functions that make a tensor of an array or of another tensor, as it is
+_WRAPPING = frozenset({"tensor", "as_tensor", "from_numpy"})
+
+
 def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywords, node: ast.AST) -> Tensor:
     """The result of `torch.name(...)` or `self_.name(...)`, for an operation with one tensor as result."""
     operands = (self_, *args) if self_ is not None else args
@@ -176,6 +180,11 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
     if first is None:
         return factory(name, args, keywords, node)
     rest = operands[1:] if operands and tensor_in(operands[0]) is first else operands
+    if name in _WRAPPING and first is operands[0]:
+        dtype = dtype_of(keywords["dtype"]) if "dtype" in keywords else first.dtype
+        same = name == "as_tensor" and first.graph_input and not first.ndarray
+        flags = {"likely": first.likely, "graph_input": same, "constant": first.constant}
+        return Tensor(Evidence(said, node, first.origin), first.rank, dtype, first.shape, **flags)
     if name in ("to", "type", "type_as", "astype"):
         return _converted(name, first, rest, keywords, node)
     if name in TORCH_DTYPES or name in ("bool", "bfloat16", "byte", "char"):

@@ -147,6 +147,7 @@ async def _answer(args: argparse.Namespace, endpoint: Endpoint, service: Service
                 texts={path: file.source.text},
                 mended={path: mended},
                 confined=not args.unconfined,
+                unproven=True,
                 declared=declared(configuration),
                 device=args.device,
                 timeout=args.timeout or OPTIONS["model.timeout-seconds"].default,

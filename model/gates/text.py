@@ -38,7 +38,15 @@ def parsed(text: str, original: str) -> Function:
 
 def function_of(text: str) -> Function:
     """The function of the original's text, which is indented as it stands in its file."""
-    return _function(textwrap.dedent(text))
+    dedented = textwrap.dedent(text)
+    if not dedented[:1].isspace():
+        return _function(dedented)
+    (block,) = ast.parse(f"if True:\n{text}").body  # a text over several lines begins further left
+    assert isinstance(block, ast.If)
+    (function,) = block.body
+    assert isinstance(function, Function)
+    ast.increment_lineno(function, -1)
+    return function
 
 
 def _function(text: str) -> Function:

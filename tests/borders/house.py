@@ -109,7 +109,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "ask known_answers",
     ),
     "assistant": ("folders answers", "tools", "server"),
-    "model/gates": ("allowed text", "original", "outside statements tensors", "form"),
+    "model/gates": ("allowed text", "original boundaries", "outside statements tensors", "form"),
     "server": (
         "lsp documents",
         "analyses",

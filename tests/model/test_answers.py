@@ -23,6 +23,7 @@ pytest.importorskip("torch")
 
 HERE = Path(__file__).resolve().parent
 CASES = HERE.parents[2] / "shared" / "truth" / "patterns" / "cases"
+LAYERS = HERE / "answers" / "layers.py"
 
 
 def answers(kind: str) -> list[Any]:
@@ -44,20 +45,27 @@ def judge() -> Iterator[Judge]:
     loop, service = asyncio.new_event_loop(), Service()
 
     async def judged(answer: Path) -> str:
-        path = CASES / f"{answer.name.partition('.')[0]}.py"
+        name = answer.name.partition(".")[0]
+        own = name[0].isupper()  # a class of the layers, and no case
+        path = LAYERS if own else CASES / f"{name}.py"
         if not path.is_file():
             pytest.skip(f"{path.name} is not here")
         (file,) = places.read([str(path)], Configurations(isolated=True), None)
         result = file.look(file.source)
-        wanted = [f for f in result.findings if (facts := result.facts(f)) and facts.function.name == "case"]
+        function = f"{name}.forward" if own else "case"
+        wanted = [f for f in result.findings if f.function == function and result.facts(f)]
         if not wanted:
+            assert not own
             pytest.skip(f"nothing is found in {path.name}")
         facts = result.facts(wanted[0])
         assert facts is not None
 
         async def verify(mended: str) -> Report:
             text = {str(path): mended}
-            request = Request(str(path), interpreter=sys.executable, mended=text, confined=True, timeout=25.0)
+            names = (name,) if own else ()
+            request = Request(
+                str(path), names=names, interpreter=sys.executable, mended=text, confined=True, timeout=25.0
+            )
             return await service.check(request)
 
         keeper = Gatekeeper(result, wanted, facts, file.look, verify)

@@ -133,7 +133,7 @@ class Scripted:
         return self.texts[self.requests - 1]
 
 
-Judge = Callable[[Scripted], Answer]
+Judge = Callable[..., Answer]
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +151,9 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
         )
         return await service.check(request)
 
-    def judged(model: Scripted) -> Answer:
-        return loop.run_until_complete(ask(each.asked, model, "m", file.look, verify, tries=len(model.texts)))
+    def judged(model: Scripted, rounding: bool = True) -> Answer:
+        tries = len(model.texts)
+        return loop.run_until_complete(ask(each.asked, model, "m", file.look, verify, tries=tries, rounding=rounding))
 
     yield judged
     loop.run_until_complete(service.close())
@@ -166,6 +167,34 @@ def test_a_wrong_answer_is_never_offered(judge: Judge, name: str) -> None:
     assert found.fix is None
     assert found.gates[0][-1].name == gate, found
     assert found.gates[0][-1].says
+
+
+_WHOLE = {"source": RIGHT, "differs": [], "why": "arithmetic"}
+FORMS = {
+    "json": json.dumps(_WHOLE),
+    "json in a fence": f"```json\n{json.dumps(_WHOLE)}\n```",
+    "code in a fence": answer(RIGHT),
+    "constructor": f"Replacement(source={RIGHT!r}, differs=(), why='arithmetic')",
+    "after a thought": f"<think>print(i) would do</think>\n{answer(RIGHT)}",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_right_answer_is_offered_however_it_is_written(judge: Judge, name: str) -> None:
+    model = Scripted(FORMS[name])
+    found = judge(model)
+    assert found.fix is not None, found.problem
+    assert model.requests == 1
+
+
+def test_rounding_is_named_or_refused(judge: Judge) -> None:
+    offered = judge(Scripted(answer(RIGHT)))
+    assert offered.fix is not None
+    assert [each.kind for each in offered.fix.differences] == ["rounding"]
+    assert "last digits may differ" in offered.fix.reason
+    refused = judge(Scripted(answer(RIGHT)), rounding=False)
+    assert refused.fix is None
+    assert "rounding" in refused.gates[0][-1].says
 
 
 @pytest.mark.parametrize("name", ["value", "reads less", "still breaks", "os"])

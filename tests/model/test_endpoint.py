@@ -8,6 +8,8 @@ import ssl
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,17 @@ def test_this_machine_needs_no_proxy(server: Server, monkeypatch: pytest.MonkeyP
         assert proxy.requests == []
 
 
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """No thread stays, neither ours nor one of the server's, which ends when its connection does."""
+    before = set(threading.enumerate())
+    yield
+    until = time.monotonic() + 10
+    while (left := set(threading.enumerate()) - before) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert left == set()
+
+
 BROKEN = {
     "html": lambda h, b, n: h.plain(200, b"<html>", "text/html"),
     "json": lambda h, b, n: h.plain(200, b"{not json"),
@@ -104,7 +117,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_broken_is_said_in_one_line_after_one_request(server: Server, name: str) -> None:
     server.scripts[name] = BROKEN[name]
-    with pytest.raises(Unanswered):
+    with nothing_left(), pytest.raises(Unanswered):
         asked(server, name)
     assert len(server.requests) == 1
 
@@ -120,6 +133,7 @@ def test_a_refusal_is_told_apart(server: Server, script: object) -> None:
     server.scripts["prim"] = script  # type: ignore[assignment]
     with pytest.raises(Declined, match="declines"):
         asked(server, "prim")
+    assert len(server.requests) == 1
 
 
 def slowly(handler: Handler, body: dict[str, object], number: int) -> None:
@@ -134,7 +148,7 @@ def slowly(handler: Handler, body: dict[str, object], number: int) -> None:
 
 def test_an_answer_ends_in_time(server: Server) -> None:
     server.scripts["slow"] = slowly
-    with pytest.raises(Unanswered, match=r"within 0\.5 s"):
+    with nothing_left(), pytest.raises(Unanswered, match=r"within 0\.5 s"):
         asked(server, "slow", seconds=0.5)
 
 
@@ -142,7 +156,7 @@ def test_a_question_is_cancelled_from_another_thread(server: Server) -> None:
     server.scripts["slow"] = slowly
     endpoint = Endpoint(server.url, "slow")
     threading.Timer(0.3, endpoint.cancel).start()
-    with pytest.raises(Unanswered, match="cancelled"):
+    with nothing_left(), pytest.raises(Unanswered, match="cancelled"):
         endpoint.complete(ASKED, {})
 
 

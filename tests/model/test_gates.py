@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,12 @@ import pytest
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import load
+from graphmend.model import splice
+from graphmend.model.gates.boundaries import moved
 from graphmend.model.gates.form import lost_reads, new_numbers, read
 from graphmend.model.gates.original import Original
-from graphmend.model.gates.text import Unfit
+from graphmend.model.gates.text import Unfit, function_of
+from graphmend.model.subject import Extent
 
 from .hostile import ANSWERS, MODULE, STATEMENTS
 from .hostile_layers import HOSTS, Host
@@ -128,6 +132,29 @@ def test_no_mutation_of_a_hostile_answer_passes(original: Original, start: int) 
     assert through == []
 
 
+def test_a_text_over_several_lines_stays_as_it_was() -> None:
+    """The gate `text`: an answer is judged without the indentation that its place in the file gives it back."""
+    old = 'def f(x):\n    told = """one\n    two"""\n    return x, told\n'
+    new = old.replace("x, told", "told, x")
+    indented = textwrap.indent(old, "    ")
+    source = Source(f"class A:\n{indented}", "a.py")
+    function = read(new, Original(indented, {}), FACTS)
+    span, text = splice.edit(source, Extent(2, 5), new, function)
+    assert span.line == 2
+    assert text == textwrap.indent(new, "    ").rstrip("\n")
+    with pytest.raises(Unfit, match="over several lines"):
+        splice.edit(source, Extent(2, 5), old, function)  # another text than was judged
+
+
+def test_a_text_that_begins_further_left_than_its_function_is_read() -> None:
+    source = '    def f(self, x):\n        told = """one\ntwo"""\n        return x, told\n'
+    original = Original(source, {})
+    assert original.strings == {"one\ntwo"}
+    assert original.function.lineno == 1
+    answer = 'def f(self, x):\n    told = """one\ntwo"""\n    return told, x\n'
+    assert lost_reads(read(answer, original, FACTS), original) == []
+
+
 def test_names_that_double_at_each_step_take_no_time(original: Original) -> None:
     """One step names the last one twice: asked twice at each of them, they would take for ever."""
     chain = "\n".join(f"v{i} = v{i - 1} + v{i - 1}" for i in range(1, 60))
@@ -163,7 +190,42 @@ def test_what_is_not_read_any_more_and_what_is_new_is_named(original: Original) 
     assert new_numbers(function, original) == ["7.5"]
 
 
-FOLDERS = [ROOT / "examples", ROOT / "runtime", ROOT.parent / "shared" / "truth" / "patterns"]
+ORDERS = [
+    ("x.max().item() > top", "x.max() >= top", "top <= x.max()"),
+    ("x.max().item() > top", "x.max().ge(top)", "top <= x.max()"),
+    ("x.max().item() > top", "torch.greater_equal(x.max(), top)", "top <= x.max()"),
+    ("float(n) <= 3", "torch.where(3 > n, x, top)", "n < 3"),
+    ("0 < x <= top", "(0 < x) & (x < top)", "x < top"),
+    ("x.max() > top", "x.max() > top", None),
+    ("x.max() > top", "top < x.max()", None),
+    ("x.max() > top", "~(x.max() <= top)", None),  # NaN alone, which every comparison has
+    ("x.max() > top", "x.min() >= top", None),
+    ("x > top or x >= top", "x >= top", None),
+    ("n == 0", "n > 0", None),
+    ("x.max() > top", "x.lt(top, n)", None),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "says"), ORDERS)
+def test_what_differs_where_both_sides_are_equal_is_seen(before: str, after: str, says: str | None) -> None:
+    head = "def f(x, n, top):\n    return "
+    found = moved(function_of(head + after), function_of(head + before))
+    assert (str(found[0]) if found is not None else None) == says
+
+
+def installed(package: str, *inside: str) -> Path:
+    """A folder of a package, which is not imported for it."""
+    found = importlib.util.find_spec(package)
+    assert found is None or found.submodule_search_locations is not None
+    return Path(*(found.submodule_search_locations or ())[:1] if found is not None else "-", *inside)
+
+
+FOLDERS = [
+    ROOT / "examples",
+    ROOT / "runtime",
+    installed("torch", "nn", "modules"),
+    ROOT.parent / "shared" / "truth" / "patterns",
+]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -176,7 +238,9 @@ def test_functions_pass_as_their_own_replacement(folder: Path) -> None:
             number += 1
             own = Original(source, imports)
             try:
-                assert lost_reads(read(source, own, FACTS), own) == []
+                function = read(source, own, FACTS)
+                assert lost_reads(function, own) == []
+                assert moved(function, own.function) is None
             except Unfit as error:
                 refused.append((path.name, own.function.name, str(error)))
     assert len(refused) <= max(number * 0.005, 1), refused

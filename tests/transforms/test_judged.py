@@ -13,7 +13,7 @@ from bodies import bodies, function
 from judge import judge, mend_text, torch
 
 INPUTS = "[(torch.rand(4, 4),)]"
-MODULES = "copy functools gc importlib itertools math os random time warnings".split()
+MODULES = "copy functools gc importlib itertools math numpy os random time warnings".split()
 HELPER = """
 def helper(x):
     global seen

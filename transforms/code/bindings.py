@@ -62,6 +62,11 @@ def reaching(facts: FunctionFacts, node: ast.Name) -> ast.expr | None:
     return None
 
 
+def has_own_names(facts: FunctionFacts, node: ast.AST) -> bool:
+    """Does an expression stand in a comprehension or a lambda, whose names mean nothing in front of the statement?"""
+    return any(isinstance(above, _OWN_NAMES) for above in facts.ancestors(node) if isinstance(above, ast.expr))
+
+
 def bound_before(facts: FunctionFacts, statement: ast.stmt, name: str) -> ast.expr | None:
     """What a name was bound to last where a statement is reached from in front of it, by an assignment that always
     runs then; None where that is not known. What the statement itself binds in a loop does not count.

@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind, options
+from graphmend.analysis.tensors.numpy_calls import REDUCTIONS
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, qualified
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.gradients import carries, recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers import said
 from graphmend.transforms.legality.numbers.as_tensors import exact_in, wider
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
+from graphmend.transforms.legality.randomness.draws import is_draw
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 
 if TYPE_CHECKING:
@@ -138,9 +140,12 @@ def written(
             text = text if is_atom(text) else f"({text})"
         for keyword, bound in form.bounds:
             text += f".clamp({keyword}={changed.get(bound) or code.argument(bound, changed)})"
+        if form.filled is not None:
+            text += f".fill_({changed.get(form.filled) or code.argument(form.filled, changed)})"
         if form.cast is not None:
             text += f".to({code.argument(form.cast)})"
-        text = f"({text}{form.suffix})" if form.suffix.startswith(" ") else text + form.suffix
+        text += form.suffix
+        text = text if is_atom(text) else f"({text})"
         if form.like is None:
             return text
         tensor = code.operand(form.like)
@@ -196,7 +201,7 @@ def conversion(facts: FunctionFacts, node: ast.expr) -> tuple[str, ast.expr] | N
     name = qualified(facts, node.func) or ""
     if name in ("builtins.int", "builtins.float", "builtins.bool") and len(node.args) == 1:
         inner = node.args[0]
-        if is_tensor(facts, inner) or isinstance(facts.value(inner), Scalar):
+        if isinstance(facts.value(inner), (Tensor, Scalar)):
             return name.rpartition(".")[2], inner
     return None
 
@@ -205,7 +210,7 @@ def _with_item(facts: FunctionFacts, node: ast.expr) -> Tensor | None:
     """The tensor whose `item` is called: a Python number, which it may be as well for all that is known, has none."""
     found = [o for o in options(facts.value(node)) if not (isinstance(o, Static) and o.type in NUMBER_TYPES)]
     only = found[0] if len(found) == 1 else None
-    return only if isinstance(only, Tensor) and not only.ndarray else None
+    return only if isinstance(only, Tensor) else None
 
 
 def tensor_text(facts: FunctionFacts, node: ast.expr, result: Kept, *, detach: bool) -> str | None:
@@ -229,6 +234,8 @@ def taken(facts: FunctionFacts, node: ast.expr, *, detach: bool) -> Taken | None
         return None if inner is None else _converted(inner, how)
     if not isinstance(value, Tensor):
         return None
+    if value.ndarray:
+        return _of_array(facts, operand, value, how)
     text = Code(facts.source).operand(operand)
     differences: list[Difference] = []
     if value.rank != 0:
@@ -243,6 +250,27 @@ def taken(facts: FunctionFacts, node: ast.expr, *, detach: bool) -> Taken | None
     if how in ("int", "float") and not (exact or unrecorded) and carries(facts, operand):
         differences.append(Difference("output", f"`{how}` of a tensor that asks for gradients no longer warns"))
     return _converted(Taken(text, value.dtype, fresh, tuple(differences)), how)
+
+
+def _of_array(facts: FunctionFacts, operand: ast.expr, value: Tensor, how: str) -> Taken | None:
+    """A NumPy number, or an array of one element, which has no gradients: TorchDynamo traces it as a tensor. None where
+    an import of torch would be needed.
+    """
+    if any(isinstance(n, ast.Call) and is_draw(facts, n) for n in ast.walk(operand)):  # of a generator not torch's own
+        return None
+    imports = Imports(facts)
+    text = f"{imports.name('torch.as_tensor')}({Code(facts.source).argument(operand)})"
+    if imports.edits():
+        return None
+    differences: list[Difference] = []
+    if value.rank != 0:
+        text += ".reshape(())"
+        differences.append(Difference("exception", f"`{how}` of several elements raises another exception"))
+        differences.append(Difference("output", f"`{how}` of an array with dimensions no longer warns"))
+    # what eager NumPy promotes to is not asked: a double holds any number of its, and an int64 any whole one
+    name = operand.func.attr if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute) else None
+    fresh = value.rank == 0 and name in REDUCTIONS
+    return _converted(Taken(text, dtype_kind(value.dtype), fresh, tuple(differences)), how)
 
 
 def _converted(inner: Taken, how: str) -> Taken:

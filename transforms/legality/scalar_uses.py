@@ -252,7 +252,7 @@ class ScalarUses(Dictionaries):
             self._needs_no_bool(call, dtype)
         elif (result := counterparts.of_number(call, folder, last, dtype)) is not None:
             dtype = self._becomes(call, result)
-        elif name == "torch.tensor" and (result := counterparts.copied(call, dtype)) is not None:
+        elif call.args == [node] and (result := counterparts.copied(call, name, dtype)) is not None:
             self._becomes(call, result)
         elif folder in ("torch", "torch.Tensor") and not starred:
             self._torch(call, node, dtype, last, method=folder != "torch")

@@ -39,6 +39,9 @@ TRIED: tuple[Variant, ...] = (
     ("weights", 4096),
 )
 
+TINY = 1e-13
+"""Below the small numbers that programs add, compare with and clamp to; its square is none of float32's zeros."""
+
 TELLING: tuple[Variant, ...] = (
     ("integers", 0),
     ("integers less", 1),
@@ -50,6 +53,23 @@ TELLING: tuple[Variant, ...] = (
     ("zeros", 0),
 )
 """Made for a comparison in any case: what a rewrite takes for granted of values need not show in the way taken."""
+
+SEARCHING: tuple[Variant, ...] = (
+    *TELLING,
+    ("flags", 0),
+    ("flags", 1),
+    ("flags", 2),
+    ("numbers", 0.5),
+    ("longer", 0),
+    ("longer", -1),
+    ("one sign", 1),
+    ("one sign", -1),
+    ("ties", 0),
+    ("both signs", 1),
+    ("both signs", TINY),
+    ("one sign", TINY),
+)
+"""Made where no rule proved the rewrite: what it takes for granted may be anything."""
 
 
 def label(variant: Variant) -> str:
@@ -72,6 +92,12 @@ def label(variant: Variant) -> str:
         "reversed": "integers in reverse order",
         "inverted": "masks inverted",
         "special": "inputs with NaN, infinities and zero",
+        "one sign": {1.0: "positive inputs", -1.0: "negative inputs"}.get(amount, "tiny positive inputs"),
+        "flags": "flags inverted" + (f", and another random draw (seed {amount:.0f})" if amount else ""),
+        "numbers": f"Python's floats times {amount:g}",
+        "longer": f"one more along the {'first' if amount == 0 else 'last'} dimension",
+        "both signs": {1.0: "inputs of both signs"}.get(amount, "tiny inputs of both signs"),
+        "ties": "few values, in rows that occur twice",
     }[kind]
 
 
@@ -117,6 +143,26 @@ def _special(tensor: torch.Tensor) -> torch.Tensor:
     return changed
 
 
+def _drawn(tensor: torch.Tensor, low: int, high: int) -> torch.Tensor:
+    """Integers from `low` to `high`, the same for tensors of one shape, on the CPU."""
+    return torch.randint(low, high + 1, tensor.shape, device="cpu", generator=torch.Generator().manual_seed(0))
+
+
+def _signs(tensor: torch.Tensor) -> torch.Tensor:
+    return (2 * _drawn(tensor, 0, 1) - 1).to(tensor.device)
+
+
+def _ties(tensor: torch.Tensor) -> torch.Tensor:
+    """Small integers, and each row a second time, turned round: what rows are ordered by is the same for both."""
+    drawn = _drawn(tensor, -2, 2)
+    half = tensor.shape[0] // 2 if tensor.dim() else 0
+    if half:
+        drawn[-half:] = drawn[:half].flip(0, -1) if tensor.dim() > 1 else drawn[:half].flip(0)
+    if tensor.dim() and tensor.shape[0] > 2 * half > 0:
+        drawn[half] = drawn[0]
+    return drawn.to(tensor)
+
+
 def is_integer(tensor: torch.Tensor) -> bool:
     return tensor.dtype != torch.bool and not tensor.is_floating_point() and not tensor.is_complex()
 
@@ -139,6 +185,9 @@ def _change(variant: Variant) -> Callable[[torch.Tensor], torch.Tensor]:
         "nan": _with_nan,
         "half": lambda t: t.half() if t.is_floating_point() else t,
         "special": _special,
+        "one sign": lambda t: (t.abs() * amount).to(t.dtype),
+        "both signs": lambda t: (t.abs() * amount * _signs(t)).to(t.dtype),
+        "ties": _ties,
     }
     on_masks: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
         "masks": lambda t: torch.full_like(t, amount),
@@ -165,13 +214,41 @@ def _change(variant: Variant) -> Callable[[torch.Tensor], torch.Tensor]:
 
 def arguments(make: Callable[[], Arguments], variant: Variant) -> Arguments:
     """The arguments of a variant; the generators are seeded first, so equal calls give equal values."""
-    seed(int(variant[1]) if variant[0] == "draw" else 0)
+    seed(int(variant[1]) if variant[0] in ("draw", "flags") else 0)
     made = tree_map_only(torch.Tensor, _change(variant), make())
     if variant[0] == "integers less":  # numbers of Python too; none of them is an index out of bounds by that
         made = tree_map_only(int, lambda n: n - 1 if type(n) is int and n > 0 else n, made)
     elif variant[0] == "integers":
         made = tree_map_only(int, lambda n: 0 if type(n) is int and n > 0 else n, made)
+    elif variant[0] == "flags":
+        made = tree_map_only(bool, lambda flag: not flag, made)
+    elif variant[0] == "numbers":
+        made = tree_map_only(float, lambda number: number * variant[1], made)
+    elif variant[0] == "longer":
+        made = _longer(made, int(variant[1]))
     return made  # type: ignore[no-any-return]
+
+
+def _longer(given: Arguments, dim: int) -> Arguments:
+    """The last part once more, in all tensors whose size along `dim`, 0 or -1, is the most frequent one.
+
+    Along the last dimension those of several dimensions count.
+    """
+    sizes: list[int] = []
+
+    def counts(tensor: torch.Tensor) -> bool:
+        return tensor.dim() > -dim and tensor.shape[dim] > 0
+
+    tree_map_only(torch.Tensor, lambda t: sizes.append(t.shape[dim]) if counts(t) else None, given)
+    size = max(sizes, key=sizes.count, default=0)
+
+    def one_more(tensor: torch.Tensor) -> torch.Tensor:
+        if not counts(tensor) or tensor.shape[dim] != size:
+            return tensor
+        last = tensor.detach().narrow(dim, size - 1, 1)
+        return torch.cat([tensor.detach(), last], dim).requires_grad_(tensor.requires_grad)
+
+    return tree_map_only(torch.Tensor, one_more, given)  # type: ignore[no-any-return]
 
 
 def part_of_batch(given: Arguments, parts: int) -> Arguments:
@@ -207,16 +284,21 @@ def worth_trying(given: Arguments, instance: Any) -> Iterator[Variant]:
             yield variant
 
 
-def telling(given: Arguments, device: str, made: list[Variant]) -> list[Variant]:
+def telling(given: Arguments, device: str, made: list[Variant], unproven: bool = False) -> list[Variant]:
     """The variants that a comparison makes besides those that were made: each once, if it changes anything."""
     tensors: list[torch.Tensor] = []
     tree_map_only(torch.Tensor, tensors.append, given)
     numbers: list[int] = []
     tree_map_only(int, lambda n: numbers.append(n) if type(n) is int else None, given)
+    others: list[type] = []
+    tree_map_only((bool, float), lambda n: others.append(type(n)), given)
     integers = any(is_integer(t) for t in tensors)
     masks = any(is_mask(t) for t in tensors)
     floats = any(t.is_floating_point() or t.is_complex() for t in tensors)
     wanted = {
+        "flags": bool in others,
+        "numbers": float in others,
+        "longer": bool(tensors),
         "integers": integers or bool(numbers),
         "integers less": integers or bool(numbers),
         "reversed": integers,
@@ -224,10 +306,14 @@ def telling(given: Arguments, device: str, made: list[Variant]) -> list[Variant]
         "inverted": masks,
         "special": floats,
         "zeros": floats,
+        "one sign": floats,
+        "ties": floats,
+        "both signs": floats,
     }
     # On CUDA an index out of bounds ends the process; the smallest index that was given is in bounds, 0 need not be.
     careful = device.startswith("cuda") and any(is_integer(t) and t.numel() and int(t.min()) < 0 for t in tensors)
-    return [v for v in TELLING if wanted[v[0]] and v not in made and not (careful and v[0].startswith("integers"))]
+    every = SEARCHING if unproven else TELLING
+    return [v for v in every if wanted[v[0]] and v not in made and not (careful and v[0].startswith("integers"))]
 
 
 @contextmanager

@@ -230,7 +230,8 @@ class TargetCheck:
         """Runs on inputs that change what is computed and not which way is taken, as far as the original takes them."""
         until = min(self.until, time.monotonic() + EAGER_SECONDS)
         made = []
-        for variant in variants.telling(fit.arguments(runs[0]), fit.device, [run.variant for run in runs]):
+        known, unproven = [run.variant for run in runs], bool(self.job.get("unproven"))
+        for variant in variants.telling(fit.arguments(runs[0]), fit.device, known, unproven):
             if time.monotonic() > until:
                 break
             run = fit.eager(Run(0, variant))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from graphmend.analysis.lattice.values import dtype_kind
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.numbers.as_tensors import PRECISION, WRAPS
+from graphmend.transforms.legality.numbers.as_tensors import OVERFLOW, POWER, PRECISION, WRAPS
 
 #: functions of `math` that torch has for tensors under the same name
 MATH = frozenset(
@@ -50,6 +50,8 @@ class Counterpart:
     """The dtype that it is cast to."""
     bounds: tuple[tuple[str, ast.expr], ...] = ()
     """Further expressions, each the one argument of a `clamp` behind it, by keyword."""
+    filled: ast.expr | None = None
+    """What the new tensor is filled with."""
     like: ast.expr | None = None
     """A tensor, in whose dtype torch computes with a Python number of this kind."""
     floating: bool = False
@@ -136,7 +138,15 @@ def bounded(number: ast.expr, bound: ast.expr, last: str, dtype: Hashable, of: s
 
 
 def mathematical(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
-    """`math.sqrt(s)` and its like."""
+    """`math.sqrt(s)` and its like, `math.pow(s, 2)`."""
+    if last == "pow" and len(call.args) == 2 and not call.keywords and dtype_kind(dtype) in ("float", "int"):
+        exponent = constant(call.args[1])
+        if not isinstance(exponent, (int, float)):
+            return None
+        raises = Difference("exception", "a power that Python cannot compute no longer raises")
+        suffix = "" if dtype_kind(dtype) == "float" else ".double()"
+        form = Counterpart(call.args[0], f"{suffix} ** {exponent}")
+        return Result(dtype if not suffix else "float64", (POWER, raises), form, dtype != "float64")
     if last not in MATH or len(call.args) != 1 or call.keywords:
         return None
     found: list[Difference] = []
@@ -174,17 +184,55 @@ def of_numpy(call: ast.Call, last: str, dtype: Hashable) -> Result | None:
     return Result(result, tuple(found), Counterpart(call.args[0], "", name), dtype != "float64")
 
 
-def listed(call: ast.Call, dtype: Hashable) -> Result | None:
-    """`torch.tensor(numbers)` of numbers that are tensors now."""
-    keywords = {k.arg: k.value for k in call.keywords}
-    if len(call.args) != 1 or set(keywords) - {"dtype"}:
+#: what makes a tensor of numbers, in which 0-d tensors may stand among them; with the dtype that it always gives
+MAKERS = {
+    "torch.tensor": None, "torch.as_tensor": None, "torch.Tensor.new_tensor": None,
+    "torch.FloatTensor": "float", "torch.Tensor": "float", "torch.LongTensor": "int",
+}  # fmt: skip
+ARRAYS = ("numpy.array", "numpy.asarray")
+_FLOATING = ("float16", "bfloat16", "float32", "float64", "half", "float", "double")
+_OF_ONE = ("torch.tensor", "torch.as_tensor", "torch.Tensor.new_tensor")
+_CASTS = {"float": ".float()", "int": ".long()"}
+_FLOAT32 = Difference("dtype", "the new tensor is of float32, whatever the default dtype")
+_DEVICE = Difference("dtype", "the new tensor is on the device of the one it is made of, in torch's usual dtype")
+_DTYPE = Difference("dtype", "the new tensor has the dtype of what it is made of, where that is no usual one")
+
+
+def listed(call: ast.Call, name: str, dtype: Hashable, kind: str | None) -> Result | None:
+    """A call that makes a tensor or an array of numbers, some of which are tensors now; together they are of a kind,
+    None where that is not known. None for a call that takes none.
+    """
+    options = {k.arg: k.value for k in call.keywords}
+    if len(call.args) != 1 or set(options) - {"dtype", "device"}:
         return None
-    kind = dtype_kind(dtype)
-    cast = "" if keywords else {"float": ".float()", "int": ".long()"}.get(kind or "", "")
-    found = [Difference("dtype", "the new tensor is on the device of those it is made of, in torch's usual dtype")]
-    if not keywords and kind not in ("float", "int", "bool"):
-        found.append(Difference("dtype", "the new tensor has the dtype of those it is made of"))
-    return Result(dtype, tuple(found), Counterpart(call.args[0], cast, "stack", cast=keywords.get("dtype")))
+    if name in ARRAYS:
+        wide = {"float": "float64", "int": "int64", "bool": "bool"}.get(dtype_kind(dtype) or "")
+        narrow = (PRECISION,) if wide is None else ()
+        return Result(dtype, narrow, computes=dtype != wide) if set(options) <= {"dtype"} else None
+    cast, fixed = options.get("dtype"), MAKERS[name]
+    if name == "torch.Tensor.new_tensor" and cast is None:
+        return None if (suffix := _like_receiver(call)) is None else _made(call, dtype, [OVERFLOW, PRECISION], suffix)
+    if cast is not None and (kind in ("bool", "int") or (isinstance(cast, ast.Attribute) and cast.attr in _FLOATING)):
+        return _made(call, dtype, [OVERFLOW], "", f", dtype={ast.unparse(cast)}")
+    if cast is not None:  # a tensor of floats in a list becomes no whole number
+        return _made(call, dtype, [OVERFLOW, PRECISION], f".to({ast.unparse(cast)})")
+    if fixed == "int" and kind != "int":
+        return None
+    if fixed is None and kind is None:
+        return _made(call, dtype, [_DTYPE], "")
+    found = [_FLOAT32] if kind == "float" and fixed is None else []
+    return _made(call, dtype, found, _CASTS.get(fixed or kind or "", ""))
+
+
+def _made(call: ast.Call, dtype: Hashable, found: list[Difference], suffix: str, options: str = "") -> Result:
+    options += "".join(f", {k.arg}={ast.unparse(k.value)}" for k in call.keywords if k.arg != "dtype")
+    return Result(dtype, tuple(found), Counterpart(call.args[0], suffix, "tensor", options))
+
+
+def _like_receiver(call: ast.Call) -> str | None:
+    """The conversion of what becomes of `x.new_tensor(...)` to the dtype and device of `x`."""
+    of = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return f".to({ast.unparse(of)})" if isinstance(of, (ast.Name, ast.Attribute)) else None
 
 
 def sorted_(call: ast.Call, dtype: Hashable) -> Result | None:
@@ -202,14 +250,20 @@ def sorted_(call: ast.Call, dtype: Hashable) -> Result | None:
     return Result(dtype, tuple(found), Counterpart(call.args[0], f".sort({options}).values", "stack"))
 
 
-def copied(call: ast.Call, dtype: Hashable) -> Result | None:
-    """`torch.tensor(number)` of a number that is computed from tensors."""
-    found = listed(call, dtype)
-    if found is None or found.form is None or isinstance(call.args[0], (ast.List, ast.Tuple, ast.ListComp)):
+def copied(call: ast.Call, name: str, dtype: Hashable) -> Result | None:
+    """`torch.tensor(number)`, `x.new_tensor(number)` of a number that is computed from tensors."""
+    options = {k.arg: k.value for k in call.keywords}
+    if len(call.args) != 1 or set(options) - {"dtype"} or name not in _OF_ONE:
         return None
-    cast = [k.value for k in call.keywords]
-    suffix = ".clone()" + found.form.suffix
-    return Result(dtype, found.differences, Counterpart(call.args[0], suffix, cast=cast[0] if cast else None))
+    number, cast = call.args[0], options.get("dtype")
+    if name == "torch.Tensor.new_tensor" and cast is None:
+        suffix = _like_receiver(call)
+        return None if suffix is None else Result(dtype, (OVERFLOW,), Counterpart(number, f".clone(){suffix}"))
+    if cast is not None:
+        return Result(dtype, (_DEVICE, OVERFLOW), Counterpart(number, ".clone()", cast=cast))
+    kind = dtype_kind(dtype)
+    found = [_DEVICE, *([] if kind in ("float", "int", "bool") else [_DTYPE])]
+    return Result(dtype, tuple(found), Counterpart(number, ".clone()" + _CASTS.get(kind or "", "")))
 
 
 def statistic(call: ast.Call, last: str, dtype: Hashable) -> Result:

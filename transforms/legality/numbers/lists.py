@@ -14,7 +14,7 @@ from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import called, constant, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers import counterparts
-from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
+from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, number_of
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, WRAPS
 from graphmend.transforms.legality.numbers.meetings import Meetings
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 
+#: of Python numbers, the narrower first
+_KINDS = ("bool", "int", "float")
 _STATISTICS = ("numpy.mean", "numpy.sum", "numpy.max", "numpy.min", "statistics.mean", "statistics.fmean")
 
 
@@ -70,13 +72,12 @@ class Lists(Meetings):
                 self._all_of(node)
                 self._becomes(parent, result)
                 self._sorted(parent, dtype)
-            case ast.Call(args=[first]) if first is node and called(self.facts, parent, "torch.tensor"):
-                if isinstance(node, ast.GeneratorExp) or (result := counterparts.listed(parent, dtype)) is None:
-                    raise NeedsPythonNumberError(f"`{shortened(parent)}` needs Python numbers")
-                self._all_of(node)
-                if isinstance(node, (ast.Name, ast.ListComp)):
-                    self.differences.append(Difference("exception", "a list without elements raises"))
-                self._becomes(parent, result)
+            case ast.Call(args=[first]) if (
+                first is node and not isinstance(node, ast.GeneratorExp) and self._makes(parent) is not None
+            ):
+                self._made(parent, node, dtype)
+            case ast.List() | ast.Tuple() | ast.ListComp() if (maker := self._around(node)) is not None:
+                self._made(maker, maker.args[0], dtype)
             case ast.For(target=ast.Name(id=name), iter=it) | ast.comprehension(target=ast.Name(id=name), iter=it) if (
                 it is node
             ):
@@ -98,19 +99,63 @@ class Lists(Meetings):
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs Python numbers")
 
-    def _sorted(self, call: ast.Call, dtype: Hashable) -> None:
+    def _makes(self, call: ast.Call) -> str | None:
+        """The name of what makes a tensor or an array of numbers."""
+        name = qualified(self.facts, call.func)
+        return name if name in counterparts.MAKERS or name in counterparts.ARRAYS else None
+
+    def _around(self, node: ast.expr) -> ast.Call | None:
+        """The call that makes a tensor of lists, of which this is one."""
+        above = self.facts.parent(node)
+        while isinstance(above, (ast.List, ast.Tuple)) or (isinstance(above, ast.ListComp) and above.elt is node):
+            node, above = above, self.facts.parent(above)
+        return above if isinstance(above, ast.Call) and above.args == [node] and self._makes(above) else None
+
+    def _made(self, call: ast.Call, numbers: ast.expr, dtype: Hashable) -> None:
+        """`torch.tensor(numbers)`, in which tensors may stand among numbers."""
+        result = counterparts.listed(call, self._makes(call) or "", dtype, self._kind_of(numbers, dtype))
+        if result is None:
+            raise NeedsPythonNumberError(f"`{shortened(call)}` needs Python numbers")
+        if (self._makes(call) or "") in counterparts.ARRAYS:
+            self._all_of(numbers)
+        self._becomes(call, result)
+
+    def _kind_of(self, node: ast.expr, dtype: Hashable) -> str | None:
+        """The kind that the numbers in a list, or in lists, have together as Python's; None where it is not known."""
+        elements = self._elements(node)
+        found = {dtype_kind(dtype)}
+        for element in elements:
+            value = self.facts.value(element)
+            if isinstance(element, (ast.List, ast.Tuple, ast.ListComp)):
+                found.add(self._kind_of(element, dtype))
+            else:
+                found.add(dtype_kind(value.dtype) if isinstance(value, Tensor) else number_of(self.facts, element))
+        return "float" if "float" in found else max(found, key=_KINDS.index) if found <= {*_KINDS} else None
+
+    def _sorted(self, node: ast.expr, dtype: Hashable) -> None:
         """What becomes of a sorted list that is a tensor of one dimension now."""
-        match self.facts.parent(call):
+        parent = self.facts.parent(node)
+        match parent:
             case ast.Assign(targets=[ast.Tuple(elts=targets)]) if all(isinstance(t, ast.Name) for t in targets):
                 for target in targets:
                     assert isinstance(target, ast.Name)
                     self._name(target.id, dtype)
-            case ast.Subscript(value=value, slice=index, ctx=ast.Load()) as part if value is call:
+            case ast.Assign(targets=[ast.Name(id=name)]) if len(self._bound(name)) == 1:
+                for read in ast.walk(self.facts.function):
+                    if isinstance(read, ast.Name) and read.id == name and not isinstance(read.ctx, ast.Store):
+                        self._sorted(read, dtype)
+            case ast.Subscript(value=value, slice=index, ctx=ast.Load()) if value is node:
                 if not isinstance(constant(index), int):
-                    raise NeedsPythonNumberError(f"`{shortened(part)}` needs Python numbers")
-                self._follow(part, dtype)
+                    raise NeedsPythonNumberError(f"`{shortened(parent)}` needs Python numbers")
+                self._follow(parent, dtype)
+            case ast.For(target=ast.Name(id=name), iter=it) | ast.comprehension(target=ast.Name(id=name), iter=it) if (
+                it is node
+            ):
+                self._name(name, dtype)
+            case ast.Call(func=ast.Name(id="len")):
+                return
             case _:
-                raise NeedsPythonNumberError(f"`{shortened(call)}` needs Python numbers")
+                raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs Python numbers")
 
     def _together(self, call: ast.Call, place: int, dtype: Hashable) -> None:
         """A list that is run through along with others: `for i, s in enumerate(list)`."""
@@ -151,14 +196,19 @@ class Lists(Meetings):
             case ast.Call(func=ast.Attribute(attr="tolist")):
                 return []
             case ast.Name(id=name):
-                bound = [one.value for one in bindings(self.facts).get(name, []) if not one.part]
+                bound = self._bound(name)
                 if len(bound) == 1 and bound[0] is not None:
                     return [*self._elements(bound[0]), *self._appended(name)]
         raise NeedsPythonNumberError(f"what `{shortened(node)}` holds is not known")
 
+    def _bound(self, name: str) -> list[ast.expr | None]:
+        """What a name is bound to, tensors aside, which a list may become: `out = torch.tensor(out)`."""
+        bound = [one.value for one in bindings(self.facts).get(name, []) if not one.part]
+        return [b for b in bound if b is None or not isinstance(self.facts.value(b), Tensor)]
+
     def _grows(self, name: str) -> bool:
         """Is a name bound to lists alone? The parts of a tensor are a tuple."""
-        bound = [one.value for one in bindings(self.facts).get(name, []) if not one.part]
+        bound = self._bound(name)
         return bool(bound) and all(isinstance(value, (ast.List, ast.ListComp)) for value in bound)
 
     def _appended(self, name: str) -> list[ast.expr]:

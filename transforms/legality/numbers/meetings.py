@@ -24,6 +24,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     OF_BOOL,
     OVERFLOW,
     POWER,
+    PRECISION,
     PROMOTES,
     WRAPS,
     exact_in,
@@ -196,6 +197,8 @@ class Meetings:
         elif last in numeric.FILLS and place in (numeric.FILLS[last], None) and of is not None:
             if last in ("fill_", "fill") and not holds(of, dtype):
                 self.differences.append(OVERFLOW)
+        elif last == "full_like" and self.rewrites and of is not None and place == 1 and len(arguments) == 2:
+            self._fills(call, of, dtype)
         elif last == "full" and place in (1, None):
             if not any(k.arg == "dtype" for k in call.keywords) and dtype_kind(dtype) != "float":
                 raise NeedsPythonNumberError("once compiled, `torch.full` makes a float of any tensor")
@@ -209,6 +212,13 @@ class Meetings:
             raise NeedsPythonNumberError(f"`{shortened(call)}` takes two numbers or two tensors for its bounds")
         bounds = tuple((name, given[name]) for name in ("min", "max"))
         self.counterparts[call] = Counterpart(arguments[0], bounds=bounds)
+
+    def _fills(self, call: ast.Call, value: Tensor, dtype: Hashable) -> None:
+        """`torch.full_like(x, number)`, which takes no tensor to fill with."""
+        if any(k.arg in ("dtype", None) for k in call.keywords) or not holds(value, dtype):
+            self.differences += [OVERFLOW, PRECISION]
+        options = "".join(f", {k.arg}={ast.unparse(k.value)}" for k in call.keywords if k.arg)
+        self.counterparts[call] = Counterpart(call.args[0], "", "empty_like", options, filled=call.args[1])
 
     def _takes(self, value: Tensor, dtype: Hashable) -> None:
         """A tensor and a number that is converted to its dtype."""

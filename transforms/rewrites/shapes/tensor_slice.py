@@ -25,6 +25,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.transforms.code.bindings import has_own_names
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
@@ -292,7 +293,9 @@ def _named(facts: FunctionFacts, positions: str) -> tuple[str, list[TextEdit]]:
     value = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)) else None
     if value is None or len(positions) <= _SHORT_TEXT or not begins_line(facts.source, statement):
         return positions, []
-    if not repeatable(facts, value):  # something in the statement may change what the positions depend on
+    if has_own_names(facts, facts.node) or not repeatable(
+        facts, value
+    ):  # something in the statement may change what the positions depend on
         return positions, []
     name = fresh(facts, "inside")
     return name, [insert_before(facts.source, statement, f"{name} = {positions}\n")]

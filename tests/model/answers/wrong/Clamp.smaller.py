@@ -1,0 +1,4 @@
+def forward(self, x: torch.Tensor):
+    low = x.detach().min()
+    high = x.detach().max()
+    return torch.where(high - low < 1e-6, x * 0.5, (x - low) / (high - low))

@@ -1,0 +1,3 @@
+def forward(self, x):
+    x.mul_(torch.where(x.sum() >= 0, 2, 1))
+    return x

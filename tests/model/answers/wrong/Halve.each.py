@@ -1,0 +1,4 @@
+def forward(self, x):
+    for _ in range(10):
+        x = torch.where(x.abs() > 1, x / 2, x)
+    return x

@@ -1,0 +1,3 @@
+def forward(self, x):
+    m = x.detach().flatten().median()
+    return x - m
