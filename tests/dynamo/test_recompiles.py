@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,57 @@ def test_made_up_inputs_are_varied_one_at_a_time(check: Check) -> None:
     assert {"x", "training", "grad_mode"} <= by_subject
     assert found.compilations == 1, "a change is asked for, and not compiled"
     assert len(found.varied) <= 12
+
+
+def test_defaults_are_varied_too(check: Check) -> None:
+    found = check(
+        """
+        @torch.compile
+        def f(x: torch.Tensor, scale: float = 2.0, double: bool = False, name: str = "f"):
+            return x * scale * 2 if double else x * scale
+        """,
+        names=("f",),
+    )
+    changed = {one.change: one.recompile for one in found.varied}
+    for words, subject in {"scale=3.0 for 2.0": "scale", "double=True for False": "double"}.items():
+        again = changed[words]
+        assert again is not None
+        assert again.subject == subject
+    assert not any("name" in change for change in changed)
+
+
+def test_a_module_of_torch_belongs_to_the_target(check: Check) -> None:
+    found = check(
+        """
+        net = torch.compile(torch.nn.Linear(4, 2))
+        def example_inputs():
+            return [(torch.ones(n, 4),) for n in (2, 3)]
+        """,
+        names=("net",),
+    )
+    (again,) = found.recompiles
+    assert (again.function, again.times) == ("Linear", 1)
+    assert "size mismatch" in again.reason
+
+
+def test_a_module_of_torch_belongs_to_the_line_that_calls_it(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\n\nfor width in (2, 4, 8):\n    net = torch.compile(torch.nn.Linear(4, width), backend='eager')\n"
+        "    net(torch.ones(3, 4))\n"
+    )
+    code = (
+        "import json, sys\n"
+        "from graphmend.dynamo.worker.recording.recorder import Recorder\n"
+        "recorder = Recorder(lambda path: path.endswith('program.py'))\n"
+        "with recorder:\n    import runpy\n    runpy.run_path(sys.argv[1])\n"
+        "print(json.dumps(recorder.recompiles))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, str(program)], capture_output=True, text=True, check=True)
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert [(one["function"], one["line"], Path(one["file"]).name) for one in found] == [
+        ("Linear", 5, "program.py")
+    ] * 2
 
 
 def test_what_raises_on_a_change_does_not_count(check: Check) -> None:

@@ -20,6 +20,7 @@ from graphmend.model.gates.original import Original
 from graphmend.model.gates.text import Unfit, function_of
 from graphmend.model.subject import Extent
 
+from . import hostile_forms
 from .hostile import ANSWERS, MODULE, STATEMENTS
 from .hostile_layers import HOSTS, Host
 
@@ -67,6 +68,32 @@ def test_a_hostile_statement_is_refused(original: Original, statement: str) -> N
 def test_a_hostile_answer_is_refused(original: Original, answer: str) -> None:
     with pytest.raises(Unfit):
         read(answer, original, FACTS)
+
+
+FORMS = {
+    **{
+        name: hostile_forms.HEAD + textwrap.indent(each, "    ") + hostile_forms.TAIL
+        for name, each in hostile_forms.STATEMENTS.items()
+    },
+    **hostile_forms.ANSWERS,
+}
+
+
+@pytest.fixture(scope="module")
+def base() -> Original:
+    every = functions(Path("base.py"), hostile_forms.MODULE)
+    (found,) = [f for f in every if f[0].lstrip().startswith("def forward")]
+    return Original(*found)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_hostile_form_is_refused(base: Original, name: str) -> None:
+    with pytest.raises(Unfit):
+        read(FORMS[name], base, FACTS)
+
+
+def test_the_honest_part_of_the_hostile_forms_passes(base: Original) -> None:
+    assert passed(hostile_forms.HEAD + hostile_forms.TAIL, base)
 
 
 def host_original(host: Host) -> Original:

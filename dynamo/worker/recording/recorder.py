@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch._dynamo import exc, symbolic_convert
+from torch._dynamo import exc, external_utils, symbolic_convert
 
 from . import linetable, positions
 from .guards import recompilation
@@ -92,10 +92,12 @@ def _limit() -> int:
 
 
 class Recorder:
-    """A context manager. `in_project` tells which files are the user's."""
+    """A context manager. `in_project` tells which files are the user's; `home` is the file and line to which belongs
+    what no line of theirs calls."""
 
-    def __init__(self, in_project: Callable[[str], bool]) -> None:
+    def __init__(self, in_project: Callable[[str], bool], home: tuple[str, int] | None = None) -> None:
         self.in_project = in_project
+        self.home = home
         self.events: list[Event] = []
         self.traced: dict[str, set[int]] = {}
         self.graphs: list[int] = []
@@ -208,16 +210,34 @@ class Recorder:
         def reasons(cache_entries: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
             found = inner(cache_entries, frame, *args, **kwargs)
             code = frame.f_code
-            if found and self.in_project(code.co_filename):
+            place = self._place_of(frame) if found else None
+            if place is not None:
                 self._times[code] = times = self._times.get(code, 0) + 1
-                self._again = {
-                    **recompilation(code, str(found[0])),
-                    "function": plain_name(code.co_name),
-                    "limit": times >= _limit(),
-                }
+                self._again = {**recompilation(code, str(found[0])), **place, "limit": times >= _limit()}
             return found
 
         return reasons
+
+    def _place_of(self, frame: Any) -> dict[str, Any] | None:
+        """What is said of a frame that is compiled again, beside its guard; None for code that is not the user's. What
+        torch itself defines is compiled within a function of torch: it belongs to the line that calls it."""
+        code = frame.f_code
+        if self.in_project(code.co_filename):
+            return {"function": plain_name(code.co_name)}
+        if code.co_filename != external_utils.__file__:
+            return None
+        caller = sys._getframe()
+        while caller.f_back is not None and not self.in_project(caller.f_code.co_filename):
+            caller = caller.f_back
+        place = (
+            (caller.f_code.co_filename, caller.f_lineno) if self.in_project(caller.f_code.co_filename) else self.home
+        )
+        if place is None:
+            return None
+        called = getattr(frame, "f_locals", {}).get("fn")
+        owner = getattr(called, "__self__", called)
+        name = type(owner).__name__ if isinstance(owner, torch.nn.Module) else getattr(called, "__name__", "torch")
+        return {"file": place[0], "line": place[1], "function": name}
 
     # events
 

@@ -165,7 +165,9 @@ class TargetCheck:
         self.beginning.restore()
         fit.memento.restore()
         output.forget_cached()
-        recorder = Recorder(self.project.contains)
+        path = getattr(self.module, "__file__", None)
+        home = (path, self.target.line or 1) if path is not None else None
+        recorder = Recorder(self.project.contains, home)
         graphs: list[int] = []
         TargetCheck.current = recorder
         try:

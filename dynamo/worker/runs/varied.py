@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ def vary(fit: Fit, call: Any, until: float) -> list[dict[str, Any]]:
     """Each change once, as far as the time allows: {"change", "recompile": as recorded, or None, "raised"}."""
     given = fit.arguments(Run(0, GIVEN))
     answers: list[dict[str, Any]] = []
-    for change in list(changes(given, fit.instance))[:MOST]:
+    for change in list(changes(given, fit.instance, _defaults(fit.callable, given)))[:MOST]:
         if time.monotonic() > until:
             break
         raised = _tried(fit, change) if not change.goes_on else None
@@ -78,8 +79,21 @@ def _compiled(fit: Fit, call: Any, change: Change) -> dict[str, Any] | None:
     return None
 
 
-def changes(given: Arguments, instance: Any) -> Iterator[Change]:
-    """What may vary between calls, the most usual first."""
+def _defaults(function: Any, given: Arguments) -> dict[str, Any]:
+    """Numbers and bools that are the defaults of what the call does not give, by parameter."""
+    for name in ("_orig_mod", "_torchdynamo_orig_callable", "forward"):  # what was compiled, and what is called of it
+        function = getattr(function, name, function)
+    try:
+        signature = inspect.signature(function)
+        bound = signature.bind(*given[0], **given[1]).arguments
+    except (TypeError, ValueError):  # no signature, or one that lies
+        return {}
+    left = {name: one.default for name, one in signature.parameters.items() if name not in bound}
+    return {name: value for name, value in left.items() if type(value) in (bool, int, float)}
+
+
+def changes(given: Arguments, instance: Any, defaults: Mapping[str, Any]) -> Iterator[Change]:
+    """What may vary between calls, the most usual first. `defaults` are those of parameters that are not given."""
     leaves, shape = tree_flatten(given)
 
     def changed(new: dict[int, Any]) -> Arguments:
@@ -97,6 +111,9 @@ def changes(given: Arguments, instance: Any) -> Iterator[Change]:
             yield Change(f"{not leaf} for {leaf}", changed({i: not leaf}))
         elif isinstance(leaf, (int, float)):
             yield Change(f"{leaf + 1} for {leaf}", changed({i: leaf + 1}))
+    for name, value in defaults.items():
+        other = not value if isinstance(value, bool) else value + 1
+        yield Change(f"{name}={other} for {value}", (given[0], {**given[1], name: other}))
     if isinstance(instance, torch.nn.Module):
         yield Change("the module in eval mode", given, lambda: variants.applied(instance, ("eval", 0)))
     yield Change("no gradients", given, torch.no_grad)
