@@ -37,6 +37,10 @@ def overview(listed: list[Documented]) -> str:
         "",
         "One page a rule, made from the rule's own docstring and examples. The examples are tests: TorchDynamo",
         "breaks on those under *Breaks*, at the finding's line, and makes one graph of those under *Does not break*.",
+        "",
+        "On a terminal `graphmend explain GM101` prints the same, and so does its other name `graphmend rule GM101`:",
+        "one rule or several, by code or name (`graphmend explain GM101 tensor-assert`); `--all` every one;",
+        "`--output-format json` data for programs.",
     ]
     for family, members in groupby(listed, key=lambda rule: rule.code[:3]):
         title = FAMILIES[family]

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.rewrites.answers import Rewrite as Rewrite
 from graphmend.transforms.rewrites.branch_forms import (
+    by_case,
+    context_outside,
     filter_inside,
     guard_clause,
     last_leave,
     loop_outside,
     on_a_copy,
+    spelled_out,
     stop_flag,
 )
 from graphmend.transforms.rewrites.control_flow import (
@@ -78,6 +81,9 @@ _FORMS: tuple[Rewrite, ...] = (
     guard_clause.rewrite,
     last_leave.rewrite,
     loop_outside.rewrite,
+    context_outside.rewrite,
+    spelled_out.rewrite,
+    by_case.rewrite,
     filter_inside.rewrite,
     on_a_copy.rewrite,
     stop_flag.rewrite,

@@ -21,6 +21,7 @@ from .comparison import compare
 from .comparison.memento import BYTES
 from .errors import Unusable, describe
 from .inputs import examples, synthesis
+from .project import scripts
 from .recording.lines import Project
 from .runs import devices, self_test, warmup
 from .runs.target_check import TargetCheck
@@ -81,7 +82,9 @@ def _import(job: dict[str, Any], project: Project) -> ModuleType:
         os.chdir(job["cwd"])
     sys.argv = [path]
     try:
-        return loading.load(path, job["texts"], job.get("module"), job.get("import_root"))
+        module = loading.load(path, job["texts"], job.get("module"), job.get("import_root"))
+        scripts.complete(module)
+        return module
     except SystemExit as error:
         raise Unusable(f"{path} calls sys.exit({error.code!r}) at import") from error
     except BaseException as error:

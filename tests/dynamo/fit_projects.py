@@ -22,6 +22,7 @@ import torch._dynamo  # once, and not in each fork
 
 from graphmend.dynamo.worker import discover, loading
 from graphmend.dynamo.worker.inputs import synthesis
+from graphmend.dynamo.worker.project import scripts
 from graphmend.dynamo.worker.recording.lines import Project
 from graphmend.dynamo.worker.runs.fitting import Finder, MemoryBudget
 
@@ -54,7 +55,9 @@ def fitted(home: Path, target: str) -> dict[str, Any]:
     budget = MemoryBudget(["cpu"])
     try:
         with contextlib.redirect_stdout(io.StringIO()):
+            sys.argv = [str(home / path)]
             module = loading.load(str(home / path), {})
+            scripts.complete(module)
             found = discover.named(module, name)
             finder = Finder(found, Project([str(home)]).contains, budget, time.monotonic() + SECONDS)
             fit, _ = finder.find(lambda: synthesis.candidates(found, module, []))

@@ -148,6 +148,15 @@ return x * 2
 """)
 
 STORES = bodies("""
+# read_after_a_store
+y = x * 2
+if x.sum() > 0:
+    y[0] = 0
+    z = y.sum()
+else:
+    z = x.sum()
+return z
+
 # element
 y = x * 2
 if x.sum() > 0:
@@ -199,15 +208,6 @@ k = 1
 if x.sum() > 0:
     k = 2.0
 return x * k
-
-# read_after_a_store
-y = x * 2
-if x.sum() > 0:
-    y[0] = 0
-    z = y.sum()
-else:
-    z = x.sum()
-return z
 
 # attribute_that_may_not_be_there
 if x.sum() > 0:

@@ -104,6 +104,14 @@ def test_line_ends_and_other_lines_stay() -> None:
         "value = (first + second).method(argument)[index_of_many, index_of_others].other()",
         "load = torch.zeros(x.size(-1), dtype=int, device=d).scatter_add(0, x.long(), ones)",
         "x = f(a ** 2, b ** c, d[0] ** 2, some_name_here, some_name_there, and_another_)",
+        "emit_when(loss.isnan().any(), print, lambda: ('the loss is not a number', loss.item()))",
+        "emit_when(loss.isnan().any(), print, lambda: ('the loss is ' + str(loss.item()),), end='')",
+        "emit_when(the_flag, print, lambda: the_name_of_a_tensor.the_name_of_an_attribute_.another)",
+        "emit_when(the_flag, print, lambda a, b: first_operand_of_it + second_operand_of_it + b)",
+        "emit_when(the_flag, print, lambda: [x.item() for x in the_list_of_tensors_here if x > 1])",
+        "value = function(another(first_argument, second_argument, third_argument, fourth_one))",
+        "value = function([an_item.clone() if an_item else None for an_item in the_list_of_them_])",
+        "emit_when(a, print, lambda: (x,), (y,), a_long_name_of_an_argument, another_long_name_)",
         "x = f(\n    a,\n    b,\n)",
         "x = f(\n    aaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, cccccccccc\n)",
     ],
@@ -115,6 +123,21 @@ def test_statements_are_folded_as_ruff_folds_them(text: str, width: int, tmp_pat
     command += ["--config", "format.quote-style='preserve'"]
     done = subprocess.run(command, input=text + "\n", capture_output=True, text=True, check=True, cwd=tmp_path)
     assert own == done.stdout
+
+
+@pytest.mark.parametrize(
+    ("header", "result"),
+    [
+        ("if (a_condition if of_this else of_that):", "if a_condition if of_this else of_that:"),
+        (
+            "with (the_first_context() if a_condition_holds else the_second_one()):",
+            "with (\n        the_first_context()\n        if a_condition_holds\n        else the_second_one()\n    ):",
+        ),
+    ],
+)
+def test_headers_are_folded(header: str, result: str) -> None:
+    before = "def f():\n    if x:\n        pass\n"
+    assert styled(before, f"def f():\n    {header}\n        pass\n", 60) == f"def f():\n    {result}\n        pass\n"
 
 
 @pytest.mark.parametrize("line_length", [80, 100])

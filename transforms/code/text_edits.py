@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import difflib
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -164,6 +165,17 @@ def checked(facts: FunctionFacts, make: Callable[[], Iterable[TextEdit]]) -> tup
     except SyntaxError as error:
         raise Unmendable(f"the edited definition would not parse: {error.msg}") from error
     return edits
+
+
+def replace_else(source: Source, loop: ast.For | ast.While, text: str) -> TextEdit:
+    """Writes something else than `else:` in front of the last block of a loop."""
+    for number in range(loop.orelse[0].lineno, loop.body[-1].end_lineno or loop.lineno, -1):
+        if found := _ELSE.match(source.lines.line(number - 1)):
+            return TextEdit(Span(number, found.end(1), number, found.end()), text)
+    raise Unmendable("the `else` of the loop shares its line with other code")
+
+
+_ELSE = re.compile(r"([ \t]*)else[ \t]*:")
 
 
 def deletion(facts: FunctionFacts, statement: ast.stmt) -> TextEdit:

@@ -15,21 +15,18 @@ from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import Const, Static, Tensor
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
-from graphmend.transforms.code.qualified_names import number_type
+from graphmend.transforms.code.qualified_names import is_tensor, number_type
 from graphmend.transforms.if_conversion import double_where
 from graphmend.transforms.if_conversion.selection import RETURN, NotSelectableError, SideValue, incoming, select
 from graphmend.transforms.if_conversion.stores import (
     Change,
+    added,
     change_of,
     counted,
-    may_read,
-    read_by,
     store_of,
-    written_whole,
 )
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
 from graphmend.transforms.legality.gradients import recorded
-from graphmend.transforms.legality.in_place import intact, linear_operator
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType
 from graphmend.transforms.legality.speculation import speculate
 
@@ -38,12 +35,6 @@ if TYPE_CHECKING:
 
 #: a selection of more characters gets a name of its own before it becomes a part of another
 _LONG = 60
-
-#: operators in place, as the methods that they call
-_OPERATIONS: dict[type[ast.operator], str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floor_divide",
-    ast.Mod: "remainder",
-}  # fmt: skip
 
 
 @dataclass
@@ -78,6 +69,10 @@ class Block:
     """Names that the block has bound so far to None, or to something that is not None for certain."""
     rebound: set[str] = field(default_factory=set)
     """Names that the block has bound so far."""
+    late: set[str] = field(default_factory=set)
+    """What gets its value behind a write into memory: names, places that are bound again, what is returned."""
+    wrote: bool = False
+    """Has what stands in front of this block written into memory?"""
     inner: list[ast.expr] = field(default_factory=list)
     """What nested blocks evaluate."""
 
@@ -100,7 +95,8 @@ class Block:
                 continue
             decided = self._decided(statement.test)
             if decided is not None:  # what follows belongs to the side that is known
-                return self._steps([*(statement.body if decided else statement.orelse), *rest])
+                side = statement.body if decided else statement.orelse
+                return self._steps([*side, *([] if returns(side) else rest)])
             if may_return(statement):
                 if not (returns(statement.body) and returns(statement.orelse)):
                     return self._paths(statement, rest)
@@ -128,14 +124,16 @@ class Block:
                     self._bind(name, choice, rest)
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 self._augmented(name, value, statement, rest)
-            case ast.AugAssign(target=ast.Attribute() as target, value=value):
-                self._change(counted(self, target, value, statement), rest)
+            case ast.AugAssign(target=ast.Attribute() as target, value=value) if not is_tensor(self.facts, target):
+                self._change(counted(self, target, value, statement))
+            case ast.AugAssign(target=ast.Attribute() | ast.Subscript() as target, value=value):
+                self._change(added(self, target, value, statement))
             case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as target], value=value):
-                self._change(store_of(self, target, self.choice(value)), rest)
+                self._change(store_of(self, target, self.choice(value)))
             case ast.Expr(value=ast.Call(func=ast.Attribute()) as call):
-                self._change(change_of(self, call), rest)
+                self._change(change_of(self, call))
             case ast.Return(value=ast.expr() as value):
-                self.values[RETURN] = self.choice(value)
+                self._give(RETURN, self.choice(value))
             case ast.Return():
                 raise NotSelectableError("one side returns None")
             case _:
@@ -153,7 +151,7 @@ class Block:
             local = not before and not output and name not in self.others
             kept = name if local else fresh(self.facts, f"{name}_{self.suffix}", self.predicates.taken)
             self.predicates.taken.append(kept)
-            self.prelude.append(f"{kept} = {choice.text}")
+            self._compute_first(kept, choice)
             choice = replace(choice, text=kept, items=None)
         for later in rest:
             for node in ast.walk(later):
@@ -166,7 +164,25 @@ class Block:
         elif choice.number:
             self.numbers[name] = choice
         if output:
-            self.values[name] = choice
+            self._give(name, choice)
+
+    def _give(self, name: str, choice: SideValue) -> None:
+        """The value that a name has behind the block, or what the block returns."""
+        self.values[name] = choice
+        if self._has_written():
+            self.late.add(name)
+
+    def _has_written(self) -> bool:
+        return self.wrote or any(change.how != "store" for change in self.changes.values())
+
+    def _compute_first(self, name: str, choice: SideValue) -> None:
+        """Gives a temporary name a value in front of whatever the branch writes."""
+        if self._has_written() and any(
+            isinstance(n, ast.Name) and self._may_be_tensor(n) for node in choice.nodes for n in ast.walk(node)
+        ):
+            written = next((f"`{target}`" for target in self.changes), "something")
+            raise NotSelectableError(f"what is computed after {written} is changed may read the same memory")
+        self.prelude.append(f"{name} = {choice.text}")
 
     def _know(self, name: str, choice: SideValue) -> None:
         """Remembers whether a name that is bound here is None now."""
@@ -227,16 +243,10 @@ class Block:
             raise NotSelectableError(
                 f"`{name}` is not known to be a tensor that `{shortened(statement)}` changes in place"
             )
-        self.evaluated.append(value)
-        read = intact(self.facts, self.whole, name, linear=linear_operator(self.facts, statement.op, value))
-        text = f"{read} {operator} {self.operand(value)}"
-        target = ast.copy_location(ast.Name(name, ast.Load()), statement.target)
-        differences = written_whole(
-            self.facts, self.whole, statement.target, _OPERATIONS.get(type(statement.op), ""), [value]
-        )
-        return self._change(Change(name, name, SideValue(text, target, None), "copy", differences=differences), rest)
+        assert isinstance(statement.target, ast.Name)
+        return self._change(added(self, statement.target, value, statement))
 
-    def _change(self, change: Change, rest: Sequence[ast.stmt]) -> None:
+    def _change(self, change: Change) -> None:
         target, root = change.target, change.root
         apart = change.apart  # other attributes and keys are not concerned
         for other in self.changes.values():
@@ -244,18 +254,10 @@ class Block:
                 raise NotSelectableError(f"`{root}` is changed twice")
         if root in self.rebound:
             raise NotSelectableError(f"`{root}` is bound and changed")
-        if any(root in reads(s) and (not apart or may_read(s, target, root)) for s in rest):
-            raise NotSelectableError(f"`{target}` is used again after it is changed")
         if any(root in reads(c.node) for c in self.values.values()):
             raise NotSelectableError(f"`{target}` is used before it is changed")
-        if change.how != "store":
-            for later in rest:
-                if any(
-                    isinstance(n, ast.Name) and self._may_be_tensor(n)
-                    for part in read_by(later)
-                    for n in ast.walk(part)
-                ):
-                    raise NotSelectableError(f"what is computed after `{target}` is changed may read the same memory")
+        if change.how == "store" and self._has_written():
+            self.late.add(target)
         self.changes[target] = change
 
     def _may_be_tensor(self, node: ast.Name) -> bool:
@@ -296,6 +298,8 @@ class Block:
                 taken=self._both_taken(test, negated=bool(number)),
                 values={},
                 changes={},
+                late=set(),
+                wrote=self._has_written(),
                 evaluated=[],
                 inner=[],
                 protected=set(self.protected),
@@ -362,7 +366,7 @@ class Block:
         if name == RETURN:
             if len(text) > _LONG and "torch" in text and a.items is None:
                 chosen = self._named("result", chosen)
-            self.values[RETURN] = chosen
+            self._give(RETURN, chosen)
         else:
             if len(text) > _LONG:
                 chosen = self._named(name, chosen)
@@ -371,7 +375,7 @@ class Block:
     def _named(self, name: str, choice: SideValue) -> SideValue:
         kept = fresh(self.facts, f"{name}_{self.suffix}", self.predicates.taken)
         self.predicates.taken.append(kept)
-        self.prelude.append(f"{kept} = {choice.text}")
+        self._compute_first(kept, choice)
         return replace(choice, text=kept)
 
     def _now(self, name: str) -> SideValue:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeGuard
 
 from graphmend.analysis.lattice.values import Static, Tensor
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
-from graphmend.transforms.code.text_edits import insert_after, insert_before, replace_expression, replace_statements
+from graphmend.transforms.code.text_edits import (
+    insert_after,
+    insert_before,
+    replace_else,
+    replace_expression,
+    replace_statements,
+)
 from graphmend.transforms.fix import Difference, TextEdit
 from graphmend.transforms.if_conversion.loop_ends import conjuncts, counter, runs_again
 from graphmend.transforms.if_conversion.masked_names import AskWhileTracingError, MaskedNames
@@ -91,8 +97,11 @@ class MaskedLoop(MaskedNames):
         self._breaks = isinstance(loop, ast.While) or any(isinstance(n, (ast.Break, ast.Return)) for n in ends)
         if returned and (len([n for n in ends if not isinstance(n, ast.Continue)]) > 1 or self._test_stops()):
             raise NotSelectableError("the loop is left in several ways")
-        if loop.orelse:
-            raise NotSelectableError("the loop has an `else`")
+        left = sum(isinstance(n, ast.Break) for n in _in_loop(loop.body))
+        if loop.orelse and (self._test_stops() or left > sum(isinstance(n, ast.Break) for n in ends)):
+            raise NotSelectableError("whether the loop's `else` runs is not decided by tensors alone")
+        if loop.orelse and not self._breaks:
+            raise NotSelectableError("the loop's `else` always runs")
         if isinstance(loop, ast.For):
             if any(alive(facts, n, loop) for n in writes(loop.target)):
                 raise NotSelectableError("the loop's variable is read behind it")
@@ -272,6 +281,8 @@ class MaskedLoop(MaskedNames):
             edits.append(insert_before(source, self.loop, "".join(first)))
         if self._head:
             edits.append(insert_before(source, self.loop.body[0], self._head))
+        if self.loop.orelse:  # it runs where the loop was not left
+            edits.append(replace_else(source, self.loop, f"if not {self.stopped}:"))
         if self._returned is not None:  # what it returns is what the names were when it was left
             returned = self.code.line(self._returned, self._replace)
             edits.append(insert_after(source, self.loop, f"if {self.stopped}:\n    return {returned}\n"))
@@ -280,6 +291,18 @@ class MaskedLoop(MaskedNames):
 
 def _all(code: Code, tests: Sequence[ast.expr]) -> str:
     return code.line(tests[0]) if len(tests) == 1 else " and ".join(code.operand(t) for t in tests) or "True"
+
+
+def _in_loop(statements: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a loop's body, without those of loops and functions inside."""
+    for statement in statements:
+        yield statement
+        if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
+            yield from _in_loop(statement.orelse)
+        elif not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            inner = [c for c in ast.iter_child_nodes(statement) if not isinstance(c, ast.expr)]
+            blocks = [c.body if isinstance(c, (ast.ExceptHandler, ast.match_case)) else [c] for c in inner]
+            yield from _in_loop([s for block in blocks for s in block if isinstance(s, ast.stmt)])
 
 
 def _inside(statements: Sequence[ast.stmt]) -> list[ast.stmt]:

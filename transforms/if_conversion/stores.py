@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from graphmend.analysis.lattice.values import Container, Static, Tensor, options
+from graphmend.analysis.program.entities import class_of
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import is_atom, shortened
-from graphmend.transforms.code.liveness import parameters, reads
+from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
 from graphmend.transforms.legality.dtypes import kind
-from graphmend.transforms.legality.in_place import dense, intact, linear_method
+from graphmend.transforms.legality.in_place import dense, intact, linear_method, linear_operator
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.masked_elements import Picked, other_shape
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType, broadcast
@@ -43,6 +44,8 @@ class Converting(Protocol):
     """What the block evaluates."""
 
     def text(self, node: ast.expr, /) -> str: ...
+
+    def operand(self, node: ast.expr, /) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def change_of(block: Converting, call: ast.Call) -> Change:
     text = target
     differences: tuple[Difference, ...] = ()
     for one in calls:
-        if text != target and any(root in reads(part) for part in (*one.args, *one.keywords)):
+        if text != target and any(may_read(part, target, root) for part in (*one.args, *one.keywords)):
             raise NotSelectableError(f"`{shortened(one)}` reads what it changes")
         text = _changed(block, one, target, text)
         differences += written_whole(block.facts, block.whole, receiver, _method(one).attr[:-1], one.args)
@@ -157,6 +160,40 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
 
 
 @answers("order")
+def added(
+    block: Converting, target: ast.Name | ast.Attribute | ast.Subscript, value: ast.expr, statement: ast.AugAssign
+) -> Change:
+    """`x += v`, `self.total *= v`, `y[0] -= v`, of a tensor: it is changed in place."""
+    root, code = _root(target), block.predicates.code
+    operation = IN_PLACE.get(type(statement.op))
+    if root is None or operation is None or (isinstance(target, ast.Attribute) and _has_a_setter(block, target)):
+        raise NotSelectableError(f"`{shortened(statement)}` does more than compute a value")
+    place, right = code.text(target, block.replace), block.operand(value)
+    block.evaluated += [*([] if isinstance(target, ast.Name) else [target.value]), value]
+    read = intact(block.facts, block.whole, place, linear=linear_operator(block.facts, statement.op, value))
+    whole = ast.copy_location(ast.BinOp(target, statement.op, value), statement.target)
+    choice = SideValue(f"{read} {_sign(block, target, statement)} {right}", whole, None)
+    differences = written_whole(block.facts, block.whole, target, operation, [value])
+    if isinstance(target, ast.Subscript):
+        change = store_of(block, target, choice)
+        return replace(change, differences=tuple(dict.fromkeys([*differences, *change.differences])))
+    return Change(place, root, choice, "copy", differences=differences)
+
+
+def _has_a_setter(block: Converting, target: ast.Attribute) -> bool:
+    """Does code of the class run where an attribute is bound?"""
+    cls = class_of(block.facts.value(target.value))
+    bases = [] if cls is None else cls.chain or [cls]
+    return any({target.attr, "__setattr__"} & {*base.methods} for base in bases)
+
+
+def _sign(block: Converting, target: ast.expr, statement: ast.AugAssign) -> str:
+    """The operator of `target += v`, as it is written."""
+    code = block.predicates.code
+    return code.text(statement)[len(code.text(target)) :].strip().partition("=")[0]
+
+
+@answers("order")
 def counted(block: Converting, target: ast.Attribute, value: ast.expr, statement: ast.AugAssign) -> Change:
     """`self.count += 1`, of a number."""
     before = held(block, target)
@@ -166,33 +203,22 @@ def counted(block: Converting, target: ast.Attribute, value: ast.expr, statement
         raise NotSelectableError(f"`{shortened(statement)}` may change the type of a number")
     code = block.predicates.code
     place, right = code.text(target, block.replace), block.text(value)
-    sign = code.text(statement)[len(code.text(target)) :].strip().partition("=")[0]
     block.evaluated.append(value)
-    text = f"{place} {sign} {_operand(right)}"
+    text = f"{place} {_sign(block, target, statement)} {_operand(right)}"
     node = ast.BinOp(before.node, statement.op, value)
     return store_of(block, target, SideValue(text, node, None, None, before.number))
 
 
-def may_read(statement: ast.stmt, target: str, root: str) -> bool:
-    """May a statement read a place that is an attribute or a key: that one, or what it is a part of?"""
+def may_read(code: ast.AST, target: str, root: str) -> bool:
+    """May code read a place that is an attribute or a key: that one, or what it is a part of?"""
     written = ast.unparse(ast.parse(target, mode="eval"))  # the file may quote a key otherwise
     others = {
         n.value
-        for n in ast.walk(statement)
+        for n in ast.walk(code)
         if (isinstance(n, ast.Attribute) or (isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant)))
         and not written.startswith(ast.unparse(n))
     }
-    return any(isinstance(n, ast.Name) and n.id == root and n not in others for n in ast.walk(statement))
-
-
-def read_by(statement: ast.stmt) -> list[ast.AST]:
-    """The parts of a statement whose memory it reads: a tensor that gets a new value whole is written to only."""
-    match statement:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="copy_" | "fill_" | "zero_", value=place)) as call) if (
-            isinstance(place, (ast.Name, ast.Attribute))
-        ):
-            return [*call.args, *call.keywords]
-    return [statement]
+    return any(isinstance(n, ast.Name) and n.id == root and n not in others for n in ast.walk(code))
 
 
 def _one_element(block: Converting, target: ast.Subscript, indices: Sequence[ast.expr]) -> bool:
@@ -250,6 +276,11 @@ def _overlapping(place: str) -> Difference:
     return Difference("exception", f"`{place}` that is expanded memory raises, on either side")
 
 
+#: the method that changes a tensor in place as an augmented assignment does
+IN_PLACE: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+}  # fmt: skip
 _ORDER = ("bool", "uint8", "int", "float", "complex")
 
 

@@ -17,7 +17,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import called, is_tensor, method, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.if_conversion.kept_scalars import kept
+from graphmend.transforms.if_conversion.kept_scalars import kept, taken
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.speculation import speculate
@@ -186,14 +186,17 @@ class Predicates:
         if is_tensor(self.facts, container):
             return f"({self.code.operand(container, replace)} == {self.code.operand(item, replace)}).any()"
         elements = container.elts if isinstance(container, (ast.Tuple, ast.List, ast.Set)) else None
-        if not elements or not is_tensor(self.facts, item):
+        number = None if is_tensor(self.facts, item) else taken(self.facts, item, detach=False)
+        if not elements or not (number or is_tensor(self.facts, item)):
             raise NotATensorError("membership in this container has no tensor form")
         self.always(elements[1:])
+        self.differences += number.differences if number else ()
         pieces: list[str] = []
         for element in elements:
             same = ast.unparse(element) == ast.unparse(item)
-            test = f"({self.code.operand(item, replace)} == {self.code.operand(element, replace)})"
-            values = [self.facts.value(side) for side in (item, element)]
+            asked = number.text if number else self.code.operand(item, replace)
+            test = f"({asked} == {self.code.operand(element, replace)})"
+            values = [self.facts.value(side) for side in ([element] if number else [item, element])]
             if not all(isinstance(v, Static) or (isinstance(v, Tensor) and v.rank == 0) for v in values):
                 test = self._single(test)
             pieces.append("True" if same and pieces else test)
@@ -241,6 +244,12 @@ class Predicates:
             self.always(items.elts[1:])
             sign = " | " if which == "any" else " & "
             return sign.join(self.operand(e, replace) for e in items.elts)
+        value = self.facts.value(items)
+        if isinstance(value, Tensor) and not value.ndarray and value.rank != 0:
+            if value.rank != 1:
+                says = f"`{which}` of rows of several elements, or of no rows at all, raises no more"
+                self.differences.append(Difference("exception", says))
+            return f"{self.code.operand(items, replace)}.{which}()"
         if not isinstance(items, (ast.GeneratorExp, ast.ListComp)) or any(
             g.is_async or g.ifs for g in items.generators
         ):

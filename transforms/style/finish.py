@@ -19,6 +19,9 @@ from graphmend.transforms.style.imports_in_order import in_order
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Assert, ast.Raise)
 
 
+_HEADED = (ast.If, ast.While, ast.With)
+
+
 def finished(before: str, after: str, path: str, *, line_length: int, formatted: bool) -> str:
     """`after`, which mending made of `before`, as a person would have written it.
 
@@ -36,6 +39,9 @@ def finished(before: str, after: str, path: str, *, line_length: int, formatted:
     for node in ast.walk(source.tree):
         if isinstance(node, _SIMPLE) and not changed.isdisjoint(range(node.lineno, (node.end_lineno or 0) + 1)):
             edit = _folded(source, node, line_length, formatted)
+            edits += [edit] if edit is not None else []
+        elif isinstance(node, _HEADED) and node.lineno in changed:
+            edit = _header(source, node, line_length, formatted)
             edits += [edit] if edit is not None else []
     folded = apply(text, edits, source)
     return folded if _means(folded) == _means(text) else text
@@ -68,6 +74,23 @@ def _folded(source: Source, node: ast.stmt, line_length: int, formatted: bool) -
     except NotFoldedError:
         return None
     return TextEdit(span, ("\r\n" if "\r\n" in source.text else "\n").join(made))
+
+
+def _header(source: Source, node: ast.If | ast.While | ast.With, line_length: int, formatted: bool) -> TextEdit | None:
+    """The edit that folds the one line in front of a block; None where it stays as it is."""
+    line = source.lines.line(node.lineno - 1).rstrip()
+    column = len(line) - len(line.lstrip())
+    value = node.items[0].context_expr if isinstance(node, ast.With) else node.test
+    bracketed = formatted and source.span(value).line == node.lineno and _opens_earlier(source, value)
+    if node.body[0].lineno == node.lineno or not (len(line) > line_length or bracketed):
+        return None
+    try:
+        ast.parse(line.strip().removeprefix("el") + " pass")
+        made = fold(line.strip(), column, line_length)
+    except (SyntaxError, NotFoldedError):
+        return None
+    newline = "\r\n" if "\r\n" in source.text else "\n"
+    return TextEdit(Span(node.lineno, column, node.lineno, len(line)), newline.join(made))
 
 
 def _opens_earlier(source: Source, value: ast.expr) -> bool:

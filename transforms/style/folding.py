@@ -10,7 +10,7 @@ import keyword
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 _OPEN, _CLOSE = "([{", ")]}"
 _STEP = 4
@@ -53,6 +53,10 @@ class _Group:
     """Whether a comma ends it, over several lines: it then stays one item a line."""
     bare: bool = False
     """Whether no comma may end it: a comprehension, or an expression in brackets."""
+    single: bool = False
+    """Whether it is a tuple of one, which a comma ends on one line too."""
+    display: bool = False
+    """Whether it is a list, tuple, set or dictionary, and neither a call nor an index: each item has its own line."""
 
 
 _Piece = _Word | _Group
@@ -89,7 +93,8 @@ def _parsed(text: str) -> list[_Piece]:
         end = token.end
         word = token.string
         if word in _OPEN and token.type == tokenize.OP:
-            opened = _Group(word, gap, bare=word == "(" and not _is_called(current, gap))
+            called = _is_called(current, gap)
+            opened = _Group(word, gap, bare=word == "(" and not called, display=not called)
             current.append(opened)
             stack.append((opened, []))
             lambdas.append(0)
@@ -100,10 +105,9 @@ def _parsed(text: str) -> list[_Piece]:
                 group.items.append(current)
             elif group.items:
                 group.comma = "\n" in _between(text, token.start, group)
-                if len(group.items) == 1 and group.opening == "(" and not group.comma:
-                    raise NotFoldedError("a tuple of one")
+                group.single = len(group.items) == 1 and group.opening == "(" and group.bare
             group.closing = word
-            group.bare = group.bare and (loops[-1] or len(group.items) == 1)
+            group.bare = group.bare and not group.single and (loops[-1] or len(group.items) == 1)
             stack.pop()
             lambdas.pop()
             loops.pop()
@@ -193,7 +197,7 @@ def _divided(pieces: list[_Piece]) -> tuple[list[_Piece], list[_Piece], list[_Pi
     assigned = [i for i, word in enumerate(words) if word.endswith("=") and word not in ("==", "!=", "<=", ">=")]
     if assigned:
         start = assigned[-1] + 1
-    elif words[:1] and words[0] in ("return", "if", "elif", "while", "assert", "raise"):
+    elif words[:1] and words[0] in ("return", "if", "elif", "while", "with", "assert", "raise"):
         start = 1
     else:
         start = 0
@@ -293,11 +297,13 @@ class _Layout:
     def _inside(self, group: _Group, indent: int) -> list[str]:
         lead = " " * indent
         whole = [piece for number, item in enumerate(group.items) for piece in ([_Word(",")] * bool(number) + item)]
-        if not group.comma and self._fits(whole, indent, ""):
+        several = group.single or (group.display and len(group.items) > 1)
+        if not group.comma and not several and self._fits(whole, indent, ""):
             return [lead + _flat(whole).lstrip()]
         lines: list[str] = []
         for item in group.items:
-            comma = "" if group.bare else ","
+            sole = len(group.items) == 1 and not (group.single or group.comma)
+            comma = "" if group.bare or sole else ","
             first, *more = self._item(_without_gap(item), indent, comma)
             lines += [lead + first, *more]
         return lines
@@ -306,7 +312,11 @@ class _Layout:
         """The lines of one item between brackets: at its operators, which stand in front of their lines."""
         if self._fits(item, indent, comma):
             return [_flat(item) + comma]
-        cuts = [] if any(isinstance(p, _Word) and p.text in ("lambda", "for") for p in item) else _operators(item)
+        body = _body_of_lambda(item)
+        if body and self._needs_brackets(item[:body], item[body:], indent):
+            wrapped = _Group("(", " ", ")", [[*_without_gap(item[body:])]], bare=True)
+            return self._at_bracket([*item[:body], wrapped], indent, comma)
+        cuts = [] if body else _loops(item) or _operators(item)
         cuts = cuts or _between_strings(item)
         if not cuts and len(_links(item)) > 1:
             cuts = _links(item)
@@ -328,6 +338,25 @@ def _operators(pieces: Sequence[_Piece]) -> list[int]:
         if found:
             return found
     return []
+
+
+def _body_of_lambda(pieces: Sequence[_Piece]) -> int:
+    """Where the body of a lambda begins that is all of an expression; 0 where there is none."""
+    if not (isinstance(pieces[0], _Word) and pieces[0].text == "lambda"):
+        return 0
+    return next((i + 1 for i, p in enumerate(pieces) if isinstance(p, _Word) and p.text == ":"), 0)
+
+
+def _loops(pieces: Sequence[_Piece]) -> list[int]:
+    """Where the `for` and `if` of a comprehension stand."""
+    words = [piece.text if isinstance(piece, _Word) else "" for piece in pieces]
+    if "for" not in words:
+        return []
+    first = words.index("for")
+    cuts = [i for i, word in enumerate(words) if word == "for" or (word == "if" and i > first)]
+    if "else" in words[first:]:
+        raise NotFoldedError("a choice in a comprehension's source or filter")
+    return [i - (words[i - 1] == "async") for i in cuts]
 
 
 def _between_strings(pieces: Sequence[_Piece]) -> list[int]:
@@ -352,7 +381,7 @@ def _without_gap(pieces: Sequence[_Piece]) -> list[_Piece]:
     if isinstance(first, _Word):
         bare: _Piece = _Word(first.text, "", first.operator)
     else:
-        bare = _Group(first.opening, "", first.closing, first.items, first.comma, first.bare)
+        bare = replace(first, gap="")
     return [bare, *pieces[1:]]
 
 
@@ -364,4 +393,4 @@ def _flat_group(group: _Group) -> str:
     inner = ""
     for number, item in enumerate(group.items):
         inner += ("," if number else "") + _flat(item)
-    return f"{group.opening}{inner}{group.closing}"
+    return f"{group.opening}{inner}{',' if group.single else ''}{group.closing}"

@@ -32,6 +32,7 @@ _SIZES: tuple[tuple[str, int], ...] = (
     (_DEPTH, 2),
     (r"depths?$", 2),
     (r"heads?|groups?_?$|experts", 2),
+    (r"(^|_)(top_?k|k)$", 1),
     (r"kernel", 3),
     (r"stride|padding|dilation", 1),
     (r"classes|num_labels|out(put)?_?(dim|size|features)?$", 4),
@@ -62,7 +63,8 @@ def small_value(name: str, annotation: Any, small: dict[str, int]) -> str:
     if kind == "bool" or re.match(r"(use|is|has|with|do|enable)_", name):
         return "False"
     fraction = r"dropout|eps|prob|rate|alpha|beta|gamma|scale|temperature|momentum|cost|decay|ratio|threshold|^lr$"
-    if kind == "float" or (kind != "int" and re.search(fraction, name)):
+    whole = kind == "int" or "dilation" in name or name.startswith("sample")
+    if kind == "float" or (not whole and re.search(fraction, name)):
         return "0.1" if re.search(r"drop|prob|rate|momentum", name) else "1e-05" if "eps" in name else "1.0"
     if kind == "str" or re.search(r"act(ivation)?(_?fn)?$|^(mode|name|type)$", name):
         return "'relu'" if "act" in name else "''"

@@ -4,6 +4,7 @@ names; configurations in a small size first, then in a less small one.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import torch
 
 from ..discover import Target
 from ..project import classes as project_classes
-from . import configs, from_project, parts
+from . import configs, frames, from_project, parts
 from .reading import source_reading
 from .reading.shapes import Call, Source, render
 from .reading.usage import Use
@@ -36,11 +37,15 @@ class Making:
         calls: list[from_project.Inputs] | None = None,
         origin: str = "synthesised",
         after: Callable[[BaseException], Iterator[Making]] = lambda error: iter(()),
+        *,
+        guessed: bool = False,
     ) -> None:
         self.text = text
         self.calls = calls or []
         self.origin = origin
         self.after = after
+        self.guessed = guessed
+        """Whether the error that led to it did not say so: it is tried after all others."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -84,14 +89,21 @@ def _each(
 ) -> Iterator[Making]:
     small, *levels = configs.LEVELS
 
-    def making(sizes: dict[str, int], level: str, given: dict[str, str], like: Making | None = None) -> Making:
+    def making(
+        sizes: dict[str, int], level: str, given: dict[str, str], like: Making | None = None, *, guess: bool = False
+    ) -> Making:
         def after(error: BaseException) -> Iterator[Making]:
             guessed = [p.name for p in parameters if p.name not in given and p.default is p.empty]
-            for other in _others(error, guessed, parameters, found):
+            blamed = frames.blamed(error, _constructor(target.value))
+            for other in _others(error, guessed, found):
                 yield making(sizes, level, {**given, **other}, like)
+            for other in _blamed(error, blamed, parameters, guessed, found):
+                yield making(sizes, level, {**given, **other}, like, guess=True)
 
         text = _call(name, parameters, found, target, module, sizes, level, given)
-        return Making(text, after=after) if like is None else Making(text, like.calls, like.origin, after)
+        if like is None:
+            return Making(text, after=after, guessed=guess)
+        return Making(text, like.calls, like.origin, after, guessed=guess)
 
     def of_project(large: int | None) -> Iterator[Making]:
         for suggestion in from_project.suggestions(target, module, parameters, found, large):
@@ -117,9 +129,7 @@ _MULTIPLE = re.compile(r"divisible|multiple of|divide")
 _ONE = re.compile(r"'list' and '|and 'list'|'list' object|unhashable type")
 
 
-def _others(
-    error: BaseException, guessed: list[str], parameters: list[inspect.Parameter], found: dict[str, Use]
-) -> Iterator[dict[str, str]]:
+def _others(error: BaseException, guessed: list[str], found: dict[str, Use]) -> Iterator[dict[str, str]]:
     """Other values of the arguments that were made up, where an error says that one should be several, or one only."""
     said = str(error)
     numbers = [n for n in guessed if n in found and not found[n].is_sequence]
@@ -133,7 +143,61 @@ def _others(
         yield from ({name: configs.small_value(name, None, {})} for name in sequences)
         yield {name: configs.small_value(name, None, {}) for name in sequences}
     for name in sequences:
-        yield {name: "(3, 64, 64)"}
+        if not _OF_LAYERS.search(name):
+            yield {name: "(3, 64, 64)"}
+
+
+_OF_LAYERS = re.compile(
+    r"kernel|stride|padding|dilation|pool|hidden|channels|planes|layers|blocks|depth|heads|units|dims$"
+)
+"""Names of several sizes that are no shape of an image."""
+_NUMBERS = ("1", "2", "4", "8", "32", "64")
+_MOST_BLAMED = 3
+
+
+def _blamed(
+    error: BaseException,
+    blamed: list[str],
+    parameters: list[inspect.Parameter],
+    guessed: list[str],
+    found: dict[str, Use],
+) -> Iterator[dict[str, str]]:
+    """Other values of the parameters that reach the statement that failed: what its check names, then other kinds."""
+    for each in frames.compared(error):
+        yield from _named_by(each, blamed)
+    empty = [p.name for p in parameters if p.default is None or (p.default in ((), [], {}) and p.name not in guessed)]
+    wanting = [name for name in blamed if name in empty]
+    for name in wanting:
+        several = name in found and found[name].is_sequence
+        yield {name: _several(name)[0] if several else configs.small_value(name, None, {})}
+    for name in [n for n in blamed if n in guessed][:_MOST_BLAMED]:
+        use = found.get(name, Use())
+        if use.attributes or use.keys or use.calls is not None:
+            continue
+        if isinstance(error.__cause__ or error, TypeError):
+            kinds = _several(name) if use.is_sequence else [configs.small_value(name, None, {}), *_several(name)]
+        else:
+            kinds = _several(name) if use.is_sequence else [*_NUMBERS]
+        yield from ({name: text} for text in kinds)
+
+
+def _several(name: str) -> list[str]:
+    number = configs.small_value(name, None, {})
+    return [f"({number}, {number})", f"[{number}, {number}]", "(4, 4)"]
+
+
+def _named_by(failed: frames.Compared, blamed: list[str]) -> Iterator[dict[str, str]]:
+    """`mode in ("sum", "mean")` and `len(sizes) == 3` tell what a parameter must be."""
+    for side, other in ((failed.sides[0], failed.values[1]), (failed.sides[1], failed.values[0])):
+        name = side.id if isinstance(side, ast.Name) else ""
+        if name in blamed and failed.operator is ast.In and isinstance(other, (tuple, list, set, frozenset)):
+            yield from ({name: repr(choice)} for choice in sorted(other, key=repr)[:_MOST_BLAMED])
+        elif name in blamed and failed.operator is ast.Eq and isinstance(other, (int, str, float)):
+            yield {name: repr(other)}
+        if isinstance(side, ast.Call) and ast.unparse(side.func) == "len" and isinstance(side.args[0], ast.Name):
+            counted = side.args[0].id
+            if counted in blamed and failed.operator is ast.Eq and isinstance(other, int) and 0 < other < 8:
+                yield {counted: repr((3, 64, 64) if other == 3 else (16,) * other)}
 
 
 def _call(
@@ -215,7 +279,8 @@ def _structure(
     if isinstance(annotation, type) and annotation in (int, float, str, bool):
         return None
     if use.rank or use.least_rank:  # `vectors.size(1)`: a tensor, such as a table of embeddings
-        return Source(f"torch.randn({', '.join(['16'] * max(use.rank or 0, use.least_rank))})")
+        rank = max(use.rank or 0, use.least_rank)
+        return Source("torch.randn(3, 64, 64)" if rank == 3 else f"torch.randn({', '.join(['16'] * rank)})")
     if use.calls is not None:
         return _callable(name, use.calls, target, module)
     if use.choices:

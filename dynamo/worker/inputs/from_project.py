@@ -174,6 +174,9 @@ class Writer:
             ]
             named = {n: self._setting(n, v, None, lambda t: t) for n, v in value.kwargs.items()}
             constructed = not isinstance(known, type) or not configs.is_config(known)
+            if constructed and isinstance(value, Instance) and value.later and _takes_any(known):
+                later = {n: self._setting(n, v, None, lambda t: t) for n, v in value.later.items()}
+                return _called(name, parts, {**named, **later})
             if None not in parts and (constructed or not value.fields or not self._accepts(known, value.fields)):
                 return _called(name, parts, named)
             if None not in parts:
@@ -196,6 +199,15 @@ class Writer:
         """The class of a name in the module, or a configuration class beside it."""
         found = vars(self.module).get(name)
         return found if found is not None else classes.named(str(self.module.__file__), name)
+
+
+def _takes_any(known: Any) -> bool:
+    """Whether a class takes keywords of any name, and nothing else."""
+    try:
+        parameters = inspect.signature(known).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _positional(known: Any) -> list[str]:

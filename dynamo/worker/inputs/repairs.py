@@ -10,21 +10,50 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .reading.shapes import Tensor, changed, one_changed
-
-Combination = dict[str, Any]
+from . import frames, joined
+from .reading.shapes import LENGTH, Combination, Tensor, changed, each_changed
 
 
 def after(error: BaseException, combination: Combination) -> Iterator[Combination]:
     """Combinations that do what an error asks for, best first."""
-    return _repaired(error, combination, _REPAIRS)
+    yield from _checked(error, combination)
+    yield from _repaired(error, combination, _REPAIRS)
 
 
 def guesses(error: BaseException, combination: Combination) -> Iterator[Combination]:
     """Combinations that may get around an error that does not say what it wants."""
     yield from _repaired(error, combination, _GUESSES)
     if isinstance(error.__cause__ or error, (AssertionError, ValueError)):  # images, probabilities
-        yield from _each(combination, lambda t: Tensor("unit", t.shape) if t.kind == "float" else None)
+        yield from each_changed(combination, lambda t: Tensor("unit", t.shape) if t.kind == "float" else None)
+
+
+def _checked(error: BaseException, combination: Combination) -> Iterator[Combination]:
+    """Sizes that a check of the user's own compared with others, or wanted a multiple of."""
+    for refused, shape, names in frames.shapes(error):
+        own = {n: v for n, v in combination.items() if n.lstrip("*") in names}
+        for some in (own, combination):
+            for made in each_changed(some, lambda t, a=refused, b=shape: t.like(b) if t.shape == a else None):  # type: ignore[misc]
+                yield {**combination, **made}
+    wanted = [*frames.sizes(error), *((size, size + part - size % part) for size, part in frames.remainders(error))]
+    for had, size in dict.fromkeys(pair for pair in wanted if pair[1] > 0):
+        yield from _resized(combination, had, size)
+
+
+def _resized(combination: Combination, had: int, size: int) -> Iterator[Combination]:
+    """Tensors with another size in place of one: every such size, then the last and the first of several."""
+
+    def at(axes: slice) -> Callable[[Tensor], Tensor | None]:
+        def change(t: Tensor) -> Tensor | None:
+            found = [axis for axis, side in enumerate(t.shape) if side == had][axes]
+            made = tuple(size if axis in found else side for axis, side in enumerate(t.shape))
+            return t.like(made) if found else None
+
+        return change
+
+    yield from each_changed(combination, at(slice(None)))
+    if any(isinstance(v, Tensor) and v.shape.count(had) > 1 for v in combination.values()):
+        yield from each_changed(combination, at(slice(-1, None)))
+        yield from each_changed(combination, at(slice(1)))
 
 
 def _repaired(error: BaseException, combination: Combination, table: Any) -> Iterator[Combination]:
@@ -50,80 +79,64 @@ def speaks_of(error: BaseException, name: str) -> bool:
     return any(re.search(rf"\b{name}\b(?!\s*=)", line) for line in lines[-3:])
 
 
-def _each(combination: Combination, change: Callable[[Tensor], Any]) -> Iterator[Combination]:
-    """The combination with all tensors changed, then those of one argument, then one of those in a container."""
-    found = {name: changed(value, change) for name, value in combination.items()}
-    found = {name: value for name, value in found.items() if value is not None}
-    if found:
-        yield {**combination, **found}
-    if len(found) > 1:
-        for name, value in found.items():
-            yield {**combination, name: value}
-    for name in found:
-        if not isinstance(combination[name], Tensor):
-            yield from ({**combination, name: value} for value in one_changed(combination[name], change))
-
-
 def _sides(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Input image size (32*32) doesn't match model (224*224)"""
     height, width = int(found.group(1)), int(found.group(2) or found.group(1))
-    return _each(combination, lambda t: t.like((*t.shape[:-2], height, width)) if len(t.shape) >= 4 else None)
+    return each_changed(combination, lambda t: t.like((*t.shape[:-2], height, width)) if len(t.shape) >= 4 else None)
 
 
 def _product(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """mat1 and mat2 shapes cannot be multiplied (10x8 and 16x4)"""
     had, wanted = int(found.group(2)), int(found.group(3))
-    return _each(combination, lambda t: t.like((*t.shape[:-1], wanted)) if t.shape and t.shape[-1] == had else None)
+    return each_changed(
+        combination, lambda t: t.like((*t.shape[:-1], wanted)) if t.shape and t.shape[-1] == had else None
+    )
 
 
 def _length(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """expects the input features to be of length 128, but found 32"""
     wanted, had = int(found.group(1)), int(found.group(2))
-    return _each(combination, lambda t: t.like((*t.shape[:-1], wanted)) if t.shape and t.shape[-1] == had else None)
+    return each_changed(
+        combination, lambda t: t.like((*t.shape[:-1], wanted)) if t.shape and t.shape[-1] == had else None
+    )
 
 
 def _channels(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """expected input[2, 8, 16, 16] to have 3 channels"""
     wanted = int(found.group(1))
-    return _each(combination, lambda t: t.like((t.shape[0], wanted, *t.shape[2:])) if len(t.shape) > 1 else None)
+    return each_changed(combination, lambda t: t.like((t.shape[0], wanted, *t.shape[2:])) if len(t.shape) > 1 else None)
+
+
+def _instead(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """Expected key_padded_mask.shape[1] to be 5, but got 8"""
+    return _resized(combination, int(found.group(2)), int(found.group(1)))
 
 
 def _split(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """split_with_sizes expects split_sizes to sum exactly to 9 (...), but got split_sizes=[9, 9]"""
     had, wanted = int(found.group(1)), sum(int(n) for n in found.group(2).split(","))
-    return _each(combination, lambda t: t.like((*t.shape[:-1], wanted)) if t.shape and t.shape[-1] == had else None)
+    return each_changed(
+        combination, lambda t: t.like((*t.shape[:-1], wanted)) if t.shape and t.shape[-1] == had else None
+    )
 
 
 def _state(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Expected hidden size (2, 50, 50), got [2, 5, 50]"""
     wanted, had = (tuple(int(n) for n in found.group(g).split(",")) for g in (1, 2))
-    return _each(combination, lambda t: t.like(wanted) if t.shape == had else None)
-
-
-def _joined(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """mat1 and mat2 shapes cannot be multiplied (2x4 and 3x50): of features that something was joined to"""
-    more = int(found.group(3)) - int(found.group(2))
-
-    def longer(t: Tensor, rows: int) -> Tensor | None:
-        if t.kind != "float" or not rows or more % rows or t.shape[-1] + more // rows <= 0:
-            return None
-        return t.like((*t.shape[:-1], t.shape[-1] + more // rows))
-
-    yield from _each(combination, lambda t: longer(t, 1) if len(t.shape) > 1 else None)
-    yield from _each(combination, lambda t: longer(t, t.shape[1]) if len(t.shape) == 3 else None)
+    return each_changed(combination, lambda t: t.like(wanted) if t.shape == had else None)
 
 
 def _normalized(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Given normalized_shape=[16], expected input with shape [*, 16]"""
     wanted = tuple(int(n) for n in found.group(1).split(","))
-    return _each(combination, lambda t: t.like((*(t.shape[: -len(wanted)] or (2,)), *wanted)))
+    return each_changed(combination, lambda t: t.like((*(t.shape[: -len(wanted)] or (2,)), *wanted)))
 
 
 def _broadcast(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """The size of tensor a (8) must match the size of tensor b (16) at non-singleton dimension 1"""
     first, second = int(found.group(1)), int(found.group(2))
     for had, wanted in ((first, second), (second, first)):
-        yield from _each(
+        yield from each_changed(
             combination,
             lambda t, had=had, wanted=wanted: (  # type: ignore[misc]
                 t.like(tuple(wanted if size == had else size for size in t.shape)) if had in t.shape else None
@@ -131,15 +144,27 @@ def _broadcast(combination: Combination, found: re.Match[str]) -> Iterator[Combi
         )
 
 
+def _masks(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """The size of tensor a (2) must match the size of tensor b (8): of a mask that scores are broadcast with"""
+    for shaped in ((0, 1, -1), (0, 1, 1, -1), (-1, -1)):
+
+        def mask(t: Tensor, shaped: tuple[int, ...] = shaped) -> Tensor | None:
+            if t.kind != "bool" or len(t.shape) < 2:
+                return None
+            return t.like(tuple(1 if axis == 1 else t.shape[axis] for axis in shaped))
+
+        yield from each_changed(combination, mask)
+
+
 def _rank(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """not enough values to unpack (expected 3, got 2); Expected 3D input; and their kind"""
     rank = int(found.group(1))
-    return _each(combination, lambda t: t.of_rank(rank))
+    return each_changed(combination, lambda t: t.of_rank(rank))
 
 
 def _less_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"""
-    return _each(combination, lambda t: t.of_rank(len(t.shape) - 1))
+    return each_changed(combination, lambda t: t.of_rank(len(t.shape) - 1))
 
 
 def _alike(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -165,14 +190,14 @@ def _beside(combination: Combination, found: re.Match[str]) -> Iterator[Combinat
             made = tuple(wanted if s == had and n != axis else s for n, s in enumerate(t.shape))
             return None if made == t.shape else t.like(made)
 
-        yield from _each(combination, sides)
+        yield from each_changed(combination, sides)
 
 
 def _unbound(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """too many values to unpack (expected 4): of a tensor, along its last dimension or its first"""
     size = int(found.group(1))
-    yield from _each(combination, lambda t: t.like((*t.shape[:-1], size)) if t.shape else None)
-    yield from _each(combination, lambda t: t.like((size, *t.shape[1:])) if t.shape else None)
+    yield from each_changed(combination, lambda t: t.like((*t.shape[:-1], size)) if t.shape else None)
+    yield from each_changed(combination, lambda t: t.like((size, *t.shape[1:])) if t.shape else None)
 
 
 def _whole(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -186,7 +211,7 @@ def _one_a_row(combination: Combination, found: re.Match[str]) -> Iterator[Combi
     """shape '[2, 1, 16, 16]' is invalid for input of size 2560: of indices that are one in each row"""
     wanted, had = math.prod(abs(int(n)) for n in found.group(1).split(",")), int(found.group(2))
     times = had // wanted if wanted and had % wanted == 0 else 0
-    return _each(
+    return each_changed(
         combination,
         lambda t: (
             t.like(tuple(s for n, s in enumerate(t.shape) if n != t.shape.index(times)))
@@ -196,31 +221,19 @@ def _one_a_row(combination: Combination, found: re.Match[str]) -> Iterator[Combi
     )
 
 
-def _joined_channels(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """expected input[2, 24, 1, 1] to have 20 channels, but got 24: something was joined to fewer"""
-    wanted, had = int(found.group(1)), int(found.group(2))
-
-    def channels(t: Tensor) -> Tensor | None:
-        if len(t.shape) < 3 or t.shape[1] >= had or t.shape[1] + wanted <= had:
-            return None
-        return t.like((t.shape[0], t.shape[1] + wanted - had, *t.shape[2:]))
-
-    return _each(combination, channels)
-
-
 def _more_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Dimension out of range (expected to be in range of [-2, 1], but got 2)"""
-    return _each(combination, lambda t: t.of_rank(len(t.shape) + 1))
+    return each_changed(combination, lambda t: t.of_rank(len(t.shape) + 1))
 
 
 def _indices(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int"""
-    return _each(combination, lambda t: t.as_int(8) if t.kind == "float" else None)
+    return each_changed(combination, lambda t: t.as_int(8) if t.kind == "float" else None)
 
 
 def _smaller(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """index out of range in self"""
-    return _each(combination, lambda t: Tensor("int", t.shape, 2) if t.kind == "int" and t.high > 2 else None)
+    return each_changed(combination, lambda t: Tensor("int", t.shape, 2) if t.kind == "int" and t.high > 2 else None)
 
 
 def _scalar(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -230,15 +243,22 @@ def _scalar(combination: Combination, found: re.Match[str]) -> Iterator[Combinat
             yield {**combination, name: value.like(())}
 
 
+def _alike_lengths(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """`lengths` array must be sorted in decreasing order when `enforce_sorted` is True"""
+    return each_changed(
+        combination, lambda t: Tensor("int", t.shape, t.high, t.high - 1) if t.kind == "int" and t.low == 1 else None
+    )
+
+
 def _one_example(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Cannot handle batch sizes > 1 if no padding token is defined"""
-    return _each(combination, lambda t: t.like((1, *t.shape[1:])) if t.shape and t.shape[0] != 1 else None)
+    return each_changed(combination, lambda t: t.like((1, *t.shape[1:])) if t.shape and t.shape[0] != 1 else None)
 
 
 def _one_number(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """All examples must have the same number of <eos> tokens: 1 and 2 are what most tokenizers call it"""
     for number in (1, 2):
-        yield from _each(
+        yield from each_changed(
             combination,
             lambda t, number=number: Tensor("int", t.shape, number + 1, number) if t.kind == "int" else None,  # type: ignore[misc]
         )
@@ -246,20 +266,7 @@ def _one_number(combination: Combination, found: re.Match[str]) -> Iterator[Comb
 
 def _floats(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """expected scalar type Float but found Long"""
-    return _each(combination, lambda t: Tensor("float", t.shape) if t.kind != "float" else None)
-
-
-def _spread(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
-    """expected input[2, 64, 32, 32] to have 32 channels, but got 64: of several tensors that were joined"""
-    wanted, had = int(found.group(1)), int(found.group(2))
-    return _each(
-        combination,
-        lambda t: (
-            t.like((t.shape[0], t.shape[1] * wanted // had, *t.shape[2:]))
-            if len(t.shape) > 1 and t.shape[1] * wanted % had == 0 and t.shape[1] * wanted // had != t.shape[1]
-            else None
-        ),
-    )
+    return each_changed(combination, lambda t: Tensor("float", t.shape) if t.kind != "float" else None)
 
 
 def _flattened(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -273,7 +280,19 @@ def _flattened(combination: Combination, found: re.Match[str]) -> Iterator[Combi
             scale = (wanted / had) ** (1 / (len(t.shape) - 2))
             return t.like((*t.shape[:2], *(max(round(side * scale) + off, 1) for side in t.shape[2:])))
 
-        yield from _each(combination, sides)
+        yield from each_changed(combination, sides)
+
+
+def _even(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """shape '[2, 2, 16]' is invalid for input of size 80: of an odd length that was halved"""
+    return each_changed(
+        combination,
+        lambda t: (
+            t.like(tuple(8 if size == LENGTH and axis else size for axis, size in enumerate(t.shape)))
+            if LENGTH in t.shape[1:]
+            else None
+        ),
+    )
 
 
 def _viewed(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -286,14 +305,16 @@ def _viewed(combination: Combination, found: re.Match[str]) -> Iterator[Combinat
         for first in (1, len(shape) - folded):
             size = math.prod(shape[first : first + folded])
             sizes = (*shape[:first], size, *shape[first + folded :])
-            yield from _each(combination, lambda t, sizes=sizes: t.like(sizes))  # type: ignore[misc]
+            yield from each_changed(combination, lambda t, sizes=sizes: t.like(sizes))  # type: ignore[misc]
 
 
 _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combination]]], ...] = (
     (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _product),
+    (r"cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)", joined.features),
+    (r"input_size\. Expected (\d+), got (\d+)", joined.expected),
     (r"to have (\d+) channels", _channels),
-    (r"to have (\d+) channels, but got (\d+)", _spread),
-    (r"to have (\d+) channels, but got (\d+)", _joined_channels),
+    (r"to have (\d+) channels, but got (\d+)", joined.spread),
+    (r"to have (\d+) channels, but got (\d+)", joined.channels),
     (r"repeat dims can not be smaller", _less_rank),
     (r"same number of dimensions: got (\d+) and (\d+)", _alike),
     (r"(?:size|height|width).*(?:match|expected).*?\((\d+)(?:\s*[*x,]\s*(\d+))?\)\.?$", _sides),
@@ -303,6 +324,7 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"normalized_shape=\[([\d, ]+)\]", _normalized),
     (r"too many values to unpack \(expected (\d+)", _unbound),
     (r"values to unpack \(expected (\d+)", _rank),
+    (r"to be (\d+),? but got (\d+)", _instead),
     (r"[Ee]xpected (?:input to be )?(?:\d-?D or )?(\d)-?D", _rank),
     (r"'indices' to have one of|must be (?:long|int)|tensors used as indices must be", _indices),
     (r"except in dimension (\d+)\. Expected size (\d+) but got size (\d+)", _beside),
@@ -313,12 +335,15 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
 
 _GUESSES: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combination]]], ...] = (
     (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _flattened),
-    (r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", _joined),
+    (r"sorted in decreasing order", _alike_lengths),
+    (r"input_size: got (\d+) expected (\d+)", joined.lacking),
     (r"shape '\[([-\d, ]+)\]' is invalid for input of size (\d+)", _one_a_row),
+    (r"shape '\[([\d, ]+)\]' is invalid for input of size", _even),
     (r"shape '\[([\d, ]+)\]' is invalid for input of size", _viewed),
     (r"batch sizes? ?(?:>|larger|greater|other than 1)", _one_example),
     (r"must match except in dimension \d+\. Expected size (?:\d+ but got size 1|1 but got size \d+)\b", _one_example),
     (r"<eos>|index -1 is out of bounds for dimension \d+ with size 0", _one_number),
+    (r"must match the size of tensor b|attn_mask|shape of the mask", _masks),
     (r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", _broadcast),
     (r"Dimension out of range|too many indices for tensor|Index tensor must have the same number", _more_rank),
     (r"cannot be converted to Scalar|Boolean value of Tensor with more than one|only one element tensors", _scalar),

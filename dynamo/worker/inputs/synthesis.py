@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -28,6 +29,8 @@ from .reading.usage import Use
 TRIES = 48
 MOST_REMADE = 24
 """Constructor calls that one failing call leads to."""
+FEW = 4
+"""Constructor calls that an error leads to which is more likely one of the inputs."""
 SLOW_SECONDS = 0.2
 ANY_SHAPE = ((2, 8), (2, 4, 8), (2,), (8,), (8, 8), (2, 3, 16, 16), ())
 """Shapes tried where no layer demands one."""
@@ -72,23 +75,51 @@ def _made(
     asks for that is told.
     """
     seen: set[tuple[str, str]] = set()
-    for first in makings:
+    guessed: list[constructors.Making] = []
+    for first in itertools.chain(makings, _one_by_one(guessed)):
         queue = [first]
-        for making in queue:
-            if making.key in seen or len(queue) > MOST_REMADE:
+        for number, making in enumerate(queue):
+            if number > MOST_REMADE:
+                break
+            if making.key in seen:
                 continue
             seen.add(making.key)
+            found = _After(making, queue, guessed)
             try:
                 made: Made | Unusable = Made(making.text, target, module)
             except Unusable as error:
                 made = error
-                queue += making.after(error)
+                found.of_constructor(error)
+            yield making, made, found.of_run
 
-            def learn(error: BaseException, making: constructors.Making = making, queue: Any = queue) -> None:
-                if isinstance(error, TypeError):  # of what was made, not of a tensor's shape
-                    queue += making.after(error)
 
-            yield making, made, learn
+def _one_by_one(guessed: list[constructors.Making]) -> Iterator[constructors.Making]:
+    for number in range(MOST_REMADE):
+        if number < len(guessed):
+            yield guessed[number]
+
+
+class _After:
+    """What the errors of one way to make the object lead to."""
+
+    def __init__(
+        self, making: constructors.Making, queue: list[constructors.Making], guessed: list[constructors.Making]
+    ) -> None:
+        self.making = making
+        self.queue = queue
+        self.guessed = guessed
+        self.told = False
+
+    def of_constructor(self, error: BaseException) -> None:
+        for other in self.making.after(error):
+            (self.guessed if other.guessed else self.queue).append(other)
+
+    def of_run(self, error: BaseException) -> None:
+        if isinstance(error, TypeError):  # of what was made, not of a tensor's shape
+            self.of_constructor(error)
+        elif not self.told:
+            self.guessed += [other for other in self.making.after(error) if other.guessed][:FEW]
+        self.told = True
 
 
 def _both(*told: Callable[[BaseException], None]) -> Callable[[BaseException], None]:
@@ -150,6 +181,7 @@ def _calls(
     queue = [*(ways.given(*inputs) for inputs in given), *ways.shown()]
     later = list(ways.any_shape())
     seen: set[str] = set()
+    errors: set[str] = set()
     while (queue or later) and len(seen) < TRIES:
         combination = (queue or later).pop(0)
         texts = {name: render(value) for name, value in combination.items()}
@@ -158,8 +190,15 @@ def _calls(
         seen.add(repr(texts))
 
         def failed(error: BaseException, combination: dict[str, Any] = combination) -> None:
+            said = str(error.__cause__ or error)
+            new = said not in errors  # what fails in another way got further, most often
+            errors.add(said)
+            guesses = list(repairs.guesses(error, combination))
             queue[:0] = [*repairs.after(error, combination), *ways.with_missing(error, combination)]
-            later[:0] = repairs.guesses(error, combination)
+            if new and len(errors) > 1:
+                queue.extend(guesses)
+            else:
+                later[:0] = guesses
 
         yield texts, failed
 
@@ -226,8 +265,13 @@ class _Ways:
 
     def _combination(self, wanted: list[inspect.Parameter], own: dict[str, Any], shape: Tensor) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        first = next((v for v in own.values() if isinstance(v, Tensor)), shape)  # masks are of what is masked
         for p in wanted:
-            value = own[p.name] if p.name in own else values.by_name(p.name, shape, self.uses.get(p.name))
+            use = self.uses.get(p.name)
+            like = first if "mask" in p.name else shape
+            value = own[p.name] if p.name in own else values.by_name(p.name, like, use)
+            if use is not None and use.array and isinstance(value, Tensor):
+                value = value.as_array()
             if p.kind is p.VAR_KEYWORD:
                 found.update(value if isinstance(value, dict) else {})
             else:

@@ -167,7 +167,22 @@ def _shown(use: Use, name: str) -> Iterator[Any]:
     if use.choices:
         yield use.choices[0]
         return
-    if use.item is not None and use.item.tensors and use.items > 1 and not (use.tensors or use.methods):
+    usual = next((tensor for pattern, tensor in _USUAL if re.search(pattern, name)), None)
+    parts = _unpacked(use) if usual is None and not (use.tensors or use.methods) else None
+    if parts is not None:
+        yield parts
+        return
+    several = use.item is not None and use.item.tensors and use.items > 1 and not (use.tensors or use.methods)
+    if (
+        use.iterated
+        and not use.items
+        and use.item is not None
+        and use.item.tensors
+        and not (use.tensors or use.methods)
+    ):
+        yield [use.item.tensors[0]] * 2
+        return
+    if several and use.item is not None and (usual is None or usual.shape[:1] != (use.items,)):
         yield [use.item.tensors[0]] * use.items
         return
     if use.bounds and not (use.tensors or use.methods):
@@ -175,7 +190,6 @@ def _shown(use: Use, name: str) -> Iterator[Any]:
         return
     fits = [t for t in use.tensors if use.rank in (None, len(t.shape)) and len(t.shape) >= use.least_rank]
     yield from fits
-    usual = next((tensor for pattern, tensor in _USUAL if re.search(pattern, name)), None)
     if usual is not None and not fits:
         yield usual
         if usual.kind == "int" and usual.high > BATCH and re.fullmatch(r"t|time_?steps?", name):
@@ -194,6 +208,16 @@ def _shown(use: Use, name: str) -> Iterator[Any]:
         if use.least_last > 1:
             made = made.like((*made.shape[:-1], use.least_last)) or made
         yield made.as_int(8).like(made.shape) or made if INDICES.search(name) else made
+
+
+def _unpacked(use: Use) -> list[Any] | None:
+    """Values of what a parameter is unpacked into; None where nothing is known of any."""
+    found = [next(iter(alternatives(name, None, part, {})), None) for name, part in use.parts]
+    if all(value is None for value in found):
+        return None
+    like = next((v for v in found if isinstance(v, Tensor) and v.kind == "float"), Tensor("float", (BATCH, 8)))
+    made = (by_name(name, like, part) for name, part in use.parts)
+    return [other if value is None else value for value, other in zip(found, made)]  # noqa: B905
 
 
 def _from_jaxtyping(annotation: Any, text: str, use: Use) -> Tensor | None:

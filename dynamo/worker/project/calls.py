@@ -140,6 +140,8 @@ class Calls(Expressions):
         if isinstance(function, External) and function.name.startswith("torch.utils.data."):
             return _loader(function.name.rpartition(".")[2], args, kwargs)
         handed = [a for a in args if isinstance(a, Instance)]
+        if isinstance(function, External) and externals.is_module_class(function) and not _wraps(function):
+            return externals.call(function, args, kwargs)
         if function is UNKNOWN or (handed and isinstance(function, External) and "." in function.name):
             return self._unknown(args, kwargs, bool(handed))
         if isinstance(function, External) and function.name in ("iter", "next"):
@@ -234,6 +236,7 @@ class Calls(Expressions):
             self._fill(instance, args, kwargs)
         else:
             instance.fields.update(kwargs)
+        instance.later = {}
         return instance
 
     def _fill(self, instance: Instance, args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -300,6 +303,11 @@ class Calls(Expressions):
 _SAME_MODULE = frozenset(
     "to cuda cpu eval train float double half bfloat16 requires_grad_ apply share_memory type xpu to_empty".split()
 )
+
+
+def _wraps(function: External) -> bool:
+    """Whether a module of torch only stands around another one."""
+    return function.name.rpartition(".")[2] in ("DataParallel", "DistributedDataParallel")
 
 
 def _loader(name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:

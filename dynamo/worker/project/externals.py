@@ -55,8 +55,23 @@ _MOVES = frozenset("cuda cpu to npu xpu mps pin_memory".split())
 _DATA = (".json", ".yaml", ".yml", ".toml")
 
 
+_SETTINGS = frozenset("easydict addict munch ml_collections yacs omegaconf box attrdict bunch mmcv mmengine".split())
+"""Packages of mappings whose keys read as attributes."""
+
+
+class _Settings:
+    """Stands for such a package, installed or not: whatever is called makes a dictionary."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return dict if name[:1].isupper() else self
+
+
 def imported(name: str) -> Any:
     """An installed module, if it is one of those that only compute; else unknown."""
+    if name.partition(".")[0] in _SETTINGS:
+        return External(name, _Settings())
     if name.partition(".")[0] not in _PACKAGES:
         return UNKNOWN
     try:

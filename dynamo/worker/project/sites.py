@@ -103,12 +103,27 @@ def _given(machine: Statements, function: Function) -> dict[str, Any]:
         fixture = function.scope.get(argument.arg)
         if isinstance(fixture, Function) and fixture.has_decorator("fixture"):
             found[argument.arg] = machine.invoke(fixture, [], {})
+        elif _SETTINGS.match(argument.arg):
+            found[argument.arg] = _settings(machine, argument.arg)
     for decorator in getattr(function.node, "decorator_list", ()):
         if isinstance(decorator, ast.Call):
             args = [machine.value(each, function.scope) for each in decorator.args]
             named = {k.arg: machine.value(k.value, function.scope) for k in decorator.keywords}
             found.update(_parametrized(args) or _configured(machine, function, named))
     return found
+
+
+_SETTINGS = re.compile(r"(config|cfg|args|hparams|params|conf|opt|options)s?$")
+
+
+def _settings(machine: Statements, name: str) -> Any:
+    """Settings that a module of the project holds under a parameter's name: in most programs there are no others."""
+    for module in list(machine.modules.values()):
+        value = module.names.get(name, UNKNOWN)
+        plain = (isinstance(value, dict) and value) or type(value).__name__ in ("Namespace", "SimpleNamespace")
+        if plain or (isinstance(value, Instance) and value.fields):
+            return value
+    return UNKNOWN
 
 
 def _parametrized(args: list[Any]) -> dict[str, Any]:

@@ -95,6 +95,8 @@ class Statements(Calls):
             owner = self.value(target.value, scope)
             if isinstance(owner, Instance):
                 owner.fields[target.attr] = value
+                if owner.later is not None:
+                    owner.later[target.attr] = value
             elif isinstance(owner, Class):
                 owner.scope.names[target.attr] = value
             elif isinstance(owner, dict):

@@ -111,6 +111,8 @@ class Instance:
         self.args = args
         self.kwargs = kwargs
         self.fields: dict[str, Any] = {}
+        self.later: dict[str, Any] | None = None
+        """The attributes that were set from outside once it was made; None before."""
 
 
 class Above:

@@ -57,7 +57,7 @@ def deferred(call: ast.Call, facts: FunctionFacts, imports: Imports | None = Non
     return replace
 
 
-def argument(facts: FunctionFacts, imports: Imports, node: ast.expr, numbers: Mapping[ast.Name, str]) -> str:
+def argument(facts: FunctionFacts, imports: Imports | None, node: ast.expr, numbers: Mapping[ast.Name, str]) -> str:
     """The text of an argument of an emitted call in which some names are tensors now, and how each gives its number
     ("item", or a builtin). Raises `NotCarriedError`.
     """

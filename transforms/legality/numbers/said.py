@@ -14,7 +14,7 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import constant, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
-from graphmend.transforms.legality.numbers.put_off import argument
+from graphmend.transforms.legality.numbers.put_off import NotCarriedError, argument
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -37,6 +37,10 @@ def said(facts: FunctionFacts, node: ast.Name, dtype: Hashable, *, always: bool)
     place = _place(facts, node)
     how, differences = ("item", []) if always else _conversion(facts, node, dtype)
     if how is None or place is None:
+        return None
+    try:
+        argument(facts, None, place, {node: how})
+    except NotCarriedError:
         return None
     return Said({place: Counterpart(place, said=((node, how),))}, differences)
 

@@ -27,7 +27,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import fresh, reads, stored
+from graphmend.transforms.code.liveness import fresh, stored
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import is_tensor
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
@@ -47,8 +47,10 @@ from graphmend.transforms.if_conversion.selection import (
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.in_place import writable, written_on_both_sides
-from graphmend.transforms.questions import answers, kept
+from graphmend.transforms.legality.memory import shares
+from graphmend.transforms.questions import kept
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.write_order import in_order, one_order, written_late
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -140,7 +142,8 @@ def _absorbing(facts: FunctionFacts, statement: ast.If, absorbed: list[ast.stmt]
     body, orelse = ([*side, *([] if returns(side) else absorbed)] for side in (statement.body, statement.orelse))
     test = predicates.all_of(tests)
     last = absorbed[-1] if absorbed else statement
-    lines = _select(facts, statement, (body, orelse), last, test, predicates)
+    own = len(tests) > 1 or shares(facts, tests[0]).fresh or test != predicates.code.line(tests[0])
+    lines = _select(facts, statement, (body, orelse), last, _Condition(facts, test, predicates, own=own), predicates)
     kept: list[list[ast.stmt]] = []
     if static:
         head = " and ".join(
@@ -171,10 +174,21 @@ def _behind(facts: FunctionFacts, statement: ast.If) -> list[ast.stmt]:
 class _Condition:
     """The test of a branch: written where it is used once, else bound to a name."""
 
-    def __init__(self, facts: FunctionFacts, test: str, predicates: Predicates) -> None:
+    def __init__(self, facts: FunctionFacts, test: str, predicates: Predicates, *, own: bool) -> None:
+        """`own`: it is a tensor that nothing else shares memory with."""
+        self._facts, self._test, self._predicates, self._own = facts, test, predicates, own
         self._name = test if test.isidentifier() else fresh(facts, "condition", predicates.taken)
-        self._test, self._predicates = test, predicates
         self.named = test.isidentifier()
+
+    def keep(self) -> None:
+        """What is written before it is asked last does not change it."""
+        if self._own:
+            self.name()
+            return
+        self._name = fresh(self._facts, "condition", self._predicates.taken) if self._name == self._test else self._name
+        self._test, self._own = f"{self._test}.clone()", True
+        self._predicates.taken.append(self._name)
+        self.named = True
 
     def holds(self) -> str:
         self.name()
@@ -204,14 +218,13 @@ def _select(
     statement: ast.If,
     sides: tuple[list[ast.stmt], list[ast.stmt]],
     last: ast.stmt,
-    test: str,
+    condition: _Condition,
     predicates: Predicates,
 ) -> list[str]:
     """The statements that compute both sides and select."""
     body, orelse = sides
-    if last is statement and (call := _same_call(facts, body, orelse, test, predicates)):
+    if last is statement and (call := _same_call(facts, body, orelse, condition.text, predicates)):
         return [call]
-    condition = _Condition(facts, test, predicates)
     then = Block(facts, predicates, "then", statement, last, condition.holds, stored(orelse))
     other = Block(facts, predicates, "else", statement, last, condition.fails, stored(body))
     then.run(body)
@@ -223,12 +236,15 @@ def _select(
         predicates.differences += aliasing(facts, name, a, b, statement)
     evaluated = [[*side.evaluated, *side.inner] for side in (then, other)]
     predicates.differences += gradient_differences(facts, statement, evaluated, then.protected | other.protected)
-    changes = dict.fromkeys([*then.changes, *other.changes])
+    changes = one_order(list(then.changes), list(other.changes))
+    late = written_late(then, other)
     if not pairs and not changes:
         raise NotSelectableError("the branch has no effect that lives on")
     masked = any(c.how == "mask" for side in (then, other) for c in side.changes.values())
-    if len(pairs) + len(changes) > 1 or len(test) > _LONG or masked:
+    if len(pairs) + len(changes) > 1 or len(condition.text) > _LONG or masked:
         condition.name()
+    if len(changes) > 1 or late:
+        condition.keep()
     texts = {
         n: select(predicates, condition.text, a, b, None if n == RETURN else lambda uses, n=n: uses.name(n))  # type: ignore[misc]
         for n, (a, b) in pairs.items()
@@ -241,36 +257,22 @@ def _select(
         else:
             writes.append(change.text)
     lines = [*condition.prelude, *dict.fromkeys([*then.prelude, *other.prelude])]
-    returned = texts.pop(RETURN, None)
-    if returned is not None and (texts or writes):  # what is returned is computed before anything is written
-        name = fresh(facts, "result", predicates.taken)
-        predicates.taken.append(name)
-        lines.append(f"{name} = {returned}")
-        returned = name
-    lines += _in_order(facts, predicates, texts, writes)
+    returned = texts.get(RETURN)
+    if returned is not None and (len(texts) > 1 or writes):
+        returned = fresh(facts, "result", predicates.taken)
+        predicates.taken.append(returned)
+        texts = {returned if place == RETURN else place: text for place, text in texts.items()}
+        late = {returned if place == RETURN else place for place in late}
+    else:
+        texts.pop(RETURN, None)
+    lines += in_order(facts, predicates, texts, writes, late)
     if not any(condition.text in line for line in [*lines, returned or ""]):
         raise NotSelectableError("both sides give the same: nothing would ask the test, which may raise")
-    return [*lines, f"return {returned}"] if returned is not None else lines
-
-
-@answers("order")
-def _in_order(facts: FunctionFacts, predicates: Predicates, texts: dict[str, str], writes: list[str]) -> list[str]:
-    """The assignments and the writes into memory. Each side computed what it binds before it wrote, and what it writes
-    from what the names were on entry; each write selects between a new value and what is there just then."""
-    if not any(_mentions(write, place) for write in writes for place in texts):
-        return [*_assignments(texts), *writes]
-    kept, bound = [], []
-    for place, text in texts.items():
-        name = fresh(facts, f"new_{place}" if place.isidentifier() else "new_value", predicates.taken)
-        predicates.taken.append(name)
-        kept.append(f"{name} = {text}")
-        bound.append(f"{place} = {name}")
-    return [*kept, *writes, *bound]
-
-
-def _mentions(text: str, place: str) -> bool:
-    """Does code read a name, or a place by its text?"""
-    return place in reads(ast.parse(text)) if place.isidentifier() else place in text
+    if returned is None:
+        return lines
+    if lines and lines[-1] == f"{returned} = {texts.get(returned)}":
+        return [*lines[:-1], f"return {texts[returned]}"]
+    return [*lines, f"return {returned}"]
 
 
 class _Write(NamedTuple):
@@ -339,16 +341,6 @@ def _only_changed(statement: ast.If, root: str, *changes: Change | None) -> bool
     nodes = [n for s in (*statement.body, *statement.orelse) for n in ast.walk(s)]
     mentions = sum(isinstance(n, ast.Name) and n.id == root for n in nodes)
     return mentions == sum(change is not None for change in changes)
-
-
-def _assignments(texts: dict[str, str]) -> list[str]:
-    """One assignment for each place, or one for all where a later one reads what an earlier one binds."""
-    places = list(texts)
-    for i, place in enumerate(places):
-        for later in places[i + 1 :]:
-            if _mentions(texts[later], place):
-                return [f"{', '.join(places)} = {', '.join(texts.values())}"]
-    return [f"{place} = {text}" for place, text in texts.items()]
 
 
 def _same_call(

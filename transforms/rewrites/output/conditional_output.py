@@ -53,11 +53,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
     if statement is None:
         return None
-    behind = _behind(facts, statement)
+    static, tests = split(facts, statement.test)
+    behind = [] if static else _behind(facts, statement)
     if not (behind or _begins(facts, statement.body) or _begins(facts, statement.orelse)):
         return None
-    static, tests = split(facts, statement.test)
-    if not tests or (static and (statement.orelse or behind)):
+    if not tests or (static and statement.orelse):
         return refuse(NAME, "the test is not about tensors alone")
     old = [statement, *behind]
     if not replaceable(facts, old):

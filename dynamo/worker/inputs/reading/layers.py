@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from . import patterns
 from .shapes import BATCH, LENGTH, Tensor
 
 SIDES = (32, 28, 64, 224)
@@ -45,7 +46,28 @@ def demands(layer: torch.nn.Module, position: Any, sides: tuple[int, ...] = SIDE
         return [Tensor("int", (BATCH,), 1)]  # all 0: offsets begin with it
     if isinstance(layer, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
         return demands(layer.self_attn, 0) if position in (0, 1, "src", "tgt", "memory") else []
+    if isinstance(layer, (nn.CrossEntropyLoss, nn.NLLLoss)) and position in (1, "target"):
+        return [Tensor("int", (BATCH,), 2)]
+    if type(layer).__module__.startswith("einops.layers") and isinstance(getattr(layer, "pattern", None), str):
+        sizes = {n: v for n, v in getattr(layer, "axes_lengths", {}).items() if isinstance(v, int)}
+        return [Tensor("float", shape) for shape in patterns.taken(layer.pattern, sizes)]  # type: ignore[arg-type]
     return _first(layer, sides) if position in (0, "input") else []
+
+
+OF_FUNCTIONS: dict[str, dict[int, Tensor]] = {
+    "index_add": {2: Tensor("int", (BATCH,), BATCH)},
+    "index_copy": {2: Tensor("int", (BATCH,), BATCH)},
+    "index_fill": {2: Tensor("int", (BATCH,), BATCH)},
+    "index_select": {2: Tensor("int", (BATCH,), BATCH)},
+    "one_hot": {0: Tensor("int", (BATCH, LENGTH), 2)},
+    "embedding": {0: Tensor("int", (BATCH, LENGTH), 2)},
+    "cross_entropy": {1: Tensor("int", (BATCH,), 2)},
+    "nll_loss": {1: Tensor("int", (BATCH,), 2)},
+    "binary_cross_entropy": {1: Tensor("unit", (BATCH, 1))},
+    "pack_padded_sequence": {1: Tensor("int", (BATCH,), LENGTH + 1, 1)},
+    "grid_sample": {1: Tensor("float", (BATCH, 8, 8, 2))},
+}
+"""What torch's functions take, by position; of a method the object is the first argument."""
 
 
 def _first(layer: torch.nn.Module, sides: tuple[int, ...]) -> list[Tensor]:

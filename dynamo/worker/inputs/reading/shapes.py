@@ -11,16 +11,26 @@ LARGEST = 1 << 24
 MOST_DIMENSIONS = 5
 
 
-class Tensor:
-    """A tensor as source text. `kind` is "float", "unit" (from 0 to 1), "int" (from `low`, below `high`) or "bool"."""
+Combination = dict[str, Any]
+"""Values to try, by parameter."""
 
-    def __init__(self, kind: str, shape: tuple[int, ...], high: int = 8, low: int = 0) -> None:
+
+class Tensor:
+    """A tensor as source text. `kind` is "float", "unit" (from 0 to 1), "int" (from `low`, below `high`) or "bool";
+    `array` where it is one of NumPy's.
+    """
+
+    def __init__(self, kind: str, shape: tuple[int, ...], high: int = 8, low: int = 0, *, array: bool = False) -> None:
         self.kind = kind
         self.shape = shape
         self.high = high
         self.low = low
+        self.array = array
 
     def text(self) -> str:
+        return f"{self._text()}.numpy()" if self.array else self._text()
+
+    def _text(self) -> str:
         sizes = ", ".join(map(str, self.shape))
         if self.kind == "int":
             comma = "," if len(self.shape) == 1 else ""
@@ -34,11 +44,16 @@ class Tensor:
         size = 1
         for side in shape:
             size *= side
-        return Tensor(self.kind, shape, self.high, self.low) if 0 < size <= LARGEST or not shape else None
+        fits = 0 < size <= LARGEST or not shape
+        return Tensor(self.kind, shape, self.high, self.low, array=self.array) if fits else None
 
     def as_int(self, high: int) -> Tensor:
         """Indices in place of features: the last dimension goes."""
-        return Tensor("int", self.shape[:-1] if len(self.shape) > 1 and self.kind == "float" else self.shape, high)
+        shape = self.shape[:-1] if len(self.shape) > 1 and self.kind == "float" else self.shape
+        return Tensor("int", shape, high, array=self.array)
+
+    def as_array(self) -> Tensor:
+        return Tensor(self.kind, self.shape, self.high, self.low, array=True)
 
     def of_rank(self, rank: int) -> Tensor | None:
         """The same tensor with another number of dimensions; the first and the last stay."""
@@ -114,3 +129,17 @@ def changed(value: Any, change: Callable[[Tensor], Tensor | None]) -> Any:
             return None
         return type(value)(old if new is None else new for old, new in zip(value, items))  # noqa: B905
     return None
+
+
+def each_changed(combination: Combination, change: Callable[[Tensor], Any]) -> Iterator[Combination]:
+    """The combination with all tensors changed, then those of one argument, then one of those in a container."""
+    found = {name: changed(value, change) for name, value in combination.items()}
+    found = {name: value for name, value in found.items() if value is not None}
+    if found:
+        yield {**combination, **found}
+    if len(found) > 1:
+        for name, value in found.items():
+            yield {**combination, name: value}
+    for name in found:
+        if not isinstance(combination[name], Tensor):
+            yield from ({**combination, name: value} for value in one_changed(combination[name], change))

@@ -7,28 +7,18 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import types
 from typing import Any
 
 import torch
 
-from . import definitions, indexing, layers, usage
+from . import definitions, indexing, layers, operations, usage
 from .definitions import definition_of, globals_of, parameters_of
 from .shapes import LENGTH
 from .usage import Known, Ref, ShapeOf, SizeOf, Unbound, Use, Value
 
 DEEPEST = 8
 MOST_STEPS = 20_000
-
-_SAME_SHAPE_METHODS = frozenset(
-    "float half double bfloat16 long int bool to type contiguous clone detach cuda cpu abs neg relu sigmoid tanh exp"
-    " clamp requires_grad_ type_as masked_fill softmax log_softmax".split()
-)
-_SAME_SHAPE_FUNCTIONS = frozenset(
-    "relu gelu silu tanh sigmoid softmax log_softmax dropout normalize layer_norm leaky_relu elu clamp abs exp log"
-    " nan_to_num checkpoint as_tensor pack_padded_sequence".split()
-)
-_OF_SEVERAL = frozenset("len sum min max sorted set any all cumsum prod array map filter".split())
-"""Functions whose arguments have items."""
 
 
 def uses(function: Any, instance: Any, sides: tuple[int, ...], *, of_tensors: bool = True) -> dict[str, Use]:
@@ -71,6 +61,8 @@ class _Reader:
         """By name of an index of layers in a loop, how many there are."""
         self.demanded: type[ast.cmpop] | None = None
         """The comparison that has to hold for a size, in the test of an assertion or in front of a `raise`."""
+        self.asked: set[str] = set()
+        """Names that a test asks whether they can be called: to be called there is no demand."""
 
     # statements
 
@@ -102,6 +94,7 @@ class _Reader:
         elif isinstance(node, ast.Return):
             self.returned = self.value(node.value) if node.value is not None else None
         else:
+            self.asked |= operations.asked(node.test) if isinstance(node, ast.If) else set()
             for _, field in ast.iter_fields(node):
                 for child in field if isinstance(field, list) else [field]:
                     if isinstance(child, ast.expr):
@@ -133,7 +126,7 @@ class _Reader:
             SizeOf(value.ref, value.axis).must_be(len(targets))
         if isinstance(value, Ref) and not value.back:
             value.use.items = max(value.use.items, len(targets) - starred)
-            return [Ref(value.use.of_item()) for _ in targets]
+            return usage.unpacked(value.use, targets) if not starred else [Ref(value.use.of_item()) for _ in targets]
         return nothing
 
     def _item(self, value: Value) -> Value:
@@ -191,6 +184,7 @@ class _Reader:
 
     def _ifexp(self, node: Any) -> Value:
         self.value(node.test)
+        self.asked |= operations.asked(node.test)
         body, other = self.value(node.body), self.value(node.orelse)
         return body if isinstance(body, Ref) else other if isinstance(other, Ref) else body
 
@@ -202,6 +196,8 @@ class _Reader:
                 for tensor in layers.features(size):
                     left.wants(tensor)
             return None
+        if isinstance(node.op, ast.Mult) and (isinstance(left, tuple) or isinstance(right, tuple)):  # `[dim] * depth`
+            return left if isinstance(left, tuple) else right
         return left if isinstance(left, Ref) else right if isinstance(right, Ref) else None
 
     def _compare(self, node: Any) -> Value:
@@ -225,9 +221,13 @@ class _Reader:
         base = self.value(node.value)
         if isinstance(base, Known):
             try:
-                return Known(getattr(base.value, node.attr))
+                found = getattr(base.value, node.attr)
             except Exception:
                 return None
+            of_class = isinstance(base.value, type) and isinstance(found, types.FunctionType)
+            if of_class and isinstance(inspect.getattr_static(base.value, node.attr), types.FunctionType):
+                found = types.MethodType(found, base.value)  # in a constructor `self` stands for its class
+            return Known(found)
         if not isinstance(base, Ref):
             return None
         if hasattr(self.budget.tensor, node.attr):
@@ -287,9 +287,12 @@ class _Reader:
             base = self.value(node.func.value)
             if isinstance(base, Ref):
                 return self._method(base, node, arguments)
+            if base is None:
+                operations.wanted_by(node.func.attr, [None, *arguments])
         callee = self.value(node.func)
         if isinstance(callee, Ref):
-            callee.use.calls = len(arguments)
+            if not (isinstance(node.func, ast.Name) and node.func.id in self.asked):
+                callee.use.calls = len(arguments)
             return None
         if isinstance(callee, Known):
             return self._enter(callee.value, arguments, keywords, node)
@@ -302,7 +305,8 @@ class _Reader:
         whole = [n for n in numbers if n is not None]
         if hasattr(self.budget.tensor, name):
             base.use.methods.add(name)
-        if name in _SAME_SHAPE_METHODS:
+        operations.wanted_by(name, [base, *arguments])
+        if name in operations.SAME_SHAPE_METHODS:
             return base
         if name == "size":
             if whole:
@@ -350,15 +354,22 @@ class _Reader:
                 return first if isinstance(callee, layers.SAME_SHAPE) else None
             return self._follow(callee.forward, arguments, keywords)
         name = getattr(callee, "__name__", "")
+        if str(getattr(callee, "__module__", "")).startswith("torch") or name in dir(torch):
+            operations.wanted_by(name, arguments)
+        if name in operations.OF_ARRAYS and isinstance(first, Ref):
+            first.use.array = True
+            return first
+        if name in ("rearrange", "reduce", "repeat") and isinstance(first, Ref):
+            return operations.rearranged(name, first, node, self.value)
         if name in ("enumerate", "list", "tuple", "reversed", "iter", "zip"):
             return self._loop(name, arguments)
-        if name in _SAME_SHAPE_FUNCTIONS:
+        if name in operations.SAME_SHAPE_FUNCTIONS:
             return first
         if name in ("cat", "concat", "concatenate") and isinstance(first, tuple):
             return next((part for part in first if isinstance(part, Ref)), None)
         if name == "flatten":
             return first.by(usage.last_of_two) if isinstance(first, Ref) else None
-        if name in _OF_SEVERAL and self.budget.tensor is object:
+        if name in operations.OF_SEVERAL and self.budget.tensor is object:
             self._loop(name, arguments)
             return None
         own = not str(getattr(callee, "__module__", "")).startswith(("torch", "builtins"))

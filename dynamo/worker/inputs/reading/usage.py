@@ -33,6 +33,8 @@ class Use:
         """How many items it is unpacked into, or the largest constant index, and one more."""
         self.iterated = False
         self.item: Use | None = None
+        self.parts: list[tuple[str, Use]] = []
+        """What it is unpacked into, by name: `tokens, lengths = batch`."""
         self.methods: set[str] = set()
         """Which methods and attributes of tensors it is asked for."""
         self.choices: list[str] = []
@@ -43,6 +45,8 @@ class Use:
         """The sizes that it is refused without, by dimension."""
         self.bounds = False
         """Is it a bound of a slice?"""
+        self.array = False
+        """Is a tensor made of it?"""
 
     @property
     def is_sequence(self) -> bool:
@@ -85,6 +89,14 @@ class Ref:
     def has_least(self, rank: int) -> None:
         if not self.back:
             self.use.least_rank = max(self.use.least_rank, rank)
+
+
+def unpacked(use: Use, targets: list[Any]) -> list[Ref | None]:
+    """The parts of a value, each under the name that it is bound to."""
+    use.of_item()
+    if len(use.parts) != len(targets):
+        use.parts = [(getattr(target, "id", ""), Use()) for target in targets]
+    return [Ref(part) for _, part in use.parts]
 
 
 class ShapeOf:

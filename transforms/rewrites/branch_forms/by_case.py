@@ -1,0 +1,235 @@
+"""Choose from a table by comparing the key with each of its keys instead of looking it up.
+
+Before:
+    functions = {0: torch.relu, 1: torch.tanh}
+    return functions[mode.item()](x)
+
+After:
+    functions = {0: torch.relu, 1: torch.tanh}
+    return functions[0](x) if mode.item() == 0 else functions[1](x)
+
+Legal when:
+    the key is a number out of a tensor, and the table is written in the function or the module, with numbers for keys
+    or as a list of functions, and is only looked up in. What is chosen is a number or a tensor, or is called at once.
+
+Differs in:
+    a key that the table does not have gives the last entry where it raised, unless `get` has a value for it. It is
+    written for the mends of branches, and stays where they remove the break.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.transforms.code.bindings import reaching, stores
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.liveness import locals_of
+from graphmend.transforms.code.qualified_names import constant
+from graphmend.transforms.code.text_edits import replace_expression
+from graphmend.transforms.fix import Difference, Fix, Refusal
+from graphmend.transforms.if_conversion.kept_scalars import conversion
+from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.rewrites.answers import asks, prepare, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "by_case"
+#: a table of more entries is better kept in a tensor
+_MOST = 8
+
+
+class _Looked(NamedTuple):
+    """A table that is looked up in."""
+
+    whole: ast.expr
+    """The subscript, or the call of `get`."""
+    table: ast.expr
+    key: ast.expr
+    default: ast.expr | None = None
+
+
+class _Choice(NamedTuple):
+    """What takes the place of an expression, and how it differs."""
+
+    whole: ast.expr
+    text: str
+    differences: list[Difference]
+
+
+class _UnknownTableError(Exception):
+    """A table that is not chosen from by cases; the message says why."""
+
+
+@asks("effects", any_value=True)
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    tables = [(looked, _display(facts, looked.table)) for looked in _looked_up(facts)]
+    try:
+        chosen = [_chosen(facts, looked, display) for looked, display in tables if display is not None]
+    except _UnknownTableError as error:
+        return refuse(NAME, str(error))
+    if not chosen:
+        return None
+    return prepare(
+        NAME,
+        "compare the key with those of the table",
+        facts,
+        lambda: [replace_expression(facts.source, one.whole, one.text) for one in chosen],
+        [difference for one in chosen for difference in one.differences],
+    )
+
+
+def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List | ast.Tuple) -> _Choice:
+    """A conditional expression over the entries of a table."""
+    call = facts.parent(looked.whole)
+    called = call if isinstance(call, ast.Call) and call.func is looked.whole else None
+    if isinstance(display, ast.Dict):
+        keys = [None if key is None else constant(key) for key in display.keys]
+        values = display.values
+    else:
+        keys, values = list(range(len(display.elts))), display.elts
+        if called is None or any(isinstance(value, ast.Starred) for value in values):
+            raise _UnknownTableError(f"`{ast.unparse(looked.table)}` is a list of values, or of unknown length")
+    if not 1 < len(keys) <= _MOST or not all(isinstance(key, (int, float)) for key in keys):
+        raise _UnknownTableError(f"the keys of `{ast.unparse(looked.table)}` are not known, or too many")
+    taken_from = looked.key
+    while (inner := conversion(facts, taken_from)) is not None:
+        taken_from = inner[1]
+    if effects(facts, taken_from):
+        raise _UnknownTableError(f"`{ast.unparse(looked.key)}` would be evaluated more than once")
+    code = Code(facts.source)
+
+    def entry(text: str, value: ast.expr | None = None) -> str:
+        if called is None:
+            return text
+        inlined = _inlined(facts, value, called) if value is not None else None
+        return inlined or code.text(called, {looked.whole: text})
+
+    place = code.operand(looked.table)
+    if display is looked.table and effects(facts, *values):
+        raise _UnknownTableError(f"only one of the entries of `{ast.unparse(looked.table)}` would be evaluated")
+    given = [
+        entry(code.operand(value) if display is looked.table or _lasts(facts, value) else f"{place}[{key!r}]", value)
+        for key, value in zip(keys, values, strict=True)
+    ]
+    differences: list[Difference] = []
+    if display is looked.table and not all(_is_plain(value) or constant(value) is not None for value in values):
+        differences.append(Difference("exception", "an entry that raises, and is not chosen, raises no more"))
+    tested = [f"{text} if {code.operand(looked.key)} == {key!r}" for text, key in zip(given, keys, strict=True)]
+    if looked.default is not None:
+        text = " else ".join([*tested, entry(code.operand(looked.default))])
+    else:
+        text = " else ".join([*tested[:-1], given[-1]])
+        differences.append(
+            Difference("exception", "a key that the table does not have gives its last entry, and raised")
+        )
+        if not isinstance(display, ast.Dict):
+            says = "an index below zero, which counts from the end, gives the last entry"
+            differences.append(Difference("state", says))
+    return _Choice(called or looked.whole, f"({text})", differences)
+
+
+def _inlined(facts: FunctionFacts, function: ast.expr, call: ast.Call) -> str | None:
+    """The text of what a lambda gives for the arguments of a call; None where it is none, or more than an expression of
+    names.
+    """
+    if not isinstance(function, ast.Lambda) or call.keywords or not all(_is_plain(a) for a in call.args):
+        return None
+    given, body = function.args, function.body
+    if given.vararg or given.kwarg or given.kwonlyargs or given.defaults or len(given.args) != len(call.args):
+        return None
+    scopes = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)
+    if any(isinstance(n, scopes) for n in ast.walk(body)):
+        return None
+    values = {a.arg: v for a, v in zip(given.args, call.args, strict=True)}
+    names = [n for n in ast.walk(body) if isinstance(n, ast.Name)]
+    if function not in ast.walk(facts.function) and any(
+        n.id not in values and n.id in locals_of(facts.function) for n in names
+    ):
+        return None
+    code = Code(facts.source)
+    return f"({code.line(body, {n: code.operand(values[n.id]) for n in names if n.id in values})})"
+
+
+def _lasts(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is an entry of a table of the module a function that an import or a definition names, here as there?"""
+    tree = facts.source.tree
+    if tree is None or node in ast.walk(facts.function):
+        return False
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id in locals_of(facts.function):
+        return False
+    bound = node.id
+    return not any(
+        isinstance(n, ast.Name) and n.id == bound and not isinstance(n.ctx, ast.Load) for n in ast.walk(tree)
+    )
+
+
+def _is_plain(node: ast.expr) -> bool:
+    return isinstance(node, (ast.Name, ast.Constant))
+
+
+def _looked_up(facts: FunctionFacts) -> list[_Looked]:
+    """The tables in which the number of the finding is a key: where it is taken out, or by the name that it gets."""
+    node = facts.node
+    if not isinstance(node, ast.expr):
+        return []
+    while isinstance(above := facts.parent(node), ast.Call) and conversion(facts, above) is not None:
+        node = above
+    if conversion(facts, node) is None:
+        return []
+    match above:
+        case ast.Assign(targets=[ast.Name(id=name)]) if stores(facts, name) == 1:
+            names = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name]
+            return [looked for n in names if (looked := _looked(facts, n)) is not None]
+    looked = _looked(facts, node)
+    return [] if looked is None else [looked]
+
+
+def _looked(facts: FunctionFacts, node: ast.expr) -> _Looked | None:
+    above = facts.parent(node)
+    match above:
+        case ast.Subscript(value=table, slice=key, ctx=ast.Load()) if key is node:
+            return _Looked(above, table, node)
+        case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *rest], keywords=[]) if key is node:
+            return _Looked(above, table, node, rest[0]) if len(rest) == 1 else None
+    return None
+
+
+def _display(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | ast.Tuple | None:
+    """The display that a table is, or that its name always stands for."""
+    if isinstance(table, (ast.Dict, ast.List, ast.Tuple)):
+        return table
+    if not isinstance(table, ast.Name):
+        return None
+    local = table.id in locals_of(facts.function)
+    bound = reaching(facts, table) if local else _of_module(facts, table.id)
+    scope = facts.function if local else facts.source.tree
+    if not isinstance(bound, (ast.Dict, ast.List, ast.Tuple)) or scope is None:
+        return None
+    if local and stores(facts, table.id) > 1:
+        return None
+    only_read: list[ast.expr] = []
+    for node in ast.walk(scope):
+        match node:
+            case ast.Subscript(value=value, ctx=ast.Load()) | ast.Call(func=ast.Attribute(value=value, attr="get")):
+                only_read.append(value)
+    loads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == table.id and isinstance(n.ctx, ast.Load)]
+    return bound if all(load in only_read for load in loads) else None
+
+
+def _of_module(facts: FunctionFacts, name: str) -> ast.expr | None:
+    """What a name of the module is bound to, once and at its top."""
+    tree = facts.source.tree
+    if tree is None:
+        return None
+    found = [
+        s.value
+        for s in tree.body
+        if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
+    ]
+    stored = sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(tree))
+    return found[0] if len(found) == stored == 1 else None
