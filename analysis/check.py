@@ -56,7 +56,7 @@ class Result:
             return self._facts(finding, "anyone")
         facts = self._facts(finding, "known")
         if facts is not None:
-            facts.of_any_caller = partial(self._facts, finding, "anyone")
+            facts.any_caller = partial(self._facts, finding, "anyone")
         return facts
 
     def _facts(self, finding: Finding, callers: Callers) -> FunctionFacts | None:

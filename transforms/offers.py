@@ -55,7 +55,7 @@ def _answers(finding: Finding, facts: FunctionFacts) -> list[Fix | Refusal | Non
 def _of_any_caller(finding: Finding, facts: FunctionFacts, answers: Iterable[Fix | Refusal | None]) -> list[Fix]:
     """The mends among answers; one that not every caller is promised differs in that too."""
     fixes = [answer for answer in answers if isinstance(answer, Fix)]
-    others = facts.of_any_caller() if fixes and facts.of_any_caller is not None else None
+    others = facts.of_any_caller if fixes else None
     if others is None or facts.are_those_of(others):
         return fixes
     there = {(fix.rewrite, fix.title): fix for fix in _answers(finding, others) if isinstance(fix, Fix)}

@@ -36,7 +36,9 @@ class Place:
 
     def recall(self) -> None:
         """Asks for the facts of every check, which has to be before a text changes: they are made on first asking."""
-        assert self._facts
+        for _, facts in self._facts:
+            if facts is not None:
+                facts.recall()
 
     @property
     def facts(self) -> FunctionFacts | None:

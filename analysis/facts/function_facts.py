@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.dependence import alike
@@ -45,13 +46,22 @@ class FunctionFacts:
         self.names = names
         self.torch_version = torch_version
         self.variation = variation
-        self.of_any_caller: Callable[[], FunctionFacts | None] | None = None
-        """The same facts as they are whoever calls; None where these are such already."""
+        self.any_caller: Callable[[], FunctionFacts | None] | None = None
+        """Makes the same facts as they are whoever calls; None where these are such already."""
         self._values = values
         self._environments = environments
         self._gradients_off = gradients_off
         self._parents = parents if parents is not None else parents_in(function)
         self.statement = next(n for n in (node, *self.ancestors(node)) if isinstance(n, ast.stmt))
+
+    @cached_property
+    def of_any_caller(self) -> FunctionFacts | None:
+        """The same facts as they are whoever calls; None where these are such already."""
+        return self.any_caller() if self.any_caller is not None else None
+
+    def recall(self) -> None:
+        """Makes what is only made on first asking, while the texts are those that it is about."""
+        _ = self.of_any_caller
 
     def within(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionFacts:
         """The facts of another function of the file, from the same recording."""

@@ -122,7 +122,7 @@ def f(x):
     return x
 """
     (folder / "model.py").write_text(text)
-    for expected in ("Made 1 mend. ", ""):
+    for expected in ("Made 2 mends. ", ""):
         last = run("check", "--fix", "model.py").out.splitlines()[-1]
         assert last.startswith(f"{expected}Found "), last
         assert "can be mended with --fix --unsafe-fixes" in last
