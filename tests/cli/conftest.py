@@ -87,6 +87,9 @@ class Facts:
         statements = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
         self.statement = next(s for s in statements if s.lineno <= finding.span.line <= (s.end_lineno or 0))
 
+    def recall(self) -> None:
+        """There is nothing to make."""
+
 
 def find(source: Source) -> tuple[Finding, ...]:
     counts: Counter[str] = Counter()

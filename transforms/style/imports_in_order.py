@@ -53,7 +53,8 @@ def _with_names(before: Source, after: Source) -> str:
         return _inserted(rest, f"import {_RUNTIME}", after.text)
     edits = [TextEdit(after.span(use), use.attr) for use in uses]
     if known is not None:
-        every = sorted({*names, *(alias.name for alias in known.names)})
+        gone = _read(before.tree) - _read(after.tree)
+        every = sorted({*names, *(alias.name for alias in known.names if alias.name not in gone)})
         edits += [TextEdit(after.span(known), f"from {_RUNTIME} import {', '.join(every)}")]
         return Source(_without(after, added, edits), after.path).text
     named = Source(_without(after, added, edits), after.path)
@@ -78,6 +79,12 @@ def _uses(tree: ast.AST) -> Iterator[ast.Attribute]:
         match node:
             case ast.Attribute(value=ast.Attribute(value=ast.Name(id="graphmend"), attr="runtime")):
                 yield node
+
+
+def _read(tree: ast.AST) -> set[str]:
+    """The names that a text reads, and those that it may mean in strings (`__all__`)."""
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}.union(texts)
 
 
 def _known(tree: ast.Module) -> ast.ImportFrom | None:

@@ -242,12 +242,10 @@ def _puts_off(facts: FunctionFacts, node: ast.expr) -> bool:
 def _is_always_had(facts: FunctionFacts, node: ast.expr) -> bool:
     """Can a number or text never fail to be made: the number in a tensor without dimensions, and texts of such?"""
     match node:
-        case (
-            ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[])
-            | ast.Call(func=ast.Name(), args=[ast.Attribute(value=value, attr="item")], keywords=[])
-        ):
-            tensor = facts.value(value)
-            return isinstance(tensor, Tensor) and tensor.rank == 0
+        case ast.Call(func=ast.Attribute(value=value, attr="item"), args=[], keywords=[]):
+            return _is_number(facts, value)
+        case ast.Call(func=function, args=[ast.Attribute(value=value, attr="item")], keywords=[]):
+            return qualified(facts, function) == f"{_RUNTIME}.later" and _is_number(facts, value)
         case ast.JoinedStr(values=parts):
             return all(_is_always_had(facts, part) for part in parts)
         case ast.FormattedValue(value=value, format_spec=None):
@@ -255,6 +253,11 @@ def _is_always_had(facts: FunctionFacts, node: ast.expr) -> bool:
         case ast.FormattedValue(value=value, format_spec=ast.JoinedStr(values=[ast.Constant(value=str(spec))])):
             return _FOR_NUMBERS.fullmatch(spec) is not None and _is_always_had(facts, value)
     return isinstance(node, ast.Constant)
+
+
+def _is_number(facts: FunctionFacts, node: ast.expr) -> bool:
+    tensor = facts.value(node)
+    return isinstance(tensor, Tensor) and tensor.rank == 0
 
 
 #: how any number can be written
