@@ -99,7 +99,8 @@ def test_dynamo_codes_are_those_that_a_check_gives() -> None:
 def test_links_between_pages_lead_somewhere(root: Path) -> None:
     pages = (page for page in sorted((root / "docs").rglob("*.md")) if "node_modules" not in page.parts)
     for page in (root / "README.md", root / "CONTRIBUTING.md", *pages):
-        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+        prose = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", prose):
             assert (page.parent / link).exists(), f"{page.relative_to(root)} links to {link}"
 
 

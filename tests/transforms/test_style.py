@@ -77,6 +77,12 @@ def test_an_import_that_is_there_is_extended() -> None:
     assert "    emit(print, later(x.item))\n" in text
 
 
+def test_a_statement_of_which_nothing_is_left_is_dropped() -> None:
+    before = "def f(x, m):\n    x = x[m]\n    y = y\n    if x:\n        x = x[0]\n    return x.sum()\n"
+    after = "def f(x, m):\n    x = x\n    y = y\n    if x:\n        x = x\n    return (x * m).sum()\n"
+    assert styled(before, after) == "def f(x, m):\n    y = y\n    if x:\n        x = x\n    return (x * m).sum()\n"
+
+
 def test_line_ends_and_other_lines_stay() -> None:
     before = "import torch\r\n\r\n\r\ndef f(x):\r\n    y  =  [ 1,2 ]\r\n    print(x)\r\n"
     after = before.replace("import torch\r\n", f"import torch\r\nimport {RUNTIME}\r\n")

@@ -1,5 +1,5 @@
-"""The last touch on mended text: names of the runtime are imported, and what mending wrote is folded at the project's
-line length. Nothing else of the file changes.
+"""The last touch on mended text: names of the runtime are imported, statements of which nothing is left are dropped,
+and what mending wrote is folded at the project's line length. Nothing else of the file changes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def finished(before: str, after: str, path: str, *, line_length: int, formatted:
     """
     if before == after:
         return after
+    after = _without_idle(before, Source(after, path))
     text = in_order(Source(before, path), Source(after, path))
     source = Source(text, path)
     if source.tree is None:
@@ -45,6 +46,30 @@ def finished(before: str, after: str, path: str, *, line_length: int, formatted:
             edits += [edit] if edit is not None else []
     folded = apply(text, edits, source)
     return folded if _means(folded) == _means(text) else text
+
+
+def _without_idle(before: str, source: Source) -> str:
+    """The text without `x = x`, where mending left no more of a statement and the block has another one."""
+    if source.tree is None:
+        return source.text
+    changed = _changed(before, source.text)
+    blocks = (b for node in ast.walk(source.tree) for _, b in ast.iter_fields(node) if isinstance(b, list))
+    edits = []
+    for block in blocks:
+        idle = [s for s in block if _is_idle(s) and s.lineno in changed and _has_its_line(source, s)]
+        edits += [TextEdit(Span(s.lineno, 0, s.lineno + 1, 0), "") for s in idle if len(idle) < len(block)]
+    return apply(source.text, edits, source)
+
+
+def _is_idle(node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=target)], value=ast.Name(id=name)):
+            return target == name
+    return False
+
+
+def _has_its_line(source: Source, node: ast.stmt) -> bool:
+    return source.lines.line(node.lineno - 1).strip() == ast.unparse(node) and node.lineno < len(source.lines)
 
 
 def _changed(before: str, after: str) -> set[int]:
