@@ -214,7 +214,8 @@ def _check_uses(node: _Definitions | ast.Assign, name: str, parents: dict[ast.AS
         given = isinstance(above, ast.keyword) and above.arg == "backend"
         made = isinstance(node, ast.ClassDef) and isinstance(above, ast.Call) and above.func is read
         named = isinstance(node, ast.Assign) and isinstance(above, ast.Call) and above.func is read
-        if not (given or made or named):
+        looked = isinstance(node, ast.ClassDef) and isinstance(above, ast.Attribute) and isinstance(above.ctx, ast.Load)
+        if not (given or made or named or looked):
             raise _Bound(f"`{ast.unparse(above)}` takes `{name}` for itself")
 
 
