@@ -133,6 +133,8 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     text = block.predicates.code.text(target, block.replace)
     block.evaluated.append(target.value)
     if isinstance(target, ast.Attribute):
+        if _has_a_setter(block, target):
+            raise NotSelectableError(f"code of the class runs where `{text}` is bound")
         return Change(text, root, choice, "store", before=held(block, target))
     owner = block.facts.value(target.value)
     if isinstance(owner, Container) and owner.kind == "dict" and constant(target.slice) is not None:

@@ -44,6 +44,8 @@ def batches(m: Recorder, arguments: list[Values], keywords: dict[str, Values], n
     if "collate_fn" in keywords and only(keywords["collate_fn"]) is not None:
         made = m.call(keywords["collate_fn"], [(sequence([], item),)], {}, node, scope)
         return (sequence([], made or UNKNOWN),)
+    if size is None:  # nothing is put together: numbers stay numbers
+        return (sequence([], item),)
     sizes = _sizes(held, size, rest)
     if sizes is None:
         return (sequence([], _collated(item, None)),)
