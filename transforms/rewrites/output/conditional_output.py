@@ -48,7 +48,7 @@ _RUNTIME = "graphmend.runtime"
 _LEVELS = ["debug", "info", "warning", "warn", "error", "critical", "log", "warning_once", "warning_advice"]
 
 
-@asks("effects", "totality", "memory", "numbers", "gradients", "context", "names")
+@asks("effects", "totality", "memory", "order", "numbers", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
     if statement is None:

@@ -69,7 +69,7 @@ class _Bound(Exception):
     """What is made needs something that stands around it, or may be told apart."""
 
 
-@asks("memory", "names")
+@asks("names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     variation, tree = facts.variation, facts.source.tree
     if variation is None or tree is None:
