@@ -65,7 +65,7 @@ def _recompilation(rule: Rule, said: Break, variation: Variation, place: Place) 
             f"{variation.name} is compiled: {shortened(site.node)}",
             f"the guard that fails: {variation.guard}",
         ),
-        advice=rule.advice,
+        advice=said.advice or rule.advice,
         related=(
             Related(site.module.source.path, site.module.source.span(site.node), f"{variation.name} is compiled here"),
             *([Related(*_at(variation.call), "the call that is compiled anew")] if place is variation.write else []),

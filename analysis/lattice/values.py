@@ -239,7 +239,7 @@ class Scalar(Value):
 
 
 #: containers within containers that are told apart
-_DEEPEST = 5
+DEEPEST = 5
 
 
 #: items, or fields by key, that are told apart; data in the form of a program has more of them
@@ -279,7 +279,7 @@ class Container(Value):
             if held:
                 depth = max(depth, *map(_depth, held))
         self.depth = depth + 1
-        if self.depth > _DEEPEST:
+        if self.depth > DEEPEST:
             # nested by a loop, most likely: without a bound there would be no fixed point
             self.items, self.of, self.fields, self.depth = None, UNKNOWN, None, 1
 

@@ -22,7 +22,7 @@ from graphmend.analysis.driver.execution.objects import (
 from graphmend.analysis.driver.frameworks import MAPPINGS, STEP_CLASSES, STEPS
 from graphmend.analysis.driver.guards.atoms import Tensor
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import NONE, UNKNOWN, Container, Value, join_all
+from graphmend.analysis.lattice.values import DEEPEST, NONE, UNKNOWN, Container, Value, join_all
 from graphmend.analysis.lattice.values import Tensor as TensorValue
 from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
@@ -44,7 +44,7 @@ def compiled_roots(session: ProgramView, driven: Driven) -> Iterator[Root]:
         if program is None:
             continue
         mode = site_mode(program, site.fullgraph, site.options)
-        for function in _traced(session, driven, compiled.target):
+        for function in _traced(session, driven, compiled.target, set()):
             given = _given(session, driven, function, compiled)
             key = (function.info, mode, tuple(value.key for value in given or ()))
             if key in known:
@@ -57,33 +57,35 @@ def compiled_roots(session: ProgramView, driven: Driven) -> Iterator[Root]:
             yield Root(function, Region("compiled", evidence, place, its), given)
 
 
-def _traced(session: ProgramView, driven: Driven, target: Atom) -> Iterator[Function]:
-    """The functions at which tracing starts where something is compiled."""
+def _traced(session: ProgramView, driven: Driven, target: Atom, met: set[Object]) -> Iterator[Function]:
+    """The functions at which tracing starts where something is compiled. `met` holds the objects that were asked: a
+    container may hold itself."""
     if isinstance(target, Compiled):
-        yield from _traced(session, driven, target.target)
+        yield from _traced(session, driven, target.target, met)
     elif isinstance(target, Callable):
         value = as_value(target, {}, session)
         if isinstance(value, Function):
             yield value
     elif isinstance(target, Method) and target.name == "__call__":
-        yield from _traced(session, driven, target.receiver)
+        yield from _traced(session, driven, target.receiver, met)
     elif isinstance(target, Partial):
         for atom in target.function:
-            yield from _traced(session, driven, atom)
+            yield from _traced(session, driven, atom, met)
     elif isinstance(target, ClassObject):
         forward = find_method(session, target.info, "forward")
         if forward is not None:
             yield Function(forward, bound=Instance(target.info))
-    elif isinstance(target, Object):
-        yield from _of_object(session, driven, target)
+    elif isinstance(target, Object) and target not in met:
+        met.add(target)
+        yield from _of_object(session, driven, target, met)
 
 
-def _of_object(session: ProgramView, driven: Driven, target: Object) -> Iterator[Function]:
+def _of_object(session: ProgramView, driven: Driven, target: Object, met: set[Object]) -> Iterator[Function]:
     machine = driven.machine
     for one in descendants(machine, target):
         if isinstance(one, Object):
             for hook in one.hooks:
-                yield from _traced(session, driven, hook)
+                yield from _traced(session, driven, hook, met)
     forward = None
     if target.info is not None:
         forward = find_method(session, target.info, "__call__")  # in place of torch.nn.Module's, which calls `forward`
@@ -100,7 +102,7 @@ def _of_object(session: ProgramView, driven: Driven, target: Object) -> Iterator
         for values in (*target.attributes.values(), target.held):
             for atom in values:
                 if is_module(machine, atom):
-                    yield from _traced(session, driven, atom)
+                    yield from _traced(session, driven, atom, met)
 
 
 def _argument(driven: Driven, info: FunctionInfo, name: str, compiled: Compiled) -> Values:
@@ -123,14 +125,15 @@ def _given(session: ProgramView, driven: Driven, function: Function, compiled: C
     return tuple(values) if any(value is not UNKNOWN for value in values) else None
 
 
-def as_join(values: Values, closures: dict[Scope, dict[str, Value]], session: ProgramView) -> Value:
-    """What the interpreter takes something for: the objects and functions of the program among all that it may be."""
-    found = [as_value(atom, closures, session) for atom in values]
+def as_join(values: Values, closures: dict[Scope, dict[str, Value]], session: ProgramView, around: int = 0) -> Value:
+    """What the interpreter takes something for: the objects and functions of the program among all that it may be.
+    `around` counts the containers in which it stands."""
+    found = [as_value(atom, closures, session, around) for atom in values]
     known = [value for value in found if value is not UNKNOWN and value is not NONE]
     return join_all(known) if known else UNKNOWN
 
 
-def as_value(atom: Atom, closures: dict[Scope, dict[str, Value]], session: ProgramView) -> Value:
+def as_value(atom: Atom, closures: dict[Scope, dict[str, Value]], session: ProgramView, around: int = 0) -> Value:
     if isinstance(atom, Compiled):
         return as_value(atom.target, closures, session)
     if isinstance(atom, Callable):
@@ -148,18 +151,21 @@ def as_value(atom: Atom, closures: dict[Scope, dict[str, Value]], session: Progr
     if isinstance(atom, Object):
         if atom.info is not None:
             return Instance(atom.info)
+        if around == DEEPEST:  # nor does the lattice hold it; one that is held by itself has no end
+            return UNKNOWN
         if atom.name in ("torch.nn.Sequential", "torch.nn.ModuleList") and atom.items is not None:
-            items = tuple(as_join(values, closures, session) for values in atom.items)
-            rest = as_join(atom.rest, closures, session) if atom.rest else None
+            items = tuple(as_join(values, closures, session, around + 1) for values in atom.items)
+            rest = as_join(atom.rest, closures, session, around + 1) if atom.rest else None
             return Container("modules", None if rest is not None else items, rest)
         if atom.name in ("builtins.tuple", "builtins.list") and atom.items is not None and not atom.rest:
-            held = tuple(as_join(values, closures, session) for values in atom.items)
+            held = tuple(as_join(values, closures, session, around + 1) for values in atom.items)
             return Container(atom.name[9:], held) if any(value is not UNKNOWN for value in held) else UNKNOWN
         if (atom.name in MAPPINGS or atom.name == "builtins.dict") and atom.fields is not None:
-            fields = {key: as_join(values, closures, session) for key, values in atom.fields.items()}
+            fields = {key: as_join(values, closures, session, around + 1) for key, values in atom.fields.items()}
             if atom.name not in MAPPINGS and all(value is UNKNOWN for value in fields.values()):
                 return UNKNOWN
-            return Container("dict", None, as_join(atom.held, closures, session), fields if not atom.rest else {})
+            element = as_join(atom.held, closures, session, around + 1)
+            return Container("dict", None, element, fields if not atom.rest else {})
         if atom.name.startswith("torch.nn.") and not atom.rest:
             return ExternalInstance(atom.name)
     return UNKNOWN

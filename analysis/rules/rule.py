@@ -38,6 +38,8 @@ class Break(NamedTuple):
     """The values of the message's placeholders."""
     effect: Effect | None = None
     """The effect, where it does not follow from the enclosing statements."""
+    advice: str = ""
+    """What to do, where it is not the rule's `advice`."""
 
 
 class Rule:

@@ -48,10 +48,18 @@ def _orders(function: Function) -> Iterator[Order]:
                 sides = [left, *others]
                 for operator, one, other in zip(operators, sides, others, strict=False):
                     yield from _order(type(operator), one, other)
-            case ast.Call(func=ast.Attribute(value=base, attr=attr), args=args) if attr in _METHODS:
-                first, *rest = [base, *args] if len(args) == 1 else args
-                if len(rest) == 1:
-                    yield from _order(_METHODS[attr], first, rest[0])
+            case ast.Call(func=ast.Attribute(attr=attr)) if attr in _METHODS:
+                given = _sides(node)
+                if len(given) == 2:
+                    yield from _order(_METHODS[attr], *given)
+
+
+def _sides(call: ast.Call) -> list[ast.expr]:
+    """What a function or method of torch compares."""
+    assert isinstance(call.func, ast.Attribute)
+    named = {keyword.arg: keyword.value for keyword in call.keywords}
+    given = [*call.args, *(named[name] for name in ("input", "other") if name in named)]
+    return [call.func.value, *given] if len(given) == 1 else given
 
 
 def _order(operator: type[ast.cmpop], one: ast.expr, other: ast.expr) -> Iterator[Order]:

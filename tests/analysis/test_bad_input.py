@@ -90,6 +90,34 @@ DEEP = {
     + "@torch.compile\ndef f(x: Tensor): return "
     + " + ".join(f"g{i}(x)" for i in range(30)),
 }
+DRIVER = HEAD + (
+    "from torch.utils.data import DataLoader, TensorDataset\n@torch.compile\ndef f(x, m=None): return x, m, x[0]\n"
+)
+GIVEN = (
+    "f(t)\nf(torch.ones(2), t)\nf(*t)\nf(torch.tensor(t))\ntorch.compile(t)(t)\ntorch.compile(f, options=t)(t)\n"
+    "for b in DataLoader(t, batch_size=2):\n    f(b, m=b)\n"
+    "for b in DataLoader([t], batch_size=2):\n    f(b, m=b)\n"
+)
+DRIVERS = {
+    "a list in itself": DRIVER + "t = []\nt.append(t)\nu = [t]\nt += [t, u]\n" + GIVEN,
+    "a dict in itself": DRIVER + "t = {}\nt['a'] = t\n" + GIVEN,
+    "modules in themselves": DRIVER + "t = nn.ModuleList()\nt.append(t)\n" + GIVEN,
+    "a sequence in itself": DRIVER + "t = nn.Sequential()\nt.append(t)\n" + GIVEN,
+    "doubling lists": DRIVER + "t = 1.0\n" + lines(40, "t = [t, t]") + GIVEN,
+    "doubling dicts": DRIVER + "t = torch.ones(2)\n" + lines(40, "t = dict(a=t, b=t)") + GIVEN,
+    "doubling modules": DRIVER + "t = nn.Linear(2, 2)\n" + lines(25, "t = nn.Sequential(t, t)") + GIVEN,
+    "a dataset that asks itself": DRIVER
+    + "class D:\n    def __getitem__(self, i): return self[i - 1]\n    def __len__(self): return len(self)\n"
+    "for b in DataLoader(D(), batch_size=len(D())):\n    f(b)\n",
+    "loaders of nothing": DRIVER
+    + "for d in (1, None, f, TensorDataset(), TensorDataset(torch.ones(())), TensorDataset(torch.ones(0))):\n"
+    "    for s in (-1, 0, None, 10**30):\n        for b in DataLoader(d, s):\n            f(*b)\n"
+    "DataLoader()\nDataLoader(*[], **{})\n",
+    **{
+        f"what Python refuses: {call}": f"{DRIVER}x = torch.ones(3)\nf({call})\n"
+        for call in ("torch.arange()", "torch.linspace()", "x[::0]", "[1, 2][::0]", "range(3)[::0]", "torch.randint()")
+    },
+}
 CIRCLES = {
     "function": BODY + "    return f(x)\n",
     "functions": HEAD + "def g(x): return h(x) + g(x)\ndef h(x): return g((x, x)) + h([x])\ntorch.compile(g)\n",
@@ -158,7 +186,7 @@ ODD = {
 @pytest.mark.parametrize(
     "text",
     [
-        *(pytest.param(t, id=n) for d in (DEEP, CIRCLES, ODD) for n, t in d.items()),
+        *(pytest.param(t, id=n) for d in (DEEP, DRIVERS, CIRCLES, ODD) for n, t in d.items()),
         pytest.param(
             HEAD + "fast = slow\nslow = fast\n@fast\ndef f(x: Tensor): return x\ntorch.compile(f)\n",
             id="decorators named in a circle",

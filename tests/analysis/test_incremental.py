@@ -446,3 +446,22 @@ def test_what_an_edit_changes_elsewhere(name: str, backwards: bool) -> None:
         assert expected is not None
         assert facts(update.findings) == expected
         assert not update.broken
+
+
+def test_what_calls_give_is_followed() -> None:
+    text = """\
+import torch
+
+@torch.compile
+def clip(x, limit):
+    return x if limit > 3 else x + 1
+
+def main(n):
+    clip(torch.ones(n), 2.5)
+"""
+    document = IncrementalAnalysis("net.py")
+    changed = text.replace("2.5", "torch.ones(())")
+    for state, codes in ((text, []), (changed, ["GM101"]), (text, []), (changed, ["GM101"])):
+        found = document.update(state).findings
+        assert [f.code for f in found] == codes
+        assert facts(found) == from_scratch(state)

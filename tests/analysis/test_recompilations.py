@@ -284,3 +284,58 @@ def calls():
 """
     found = check(Source(program, "program.py")).findings
     assert [f.code for f in found] == (["GM712"] if which == "anew" else [])
+
+
+COMPILED = (
+    "import torch\n\n\n@torch.compile\ndef f(x, m=None):\n    return x if m is None else x * 2\n\n\nx = torch.ones(3)\n"
+)
+
+
+def test_sizes_and_dtypes_may_both_vary() -> None:
+    calls = (
+        "for n in (3, 4, 5):\n    f(torch.ones(n, 2))\nf(torch.ones(6, 2, dtype=torch.int64))\nf(torch.ones(7, 2))\n"
+    )
+    found = check(Source(COMPILED.replace("return x if", "return x + 1 if") + calls, "a.py")).findings
+    assert {f.code for f in found} == {"GM705", "GM710"}
+
+
+@pytest.mark.parametrize(
+    ("calls", "message", "advice"),
+    [
+        ("f(x)\nf(x, x)\n", "`m` is None in one call of `f` and a tensor in another", "one kind of value"),
+        ("f(x, x)\nf(x, 2)\n", "`m` is a tensor in one call of `f` and 2 in another", "one kind of value"),
+        ("f(x, 1)\nf(x, 2)\n", "`m` is 1 in one call of `f` and 2 in another", "0-d tensor"),
+        (
+            "for m in (torch.relu, torch.tanh):\n    f(x, m)\n",
+            "`m` is `torch.relu` in one call of `f` and `torch.tanh` in another",
+            "the same one in each call",
+        ),
+        (
+            "def g():\n    for m in (None, x):\n        torch.compile(lambda y: y if m is None else y * m)(x)\n",
+            "`m` is None in one `g.<lambda>` that is made and a tensor in another",
+            "Compile one function outside of the loop",
+        ),
+        (
+            "for m in (lambda y: y, lambda y: -y):\n    f(x, m)\n",
+            "`m` is a function in one call of `f` and another function in another",
+            "the same one in each call",
+        ),
+        (
+            "for n in (2, 4):\n    torch.compile(torch.nn.Linear(3, n))(x)\n",
+            "is not the same in the modules of which",
+            "Compile one module",
+        ),
+    ],
+    ids=["none", "number", "numbers", "torch", "functions", "closure", "modules"],
+)
+def test_messages_say_what_varies(calls: str, message: str, advice: str) -> None:
+    body = COMPILED.replace("x if m is None else x * 2", "m(x) if callable(m) else x if m is None else x * m")
+    found = check(Source(body + calls, "a.py")).findings
+    (finding,) = [f for f in found if f.code in ("GM702", "GM709")]
+    assert message in finding.message
+    assert advice in finding.advice
+
+
+def test_names_of_unknown_modules_may_stand_for_tensors() -> None:
+    calls = "import lib\nfrom lib import mean\nf(x, mean)\nf(x, lib.std)\nf(x, undefined)\n"
+    assert not [f for f in check(Source(COMPILED + calls, "a.py")).findings if f.effect == "recompiles"]

@@ -209,10 +209,34 @@ for i in range(4):
         break
     x += y / n.item()
 return x
+# x: Tensor
+if x.sum() > 0:
+    s = x.max()
+else:
+    s = 0.0
+return x * s
+# x: Tensor, m: Tensor
+sizes = [x[x > 0].shape[0], m.max().item()]
+return x * max(sizes)
+# x: Tensor, m: Tensor
+i, j = torch.where(x > 0)
+sizes = [len(i), m.max().item()]
+return x[i, j].sum() * max(sizes)
 """
 
 #: programs in which something is compiled anew
 _AGAIN = (
+    """
+def double(x):
+    return x * 2
+
+def again(x):
+    return torch.compile(double, backend=lambda graph, inputs: graph.forward)(x)
+
+def calls():
+    for i in range(4):
+        again(torch.ones(3))
+""",
     """
 class Counter(nn.Module):
     def __init__(self):

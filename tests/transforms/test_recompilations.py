@@ -238,7 +238,7 @@ NOT_MADE_ONCE = {
     ),
     "its attribute is set": (
         backend("plain", inside=NESTED.format("") + "    plain.tag = tag"),
-        "an attribute of `plain` is set",
+        "`plain.tag` takes `plain` for itself",
     ),
     "its name is taken": (
         backend("plain", "plain = 1", inside=NESTED.format("")),

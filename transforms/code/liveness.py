@@ -143,6 +143,15 @@ def alive(facts: FunctionFacts, name: str, last: ast.stmt) -> bool:
     return name in live.captured or name in live.after.get(last, _NOTHING)
 
 
+@answers("order")
+def awaited(facts: FunctionFacts, name: str, statement: ast.stmt) -> bool:
+    """May what `name` is when a statement is reached be read, in it or behind it? Binding it on every path through the
+    statement changes nothing else. Names that inner functions read always may.
+    """
+    live = _live(facts)
+    return name in live.captured or name in live.into.get(statement, _NOTHING)
+
+
 def live_into(statements: Sequence[ast.stmt]) -> frozenset[str]:
     """Names that statements may read before they bind them."""
     return LiveVariables(statements).before
@@ -172,11 +181,13 @@ class _Exits(NamedTuple):
 class LiveVariables:
     """Live variables of statements, backwards: names that may be read before they are bound. Any statement may raise.
 
-    `before` has those in front of all, `after` those behind each statement; `captured` are names that inner scopes
-    read, or that are not local. The whole is walked until the heads of its loops are known, once more than loops nest.
+    `before` has those in front of all, `into` and `after` those in front of and behind each statement; `captured` are
+    names that inner scopes read, or that are not local. The whole is walked until the heads of its loops are known,
+    once more than loops nest.
     """
 
     def __init__(self, statements: Sequence[ast.stmt]) -> None:
+        self.into: dict[ast.stmt, frozenset[str]] = {}
         self.after: dict[ast.stmt, frozenset[str]] = {}
         self.captured = {n for s in statements for node in ast.walk(s) for n in _captured(node)}
         self._heads: dict[ast.stmt, frozenset[str]] = {}
@@ -189,6 +200,7 @@ class LiveVariables:
         for statement in reversed(statements):
             self.after[statement] = self.after.get(statement, _NOTHING) | live
             live = self._into(statement, exits._replace(behind=live)) | exits.raised
+            self.into[statement] = self.into.get(statement, _NOTHING) | live
         return live
 
     def _into(self, statement: ast.stmt, exits: _Exits) -> frozenset[str]:

@@ -23,6 +23,7 @@ from graphmend.transforms.if_conversion.stores import (
     added,
     change_of,
     counted,
+    may_read,
     store_of,
 )
 from graphmend.transforms.if_conversion.tensor_predicates import Predicates, depends
@@ -125,13 +126,13 @@ class Block:
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 self._augmented(name, value, statement, rest)
             case ast.AugAssign(target=ast.Attribute() as target, value=value) if not is_tensor(self.facts, target):
-                self._change(counted(self, target, value, statement))
+                self._change(counted(self, target, value, statement), rest)
             case ast.AugAssign(target=ast.Attribute() | ast.Subscript() as target, value=value):
-                self._change(added(self, target, value, statement))
+                self._change(added(self, target, value, statement), rest)
             case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as target], value=value):
-                self._change(store_of(self, target, self.choice(value)))
+                self._change(store_of(self, target, self.choice(value)), rest)
             case ast.Expr(value=ast.Call(func=ast.Attribute()) as call):
-                self._change(change_of(self, call))
+                self._change(change_of(self, call), rest)
             case ast.Return(value=ast.expr() as value):
                 self._give(RETURN, self.choice(value))
             case ast.Return():
@@ -244,9 +245,9 @@ class Block:
                 f"`{name}` is not known to be a tensor that `{shortened(statement)}` changes in place"
             )
         assert isinstance(statement.target, ast.Name)
-        return self._change(added(self, statement.target, value, statement))
+        return self._change(added(self, statement.target, value, statement), rest)
 
-    def _change(self, change: Change) -> None:
+    def _change(self, change: Change, rest: Sequence[ast.stmt]) -> None:
         target, root = change.target, change.root
         apart = change.apart  # other attributes and keys are not concerned
         for other in self.changes.values():
@@ -256,6 +257,8 @@ class Block:
             raise NotSelectableError(f"`{root}` is bound and changed")
         if any(root in reads(c.node) for c in self.values.values()):
             raise NotSelectableError(f"`{target}` is used before it is changed")
+        if change.how == "store" and any(may_read(s, target, root) for s in rest):  # all texts are about the entry
+            raise NotSelectableError(f"`{target}` is used again after it is bound")
         if change.how == "store" and self._has_written():
             self.late.add(target)
         self.changes[target] = change

@@ -11,7 +11,7 @@ from graphmend.analysis.lattice.values import Container, Static, Tensor, options
 from graphmend.analysis.program.entities import class_of
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import is_atom, shortened
-from graphmend.transforms.code.liveness import parameters
+from graphmend.transforms.code.liveness import parameters, reads
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, is_tensor, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError, SideValue
@@ -133,6 +133,8 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     text = block.predicates.code.text(target, block.replace)
     block.evaluated.append(target.value)
     if isinstance(target, ast.Attribute):
+        if _has_a_setter(block, target):
+            raise NotSelectableError(f"code of the class runs where `{text}` is bound")
         return Change(text, root, choice, "store", before=held(block, target))
     owner = block.facts.value(target.value)
     if isinstance(owner, Container) and owner.kind == "dict" and constant(target.slice) is not None:
@@ -210,7 +212,9 @@ def counted(block: Converting, target: ast.Attribute, value: ast.expr, statement
 
 
 def may_read(code: ast.AST, target: str, root: str) -> bool:
-    """May code read a place that is an attribute or a key: that one, or what it is a part of?"""
+    """May code read a place: that one, or what it is a part of? What has a name alone is read wherever that stands."""
+    if target == root:
+        return root in reads(code)
     written = ast.unparse(ast.parse(target, mode="eval"))  # the file may quote a key otherwise
     others = {
         n.value

@@ -35,6 +35,25 @@ def recorded(facts: FunctionFacts, statement: ast.stmt) -> bool:
     return facts.gradients(statement) != "off"
 
 
+#: what a tensor says of its history, and what torch says of the mode; NumPy takes no tensor that has a history
+_HISTORY = frozenset("requires_grad grad_fn is_leaf retains_grad grad numpy is_inference".split())
+_MODES = frozenset(f"torch.{name}" for name in ("is_grad_enabled", "is_inference_mode_enabled", "is_inference"))
+
+
+@answers("gradients")
+def told_by(facts: FunctionFacts, node: ast.expr) -> str | None:
+    """The part of an expression that may tell whether gradients are recorded where it is evaluated: what asks for the
+    history of a tensor or for the mode, and calls of code that is not torch's or Python's.
+    """
+    for inner in ast.walk(node):
+        name = (qualified(facts, inner.func) or "") if isinstance(inner, ast.Call) else ""
+        known = name.startswith(("torch.", "builtins.", "math.")) and name not in _MODES
+        history = isinstance(inner, ast.Attribute) and inner.attr in _HISTORY
+        if history or (isinstance(inner, ast.Call) and not known):
+            return ast.unparse(inner)
+    return None
+
+
 @answers("gradients")
 def lost(facts: FunctionFacts, statement: ast.stmt, what: str, *tensors: ast.expr) -> list[Difference]:
     """What a copy that a statement makes of existing `tensors`, told as `what`, loses: where nothing is recorded it has

@@ -168,13 +168,23 @@ def set_attribute(m: Machine, owner: Atom, name: str, values: Values) -> None:
 
 def is_module(m: Machine, atom: Atom) -> bool:
     """Whether something is a torch.nn.Module, or stands for one."""
-    if isinstance(atom, Compiled):
-        return is_module(m, atom.target)
-    if not isinstance(atom, Object):
-        return False
-    if atom.info is not None:
-        return is_module_class(m.program, atom.info)
-    return atom.name.startswith("torch.nn.") or atom.name in WRAPPERS or any(is_module(m, x) for x in atom.rest)
+    todo, met = [atom], set[int]()
+    while todo:
+        one = todo.pop()
+        while isinstance(one, Compiled):
+            one = one.target
+        if not isinstance(one, Object) or id(one) in met:
+            continue
+        if one.info is None:
+            met.add(id(one))
+            todo += one.rest
+        if is_module_class(m.program, one.info) if one.info is not None else _is_of_torch(one):
+            return True
+    return False
+
+
+def _is_of_torch(atom: Object) -> bool:
+    return atom.name.startswith("torch.nn.") or atom.name in WRAPPERS
 
 
 def children(m: Machine, module: Atom) -> dict[str, Values]:

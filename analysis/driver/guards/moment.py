@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import sys
 from collections.abc import Callable as Function
 from typing import TYPE_CHECKING, cast
 
@@ -137,7 +139,7 @@ def leaf(values: Values) -> object:
     if isinstance(atom, Callable):
         return ("function", id(atom.info.node))
     if isinstance(atom, Named):
-        return ("function", atom.name)
+        return ("function", atom.name) if _is_told_by_name(atom.name) else ...
     if isinstance(atom, ClassObject):
         return ("class", _class(atom))
     if isinstance(atom, Partial):
@@ -150,6 +152,15 @@ def leaf(values: Values) -> object:
             return ("object", _class(made_of[0]))
         return ("object", atom.name if atom.info is None else id(atom.info))
     return ...
+
+
+def _is_told_by_name(name: str) -> bool:
+    """Whether something without source is what its name says: a function, type or constant. Two names of any other
+    module may stand for tensors alike, on which no graph depends."""
+    package, _, rest = name.partition(".")
+    if package == "builtins":
+        return hasattr(builtins, rest)
+    return package in sys.stdlib_module_names or package in ("torch", "numpy")
 
 
 def _class(atom: ClassObject) -> object:

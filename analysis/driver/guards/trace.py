@@ -73,7 +73,11 @@ class Frame:
 
     def open_sizes(self, path: Path) -> tuple[int, ...]:
         """The dimensions of a tensor in which graphs were compiled for several sizes."""
-        found = (step[-1][1] for step, now in self.seen.items() if now is _ANY and step[:-1] == path)
+        found = (
+            step[-1][1]
+            for step, now in self.seen.items()
+            if now is _ANY and step[:-1] == path and step[-1][0] == "size"
+        )
         return tuple(sorted(dimension for dimension in found if isinstance(dimension, int)))
 
     def remember(self, path: Path, now: object) -> None:

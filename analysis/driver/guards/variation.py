@@ -84,6 +84,11 @@ class Variation:
         return ("NoneType", None) in self.changes[0]
 
     @property
+    def of_kinds(self) -> bool:
+        """Whether the values that differ are of several kinds: a tensor and None, a number and a function."""
+        return any(len({v[0] for v in pair if isinstance(v, tuple) and v}) > 1 for pair in self.changes)
+
+    @property
     def _given(self) -> str:
         """What the call gives to a parameter that has no name in the program: a module of torch is called."""
         return ast.unparse(self.call.node) if not isinstance(self.call.node, ast.Call) else "the input"
@@ -134,8 +139,8 @@ class Variation:
         """What messages say of it."""
         show = backends.shown if self.kind == "backend" else _shown
         before, after = (show(v) for v in self.changes[0])
-        if self.kind == "backend" and before == after:
-            after = "another one"
+        if before == after:
+            after = "another one" if self.kind == "backend" else f"another {after.partition(' ')[2]}"
         times = len(self.changes)
         again = "once more" if times == 1 else f"{times} times more"
         return {
@@ -194,5 +199,7 @@ def _shown(value: object) -> str:
     if isinstance(value, tuple) and value and value[0] in ("Tensor", *_CHECKED):
         if value[0] == "object" and isinstance(value[1], str):
             return f"a {value[1].rpartition('.')[2]}"
-        return f"another {value[0]}" if value[0] != "Tensor" else "a tensor"
+        if value[0] == "function" and isinstance(value[1], str):
+            return f"`{value[1].removeprefix('builtins.')}`"
+        return f"{'an' if value[0] == 'object' else 'a'} {str(value[0]).lower()}"
     return str(value) if not isinstance(value, float) else repr(value)

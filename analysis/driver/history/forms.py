@@ -207,12 +207,12 @@ def _index(m: Recorder, node: ast.expr, scope: Scope) -> Values:
 
 def _slice(m: Recorder, owner: Object, part: ast.Slice, scope: Scope) -> Values:
     given = (part.lower, part.upper, part.step)
-    bounds = numbers.bounds([m.evaluate(e, scope) if e is not None else NONE for e in given])
+    picked = numbers.part([m.evaluate(e, scope) if e is not None else NONE for e in given])
     if m.trace is not None:
         m.trace.touch(owner)
-    if owner.items is None or owner.rest or bounds is None:
+    if owner.items is None or owner.rest or picked is None:
         return (sequence([], owner.held or UNKNOWN, owner.name),) if owner.items is not None else UNKNOWN
-    return (sequence(owner.items[slice(*bounds)], (), owner.name),)
+    return (sequence(owner.items[picked], (), owner.name),)
 
 
 def _comprehension(m: Recorder, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, scope: Scope) -> Values:

@@ -148,6 +148,8 @@ def _in_turn(m: Recorder, owner: Object, items: list[Values], values: Values) ->
     if trace is not None and path is not None and not owner.rest:
         trace.guard((*path, ("modules",)))
     for index, inner in enumerate(items):
+        if not m.spend():
+            return UNKNOWN
         if trace is not None and path is not None:
             inner = trace.given(inner, (*path, ("module", index)))
         values = m.call(inner, [values], {}, ast.Constant(0), Scope(m.main))

@@ -7,6 +7,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.driver.execution.objects import (
+    ANY,
     UNKNOWN,
     Atom,
     Callable,
@@ -43,6 +44,8 @@ def batches(m: Recorder, arguments: list[Values], keywords: dict[str, Values], n
     if "collate_fn" in keywords and only(keywords["collate_fn"]) is not None:
         made = m.call(keywords["collate_fn"], [(sequence([], item),)], {}, node, scope)
         return (sequence([], made or UNKNOWN),)
+    if size is None:  # nothing is put together: numbers stay numbers
+        return (sequence([], item),)
     sizes = _sizes(held, size, rest)
     if sizes is None:
         return (sequence([], _collated(item, None)),)
@@ -90,20 +93,28 @@ def _row(values: Values) -> Values:
     return (Tensor(one.shape[1:] if one.shape else None, one.dtype, one.gradient),)
 
 
-def _collated(item: Values, size: int | None) -> Values:
-    """One batch of items that are alike."""
-    return union(*((_together(atom, size),) for atom in item)) if item else UNKNOWN
+def _collated(item: Values, size: int | None, made: dict[Atom, Atom] | None = None) -> Values:
+    """One batch of items that are alike. `made` holds what was made of containers: one may stand in many places, and
+    in itself."""
+    made = {} if made is None else made
+    return union(*((_together(atom, size, made),) for atom in item)) if item else UNKNOWN
 
 
-def _together(atom: Atom, size: int | None) -> Atom:
+def _together(atom: Atom, size: int | None, made: dict[Atom, Atom]) -> Atom:
     if isinstance(atom, Tensor):
         shape = None if atom.shape is None else (size, *atom.shape)
         return Tensor(shape, atom.dtype, atom.gradient)
     kind = _KINDS.get(type(raw_of(atom)))
     if kind is not None:
         return Tensor((size,), kind)
-    if isinstance(atom, Object) and atom.fields is not None:
-        return mapping({key: _collated(values, size) for key, values in atom.fields.items()}, name=atom.name)
-    if isinstance(atom, Object) and atom.items is not None and not atom.rest:
-        return sequence([_collated(values, size) for values in atom.items], name=atom.name)
-    return UNKNOWN[0]
+    if not isinstance(atom, Object):
+        return ANY
+    if atom in made:
+        return made[atom]
+    made[atom] = ANY
+    if atom.fields is not None:
+        held = {key: _collated(values, size, made) for key, values in atom.fields.items()}
+        made[atom] = mapping(held, name=atom.name)
+    elif atom.items is not None and not atom.rest:
+        made[atom] = sequence([_collated(values, size, made) for values in atom.items], name=atom.name)
+    return made[atom]

@@ -86,6 +86,12 @@ def bounds(values: list[Values]) -> list[int | None] | None:
     return found
 
 
+def part(values: list[Values]) -> slice | None:
+    """The slice of some bounds; None where one is not known, and where Python refuses them."""
+    found = bounds(values)
+    return slice(*found) if found is not None and found[2] != 0 else None
+
+
 def row(values: list[Values]) -> range | None:
     """The range of some bounds; None where one is not known."""
     found = bounds(values)
@@ -106,6 +112,8 @@ def spaced(name: str, values: list[Values], keywords: Mapping[str, Values]) -> t
     if not all(isinstance(one, (int, float)) and abs(one) < _LARGEST for one in given):
         return None
     bounds: list[Any] = given
+    if not bounds:
+        return None
     if name == "linspace":
         if len(bounds) != 3 or not isinstance(bounds[2], int) or not 1 < bounds[2] <= _ROW:
             return None

@@ -27,6 +27,7 @@ from graphmend.analysis.torch_facts.overloads import Returns
 
 Arguments = list[Values]
 Keywords = dict[str, Values]
+_Literal = tuple[Shape | None, str | None]
 
 _FACTORIES = frozenset({"ones", "zeros", "rand", "randn", "empty", "full", "randint"})
 _LIKE = frozenset({"ones_like", "zeros_like", "rand_like", "randn_like", "empty_like", "full_like"})
@@ -243,17 +244,23 @@ def _kind(arguments: Arguments) -> str | None:
     return {bool: "bool", int: "int64", float: "float32"}.get(type(value))
 
 
-def _literal(values: Values) -> tuple[Shape | None, str | None]:
-    """The sizes and the dtype of the tensor of a number, or of nested lists of numbers."""
+def _literal(values: Values, known: dict[Object, _Literal] | None = None) -> _Literal:
+    """The sizes and the dtype of the tensor of a number, or of nested lists of numbers. `known` holds the lists that
+    were met: one list may stand in many places, and in itself."""
+    known = {} if known is None else known
     atom = values[0] if len(values) == 1 else None
     if isinstance(atom, Constant):
         return (), _kind([values])
+    if isinstance(atom, Object) and atom in known:
+        return known[atom]
     if isinstance(atom, Object) and atom.items is not None and not atom.rest:
-        inner = [_literal(values) for values in atom.items[:_LONGEST]] or [((), "float32")]
+        known[atom] = None, None
+        inner = [_literal(values, known) for values in atom.items[:_LONGEST]] or [((), "float32")]
         kinds = {kind for _, kind in inner}
         dtype = next((kind for kind in ("float32", "int64", "bool") if kind in kinds), None)
         first = inner[0][0]
-        return ((len(atom.items), *first) if first is not None else None), None if None in kinds else dtype
+        known[atom] = ((len(atom.items), *first) if first is not None else None), None if None in kinds else dtype
+        return known[atom]
     return None, None
 
 
@@ -282,10 +289,10 @@ def _product(a: Tensor | None, b: Tensor | None) -> Shape | None:
 
 
 def _sliced(part: ast.Slice, size: Size, values: Function[[ast.expr], Values]) -> Size:
-    bounds = numbers.bounds([values(e) if e is not None else NONE for e in (part.lower, part.upper, part.step)])
-    if bounds is None or size is None:
+    picked = numbers.part([values(e) if e is not None else NONE for e in (part.lower, part.upper, part.step)])
+    if picked is None or size is None:
         return None
-    return len(range(size)[slice(*bounds)])
+    return len(range(size)[picked])
 
 
 def _cat(operands: Arguments, keywords: Keywords) -> Values:

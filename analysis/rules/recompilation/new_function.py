@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from graphmend.analysis.interpreter.events import Event, Recompiles
+from graphmend.analysis.rules.recompilation.varying_argument import ONE_KIND
 from graphmend.analysis.rules.rule import Break, Context, Rule
+
+if TYPE_CHECKING:
+    from graphmend.analysis.driver.guards.variation import Variation
 
 
 class NewFunction(Rule):
@@ -40,10 +44,7 @@ class NewFunction(Rule):
 
     code = "GM709"
     name = "new-function"
-    message = (
-        "`{subject}` differs between the functions or modules that `{function}` is made of or called with: "
-        "compiled {again}"
-    )
+    message = "`{subject}` {varies}: compiled {again}"
     advice = "Compile one function outside of the loop, and pass what changes as a tensor."
     events = (Recompiles,)
     valid: ClassVar = (
@@ -145,9 +146,25 @@ def calls():
         if variation.write is not None and variation.write.traced:
             return None
         if variation.of_another_model:
-            return Break(None, fill=variation.filled(), effect="recompiles")
+            return Break(None, fill=_told(variation, _MODULES), effect="recompiles", advice=_ONE_MODULE)
         if not (made or other) or variation.kind in ("length", "keys") or variation.of_tensor:
             return None
         if variation.path[0][0] == "global":
             return None
-        return Break(None, fill=variation.filled(), effect="recompiles")
+        if made:
+            return Break(None, fill=_told(variation, _MADE), effect="recompiles")
+        advice = ONE_KIND if variation.of_kinds else _ONE_FUNCTION
+        return Break(None, fill=_told(variation, _GIVEN), effect="recompiles", advice=advice)
+
+
+#: what is said of the subject, by what varies: another function is compiled, it is called with another, or on another
+_MADE = "is {before} in one `{function}` that is made and {after} in another"
+_GIVEN = "is {before} in one call of `{function}` and {after} in another"
+_MODULES = "is not the same in the modules of which `{function}` is compiled"
+_ONE_FUNCTION = "Pass the same one in each call, or compile one function for each."
+_ONE_MODULE = "Compile one module, or one function for each module."
+
+
+def _told(variation: Variation, varies: str) -> dict[str, str]:
+    filled = variation.filled()
+    return {**filled, "varies": varies.format(**filled)}

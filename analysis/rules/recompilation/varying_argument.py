@@ -7,6 +7,9 @@ from typing import ClassVar
 from graphmend.analysis.interpreter.events import Event, Recompiles
 from graphmend.analysis.rules.rule import Break, Context, Rule
 
+#: where a parameter is a tensor in one call, and None, a number or a function in another
+ONE_KIND = "Pass one kind of value in all calls, or compile one function for each kind."
+
 
 class VaryingArgument(Rule):
     """
@@ -102,4 +105,5 @@ def calls():
             return None
         if any(step[0] in ("attribute", "keyword", "default", "closure") for step in variation.path):
             return None
-        return Break(None, fill=variation.filled(), effect="recompiles")
+        advice = ONE_KIND if variation.of_kinds else ""
+        return Break(None, fill=variation.filled(), effect="recompiles", advice=advice)

@@ -245,7 +245,7 @@ def _tree(path: str) -> ast.Module | None:
         return None
     try:
         return ast.parse("".join(lines))
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError):  # no Python, with null bytes, nested too deeply
         return None
 
 

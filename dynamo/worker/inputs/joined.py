@@ -19,8 +19,10 @@ def features(combination: Combination, found: re.Match[str]) -> Iterator[Combina
         more = wanted - had
 
         def rows(t: Tensor) -> Tensor | None:
-            of_row = t.kind == "float" and len(t.shape) == 3 and more % t.shape[1] == 0
-            return t.like((*t.shape[:-1], t.shape[-1] + more // t.shape[1])) if of_row else None
+            if t.kind != "float" or len(t.shape) != 3 or t.shape[1] == 0 or more % t.shape[1]:
+                return None
+            each = t.shape[-1] + more // t.shape[1]
+            return t.like((*t.shape[:-1], each)) if each > 0 else None
 
         yield from each_changed(combination, rows)
 
@@ -64,7 +66,7 @@ def spread(combination: Combination, found: re.Match[str]) -> Iterator[Combinati
         combination,
         lambda t: (
             t.like((t.shape[0], t.shape[1] * wanted // had, *t.shape[2:]))
-            if len(t.shape) > 1 and t.shape[1] * wanted % had == 0 and t.shape[1] * wanted // had != t.shape[1]
+            if len(t.shape) > 1 and had and t.shape[1] * wanted % had == 0 and t.shape[1] * wanted // had != t.shape[1]
             else None
         ),
     )

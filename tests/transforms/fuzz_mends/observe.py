@@ -82,7 +82,9 @@ def described(value: Any, memory: Memory, depth: int = 0) -> Any:
         return ["deque", *(further(v, i) for i, v in enumerate(value))]
     if isinstance(value, (np.ndarray, np.generic)):
         return [type(value).__name__, str(value.dtype), str(value.shape), repr(value.tolist())]
-    if isinstance(value, (int, float, str, bytes, bool, complex, type(None), slice, range, torch.Size, torch.dtype)):
+    if isinstance(value, str):
+        return ["str", repr(_without_history(value))]
+    if isinstance(value, (int, float, bytes, bool, complex, type(None), slice, range, torch.Size, torch.dtype)):
         return [type(value).__name__, repr(value)]
     if isinstance(value, (torch.nn.Module, types.SimpleNamespace)) or type(value).__module__ == "program":
         return [type(value).__name__, *([k, further(v, k)] for k, v in sorted(vars(value).items()) if k not in _HIDDEN)]
@@ -161,7 +163,7 @@ def _recorded(seen: dict[str, Any]) -> Iterator[None]:
 
 
 def _without_history(text: str) -> str:
-    """Output without what it says of a tensor's history, which is seen of the tensor itself."""
+    """A text without what it says of a tensor's history, which is seen of the tensor itself."""
     return re.sub(r",\s+(grad_fn=<\w+>|requires_grad=True)", "", text)
 
 

@@ -193,6 +193,8 @@ class Lists(Meetings):
                 return elements
             case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element):
                 return [element]
+            case ast.Call() if self._is_empty(node):
+                return []
             case ast.Call(func=ast.Attribute(attr="tolist")):
                 return []
             case ast.Name(id=name):
@@ -209,7 +211,15 @@ class Lists(Meetings):
     def _grows(self, name: str) -> bool:
         """Is a name bound to lists alone? The parts of a tensor are a tuple."""
         bound = self._bound(name)
-        return bool(bound) and all(isinstance(value, (ast.List, ast.ListComp)) for value in bound)
+        return bool(bound) and all(
+            isinstance(value, (ast.List, ast.ListComp)) or self._is_empty(value) for value in bound
+        )
+
+    def _is_empty(self, node: ast.expr | None) -> bool:
+        """Is code `list()`?"""
+        if not isinstance(node, ast.Call) or node.args or node.keywords:
+            return False
+        return qualified(self.facts, node.func) == "builtins.list"
 
     def _appended(self, name: str) -> list[ast.expr]:
         found = []

@@ -13,7 +13,7 @@ Legal when:
     or as a list of functions, and is only looked up in. What is chosen is a number or a tensor, or is called at once.
 
 Differs in:
-    a key that the table does not have gives the last entry where it raised, unless `get` has a value for it. It is
+    a key that the table does not have gives some entry where it raised, unless `get` has a value for it. It is
     written for the mends of branches, and stays where they remove the break.
 """
 
@@ -22,10 +22,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.bindings import reaching, stores
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import locals_of
-from graphmend.transforms.code.qualified_names import constant
+from graphmend.transforms.code.qualified_names import called, constant, method
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.kept_scalars import conversion
@@ -117,18 +118,34 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
     differences: list[Difference] = []
     if display is looked.table and not all(_is_plain(value) or constant(value) is not None for value in values):
         differences.append(Difference("exception", "an entry that raises, and is not chosen, raises no more"))
-    tested = [f"{text} if {code.operand(looked.key)} == {key!r}" for text, key in zip(given, keys, strict=True)]
+    asked = code.operand(looked.key)
+    if not isinstance(display, ast.Dict) and not _counts_from_zero(facts, looked.key):
+        asked = f"{asked} % {len(keys)}"  # an index below zero counts from the end
+    tested = [f"{text} if {asked} == {key!r}" for text, key in zip(given, keys, strict=True)]
     if looked.default is not None:
         text = " else ".join([*tested, entry(code.operand(looked.default))])
     else:
         text = " else ".join([*tested[:-1], given[-1]])
-        differences.append(
-            Difference("exception", "a key that the table does not have gives its last entry, and raised")
-        )
-        if not isinstance(display, ast.Dict):
-            says = "an index below zero, which counts from the end, gives the last entry"
-            differences.append(Difference("state", says))
+        differences.append(Difference("exception", "a key that the table does not have gives an entry, and raised"))
     return _Choice(called or looked.whole, f"({text})", differences)
+
+
+_FROM_ZERO = ("argmax", "argmin", "count_nonzero", "any", "all")
+
+
+def _counts_from_zero(facts: FunctionFacts, key: ast.expr) -> bool:
+    """Is a number out of a tensor never below zero?"""
+    made = reaching(facts, key) if isinstance(key, ast.Name) else key
+    while made is not None and (inner := conversion(facts, made)) is not None:
+        if inner[0] == "bool":
+            return True
+        made = inner[1]
+    if made is None:
+        return False
+    value = facts.value(made)
+    unsigned = isinstance(value, Tensor) and value.dtype in ("bool", "uint8")
+    functions = (f"torch.{name}" for name in _FROM_ZERO)
+    return unsigned or method(facts, made, *_FROM_ZERO) is not None or called(facts, made, *functions) is not None
 
 
 def _inlined(facts: FunctionFacts, function: ast.expr, call: ast.Call) -> str | None:

@@ -12,8 +12,8 @@ After:
 
 Legal when:
     a side of a branch on a tensor is nothing but a `with` of `torch.no_grad()` or `torch.enable_grad()`, and the other
-    side is none, or one of the same context. The test is asked in that context then: whether gradients are recorded is
-    nothing that the truth of a tensor depends on.
+    side is none, or one of the same context. The test is asked in that context then: it only computes, with torch and
+    Python, and looks at nothing that depends on whether gradients are recorded.
 
 Differs in:
     nothing: the same statements run, in the same context. It is written for the mends of branches, and stays where
@@ -32,6 +32,7 @@ from graphmend.transforms.code.qualified_names import called
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
+from graphmend.transforms.legality.gradients import told_by
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 NAME = "context_outside"
 
 
-@asks("effects", "names", any_value=True)
+@asks("effects", "gradients", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     if not isinstance(statement, ast.If) or not depends(facts, statement.test):
@@ -54,6 +55,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return refuse(NAME, "the statement shares its line with another one")
     if blockers := effects_of_test(facts, statement.test):
         return refuse(NAME, blockers[0])
+    if told := told_by(facts, statement.test):
+        return refuse(NAME, f"`{told}` may depend on whether gradients are recorded")
     code = Code(facts.source)
     lines = [f"with {code.line(contexts[0])}:"] if contexts[0] is not None else []
     lines += [f"    if {code.line(statement.test)}:", f"        {HOLE.format(0)}"]

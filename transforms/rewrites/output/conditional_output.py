@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import fresh, parameters
+from graphmend.transforms.code.liveness import awaited, fresh, parameters
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
@@ -48,14 +48,14 @@ _RUNTIME = "graphmend.runtime"
 _LEVELS = ["debug", "info", "warning", "warn", "error", "critical", "log", "warning_once", "warning_advice"]
 
 
-@asks("effects", "totality", "memory", "numbers", "gradients", "context", "names")
+@asks("effects", "totality", "memory", "order", "numbers", "gradients", "context", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = branch(facts)
     if statement is None:
         return None
     static, tests = split(facts, statement.test)
     behind = [] if static else _behind(facts, statement)
-    if not (behind or _begins(facts, statement.body) or _begins(facts, statement.orelse)):
+    if not (behind or any(_begins(facts, side, statement) for side in (statement.body, statement.orelse))):
         return None
     if not tests or (static and statement.orelse):
         return refuse(NAME, "the test is not about tensors alone")
@@ -66,7 +66,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     predicates = Predicates(facts, imports)
     try:
         test = predicates.all_of(tests)
-        text, rest = _Emitting(facts, predicates).converted(statement, [*statement.orelse, *behind], test)
+        text, rest = _Emitting(facts, predicates, statement).converted([*statement.orelse, *behind], test)
         if static:  # what is known while tracing stays a branch
             head = " and ".join(predicates.code.operand(s) for s in static)
             text = f"if {head}:\n" + "".join(f"    {line}\n" for line in text.splitlines())
@@ -88,31 +88,32 @@ def _behind(facts: FunctionFacts, statement: ast.If) -> list[ast.stmt]:
         return []
     block = facts.body_of(statement)
     behind = block[block.index(statement) + 1 :]
-    return behind[: _begins(facts, behind)]
+    return behind[: _begins(facts, behind, statement)]
 
 
-def _begins(facts: FunctionFacts, statements: list[ast.stmt]) -> int:
-    """With how many statements a block begins that are output, branches that do nothing else, and what is computed for
-    these under names of its own.
+def _begins(facts: FunctionFacts, statements: list[ast.stmt], branch: ast.stmt) -> int:
+    """With how many statements a block of a branch begins that are output, branches that do nothing else, and what is
+    computed for these under names of its own.
     """
     count = 0
     for i, statement in enumerate(statements):
         if _output(facts, statement) is not None or _only_output(facts, statement):
             count = i + 1
-        elif _own_name(facts, statement) is None:
+        elif _own_name(facts, statement, branch) is None:
             break
     return count
 
 
-def _own_name(facts: FunctionFacts, statement: ast.stmt) -> ast.expr | None:
+def _own_name(facts: FunctionFacts, statement: ast.stmt, branch: ast.stmt) -> ast.expr | None:
     """What a name is bound to that has no other binding in the function, and that may be computed where nobody reads
-    it.
+    it: also when the branch is reached again, what the name was is not read.
     """
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             nodes = ast.walk(facts.function)
             outside = any(isinstance(n, (ast.Global, ast.Nonlocal)) and name in n.names for n in nodes)
             own = stores(facts, name) == 1 and not outside and name not in parameters(facts.function)
+            own = own and not awaited(facts, name, branch)
             return value if own and not speculate(facts, value).blockers else None
     return None
 
@@ -152,13 +153,14 @@ def _written(facts: FunctionFacts, call: ast.Call) -> ast.Call:
 class _Emitting:
     """Writes the output of a branch without the branch."""
 
-    def __init__(self, facts: FunctionFacts, predicates: Predicates) -> None:
-        self.facts, self.predicates = facts, predicates
+    def __init__(self, facts: FunctionFacts, predicates: Predicates, branch: ast.If) -> None:
+        self.facts, self.predicates, self.branch = facts, predicates, branch
         self.emit = predicates.imports.name(f"{_RUNTIME}.emit_if", _RUNTIME)
         self.lines: list[str] = []
 
-    def converted(self, statement: ast.If, otherwise: list[ast.stmt], test: str) -> tuple[str, list[list[ast.stmt]]]:
+    def converted(self, otherwise: list[ast.stmt], test: str) -> tuple[str, list[list[ast.stmt]]]:
         """The new text, and the statements that stay in a branch."""
+        statement = self.branch
         alone = len(statement.body) == 1 and not otherwise and _output(self.facts, statement.body[0])
         condition = test if alone else self._named(test)
         taken, other = self._block(statement.body, condition), self._block(otherwise, f"~{condition}")
@@ -177,11 +179,11 @@ class _Emitting:
 
     def _block(self, statements: list[ast.stmt], holds: str) -> list[ast.stmt]:
         """Writes the output that a block begins with; returns what stands behind it."""
-        count = _begins(self.facts, statements)
+        count = _begins(self.facts, statements, self.branch)
         for statement in statements[:count]:
             if call := _output(self.facts, statement):
                 self.lines.append(self._emitted(call, holds))
-            elif (value := _own_name(self.facts, statement)) is not None:
+            elif (value := _own_name(self.facts, statement, self.branch)) is not None:
                 self._compute([value])
                 self.lines.append(self.predicates.code.text(statement))
             elif isinstance(statement, ast.If):

@@ -15,18 +15,20 @@ After:
 Legal when:
     it is a backend, or a class of which compiled code is given an object, that is made anew: by a lambda, a nested
     function or class, `functools.partial`, `collections.namedtuple`, `aot_autograd`, or a class of the file whose
-    methods set nothing. It needs no name of the functions around it; what is evaluated when it is made are constants,
-    and imports and definitions that stand above; nobody sets an attribute of it.
+    methods set nothing. It needs no name of the functions and classes around it; what is evaluated when it is made are
+    constants, and imports and definitions that stand above. By its name it is only given to the compiler or called, and
+    its own code sets nothing on it.
 
 Differs in:
-    whatever has a name of its own is one object, by another qualified name, where each call made its own: who keeps
-    them, or puts something into them, sees that.
+    whatever has a name of its own is one object, by another qualified name, where each call made its own: who looks at
+    what keeps it, or at the classes of objects, sees that.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import re
 import symtable
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -50,12 +52,14 @@ if TYPE_CHECKING:
 
 NAME = "make_once"
 _Functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+_PRIVATE = re.compile(r"__\w*?[^_]_?$")
 _Definitions = ast.FunctionDef | ast.ClassDef
 _ONE = Difference("state", "`{}` is one object, by another qualified name, where each call made its own")
 #: calls that give the same thing for the same arguments, which nobody changes
 _MAKERS = frozenset({
     "functools.partial", "collections.namedtuple", "torch._dynamo.backends.common.aot_autograd",
 })  # fmt: skip
+_LIBRARIES = ("torch.", "builtins.", "abc.", "enum.", "typing.", "collections.")
 _DECORATORS = frozenset({
     "builtins.staticmethod", "builtins.classmethod", "builtins.property", "dataclasses.dataclass", "torch.no_grad",
 })  # fmt: skip
@@ -65,7 +69,7 @@ class _Bound(Exception):
     """What is made needs something that stands around it, or may be told apart."""
 
 
-@asks("memory", "names")
+@asks("names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     variation, tree = facts.variation, facts.source.tree
     if variation is None or tree is None:
@@ -79,6 +83,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if top is None or top is node or not begins_line(facts.source, top):
         return refuse(NAME, "it stands at no place above which it could be made")
     try:
+        _check_class_around(node, parents)
+        if isinstance(node, ast.Assign):
+            _check_uses(node, ast.unparse(node.targets[0]), parents)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            _check_uses(node, node.name, parents)
         edits = _moved(facts, node, around, top, parents)
     except _Bound as error:
         return refuse(NAME, str(error))
@@ -154,7 +163,7 @@ def _moved(
         _check_names(facts, node, around)
         return [insert_above(facts, top, _text(facts, node)), _removed(facts, node, node.name, parents)]
     if isinstance(node, ast.Lambda):
-        _check_defaults(node.args)
+        _check_evaluated(facts, node, top)
         _check_names(facts, node, around)
         name = fresh(facts, "_backend")
         body = Code(facts.source).line(node.body)
@@ -171,13 +180,43 @@ def _moved(
 
 def _check_names(facts: FunctionFacts, node: ast.AST, around: Sequence[ast.AST]) -> None:
     """Nothing that it needs, now or when it is called, is a name of the functions around it."""
-    text = _text(facts, node)
-    free = set(_free(symtable.symtable(text, "moved", "exec")))
+    try:
+        free = set(_free(symtable.symtable(_text(facts, node), "moved", "exec")))
+    except SyntaxError as error:  # `nonlocal`
+        raise _Bound(f"it cannot stand alone: {error.msg}") from None
     for outer in around:
         assert isinstance(outer, _Functions)
         own = {getattr(node, "name", ""), *(ast.unparse(t) for t in getattr(node, "targets", ()))}
         for name in sorted(free & (locals_of(outer) - own)):
             raise _Bound(f"it needs `{name}`, which is another one in each call of `{outer.name}`")
+
+
+def _check_class_around(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> None:
+    """Nothing of it means something else outside the class around it: a name that Python makes private, or `super`."""
+    if not any(isinstance(n, ast.ClassDef) for n in _above(parents, node)):
+        return
+    parts: list[ast.AST] = [node]
+    if isinstance(node, ast.ClassDef):  # what stands in its body is its own
+        parts = [*node.bases, *node.keywords, *node.decorator_list]
+    for inner in (n for part in parts for n in ast.walk(part)):
+        for name in (getattr(inner, field, None) for field in ("id", "attr", "arg", "name")):
+            if isinstance(name, str) and (_PRIVATE.match(name) or name in ("super", "__class__")):
+                raise _Bound(f"`{name}` means something in the class around it")
+
+
+def _check_uses(node: _Definitions | ast.Assign, name: str, parents: dict[ast.AST, ast.AST]) -> None:
+    """It is only given to the compiler, or called: nobody keeps it, looks at it or puts something into it by name."""
+    scope = next(n for n in _above(parents, node) if isinstance(n, (*_Functions, ast.Module)))
+    for read in ast.walk(scope):
+        if not isinstance(read, ast.Name) or read.id != name or isinstance(read.ctx, ast.Store):
+            continue
+        above = parents[read]
+        given = isinstance(above, ast.keyword) and above.arg == "backend"
+        made = isinstance(node, ast.ClassDef) and isinstance(above, ast.Call) and above.func is read
+        named = isinstance(node, ast.Assign) and isinstance(above, ast.Call) and above.func is read
+        looked = isinstance(node, ast.ClassDef) and isinstance(above, ast.Attribute) and isinstance(above.ctx, ast.Load)
+        if not (given or made or named or looked):
+            raise _Bound(f"`{ast.unparse(above)}` takes `{name}` for itself")
 
 
 def _free(table: symtable.SymbolTable) -> Iterator[str]:
@@ -189,10 +228,17 @@ def _free(table: symtable.SymbolTable) -> Iterator[str]:
         yield from _free(child)
 
 
-def _check_defaults(arguments: ast.arguments) -> None:
-    for default in (*arguments.defaults, *arguments.kw_defaults):
+def _check_evaluated(facts: FunctionFacts, function: ast.FunctionDef | ast.Lambda, top: ast.stmt) -> None:
+    """What is evaluated where a function is defined: defaults, annotations."""
+    given = function.args
+    for default in (*given.defaults, *given.kw_defaults):
         if default is not None and not _is_plain(default):
             raise _Bound("a default of it is made anew, too")
+    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    annotations = [a.annotation for a in arguments if a is not None] + [getattr(function, "returns", None)]
+    for annotation in annotations:
+        if annotation is not None:
+            _check_lasting(facts, annotation, top)
 
 
 def _check_definition(facts: FunctionFacts, node: _Definitions, top: ast.stmt) -> None:
@@ -204,19 +250,25 @@ def _check_definition(facts: FunctionFacts, node: _Definitions, top: ast.stmt) -
         function = decorator.func if isinstance(decorator, ast.Call) else decorator
         if qualified(facts, function) not in _DECORATORS:
             raise _Bound(f"nothing is known of the decorator `{ast.unparse(decorator)}`")
-    for inner in ast.walk(tree):
-        if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, (ast.Store, ast.Del)):
-            owner = inner.value
-            if isinstance(owner, ast.Name) and owner.id in (node.name, "cls"):
-                raise _Bound(f"an attribute of `{node.name}` is set")
+        _check_lasting(facts, function, top)
+    own = {s.args.args[0].arg for s in node.body if isinstance(s, ast.FunctionDef) and _is_method(s)}
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()) if name in own:
+                pass
+            case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Name(id="setattr" | "delattr" | "vars"):
+                raise _Bound(f"`{ast.unparse(inner)}` may be an attribute of `{node.name}` that is set")
     if isinstance(node, ast.FunctionDef):
-        _check_defaults(node.args)
+        _check_evaluated(facts, node, top)
         return
-    for base in [*node.bases, *(k.value for k in node.keywords)]:
+    if node.keywords:
+        raise _Bound(f"`{ast.unparse(node.keywords[0])}` may do something where a class is made")
+    for base in node.bases:
         _check_lasting(facts, base, top)
+        _check_base(facts, base)
     for statement in node.body:
         if isinstance(statement, ast.FunctionDef):
-            _check_defaults(statement.args)
+            _check_evaluated(facts, statement, top)
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
             if statement.value is not None and not _is_plain(statement.value):
                 raise _Bound(f"`{ast.unparse(statement)}` is evaluated anew each time")
@@ -224,6 +276,29 @@ def _check_definition(facts: FunctionFacts, node: _Definitions, top: ast.stmt) -
                 _check_lasting(facts, statement.annotation, top)
         elif not (isinstance(statement, ast.Pass) or _is_docstring(statement)):
             raise _Bound(f"`{ast.unparse(statement).splitlines()[0]}` is executed each time")
+
+
+def _is_method(function: ast.FunctionDef) -> bool:
+    """Is the first parameter of a function in a class an object of it?"""
+    return bool(function.args.args) and not any("method" in ast.unparse(d) for d in function.decorator_list)
+
+
+def _check_base(facts: FunctionFacts, base: ast.expr) -> None:
+    """Nothing happens where a class with this base is made: it is torch's or Python's, or one of the file that is as
+    plain, and so are its own bases.
+    """
+    tree = facts.source.tree
+    assert tree is not None
+    found = [s for s in tree.body if isinstance(s, ast.ClassDef) and s.name == ast.unparse(base)]
+    if not found and (qualified(facts, base) or "").startswith(_LIBRARIES):
+        return
+    for cls in found:
+        hooks = [s for s in cls.body if isinstance(s, ast.FunctionDef) and s.name == "__init_subclass__"]
+        if not (hooks or cls.keywords or cls.decorator_list):
+            for further in cls.bases:
+                _check_base(facts, further)
+            return
+    raise _Bound(f"`{ast.unparse(base)}` may do something where a class is made")
 
 
 def _check_call(facts: FunctionFacts, node: ast.expr, top: ast.stmt) -> None:

@@ -9,15 +9,16 @@ After:
     y.data.copy_(x + 1)
 
 Legal when:
-    the tensor is made inside the function and the flag is `True` or `False`; new data has the shape and the dtype
-    of the old. `requires_grad_` on a detached tensor whose gradient nobody can ask for is left out. Where what is
-    computed from the tensor is returned, the flag is set in plain Python only. The function asks for no gradients
-    itself (`backward`, `autograd.grad`, `.grad`, hooks), and hands the tensor to no function that may.
+    the tensor is made inside the function and the flag is `True` or `False`; new data has the shape and the dtype of
+    the old, or at least its kind. `requires_grad_` on a detached tensor whose gradient nobody can ask for is left out.
+    Where what is computed from the tensor is returned, the flag is set in plain Python only. The function asks for no
+    gradients itself (`backward`, `autograd.grad`, `.grad`, hooks), and hands the tensor to no function that may.
 
 Differs in:
     what other names of the same storage see; a result computed from a detached tensor does not require gradients; a
     tensor whose flag is not set while compiled has no `grad` there; a tensor that is not known to be a new one of
-    floats raises another exception while compiled, if it is none.
+    floats raises another exception while compiled, if it is none; new data is cast to the dtype of the old, to bools
+    also where it is computed with whole numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from graphmend.transforms.code.text_edits import HOLE, replace_expression, repla
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.memory import changed_in_place, shares
-from graphmend.transforms.legality.same_shape import alike
+from graphmend.transforms.legality.same_shape import ShapeInference, alike, promote
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 
@@ -172,6 +173,12 @@ def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
             NAME, f"`{ast.unparse(value)}` and `{ast.unparse(tensor)}` are one memory then, and one is changed"
         )
 
+    known = [difference for difference in likeness.differences if difference.kind != "dtype"]
+    if len(known) < len(likeness.differences):
+        if (cast := _cast(facts, tensor, value)) is None:
+            return refuse(NAME, f"`{ast.unparse(value)}` may have another dtype, which `copy_` casts to the old one")
+        known.append(cast)
+
     def make() -> list[TextEdit]:
         code = Code(facts.source)
         return [
@@ -182,9 +189,20 @@ def _data(facts: FunctionFacts, statement: ast.stmt, tensor: ast.expr, value: as
         Difference(
             "aliasing", "other tensors that share the storage see the new data, whose own memory is not shared any more"
         ),
-        *likeness.differences,
+        *known,
     ]
     return offer(NAME, "copy into the data", facts, make, differences)
+
+
+@answers("dtypes")
+def _cast(facts: FunctionFacts, tensor: ast.expr, value: ast.expr) -> Difference | None:
+    """What differs where new data is cast to a dtype that may be another one; None where it is not of the same kind."""
+    old, new = (ShapeInference(facts).of(node) for node in (tensor, value))
+    if kind(facts, tensor) is not None and kind(facts, tensor) == kind(facts, value):
+        return Difference("dtype", f"`{ast.unparse(tensor)}` keeps its dtype, also where the new data has another")
+    if old is not None and new is not None and new.dtype == promote(old.dtype, "int"):
+        return Difference("dtype", f"`{ast.unparse(tensor)}` is taken to hold no bools, which numbers would be cast to")
+    return None
 
 
 @answers("memory")
