@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,9 +133,15 @@ def _run(python: str, texts: Mapping[str, str]) -> dict[str, Any]:
         log: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])["files"]
         reports = asyncio.run(_verify(python, [folder / f"{name}.py" for name in texts]))
     return {
-        "problem": next((report.problem for report in reports.values() if report.problem), None),
+        "problem": _of_all(reports.values()),
         "programs": {name: _program(name, log[f"{name}.py"], reports[name]) for name in texts},
     }
+
+
+def _of_all(reports: Iterable[Report]) -> str | None:
+    """Why `verify` says nothing, whatever it is asked; a program that it has nothing to say of is no such reason."""
+    problems = [report.problem for report in reports]
+    return problems[0] if problems and all(problems) else None
 
 
 def _program(name: str, log: Mapping[str, Any], report: Report) -> Program:
