@@ -34,25 +34,27 @@ log = logging.getLogger(__name__)
 
 
 def register(server: LanguageServer, session: Session, verify: Verify, ask: Ask) -> None:
+    # each takes the server that it does not need: pygls 2.1 asks of the first parameter whether its type is a server's,
+    # and before Python 3.11 `Any` is no class of which that can be asked
     @server.command(VERIFY)
-    async def run_check(*arguments: Any) -> dict[str, Any]:
+    async def run_check(_: LanguageServer, *arguments: Any) -> dict[str, Any]:
         uri, position, times = _arguments(VERIFY, arguments, 1, 3)
         return await verify.command(_string(VERIFY, uri), _position(VERIFY, position), times=times is True)
 
     @server.command(MEND_FILE)
-    async def mend_file(*arguments: Any) -> bool:
+    async def mend_file(_: LanguageServer, *arguments: Any) -> bool:
         (uri,) = _arguments(MEND_FILE, arguments, 1, 1)
         document = session.documents.get(_string(MEND_FILE, uri))
         edit = None if document is None else await mend_edits.edit_all(session, document)
         return edit is not None and await session.client.apply("Mend graph breaks", edit)
 
     @server.command(EXPLAIN)
-    def explain(*arguments: Any) -> str:
+    def explain(_: LanguageServer, *arguments: Any) -> str:
         (code,) = _arguments(EXPLAIN, arguments, 1, 1)
         return _explain(_string(EXPLAIN, code))
 
     @server.command(SHOW_RULE)
-    async def show_rule(*arguments: Any) -> bool:
+    async def show_rule(_: LanguageServer, *arguments: Any) -> bool:
         (code,) = _arguments(SHOW_RULE, arguments, 1, 1)
         code = _string(SHOW_RULE, code)
         _explain(code)  # raises where there is no such rule
@@ -60,7 +62,7 @@ def register(server: LanguageServer, session: Session, verify: Verify, ask: Ask)
         return bool((await server.window_show_document_async(page)).success)
 
     @server.command(MEND_AND_VERIFY)
-    async def mend_and_verify(*arguments: Any) -> dict[str, Any]:
+    async def mend_and_verify(_: LanguageServer, *arguments: Any) -> dict[str, Any]:
         (data,) = _arguments(MEND_AND_VERIFY, arguments, 1, 1)
         data = _plain(data)
         document = session.documents.get(str(data.get("uri"))) if isinstance(data, Mapping) else None
@@ -69,7 +71,7 @@ def register(server: LanguageServer, session: Session, verify: Verify, ask: Ask)
         return await verify.mend(document, data)
 
     @server.command(ASK)
-    async def ask_a_model(*arguments: Any) -> dict[str, Any]:
+    async def ask_a_model(_: LanguageServer, *arguments: Any) -> dict[str, Any]:
         (data,) = _arguments(ASK, arguments, 1, 1)
         data = _plain(data)
         if not isinstance(data, Mapping):
@@ -77,7 +79,7 @@ def register(server: LanguageServer, session: Session, verify: Verify, ask: Ask)
         return await ask.command(str(data.get("uri")), str(data.get("key")))
 
     @server.command(MEND)
-    async def mend(*arguments: Any) -> bool:
+    async def mend(_: LanguageServer, *arguments: Any) -> bool:
         (data,) = _arguments(MEND, arguments, 1, 1)
         data = _plain(data)
         document = session.documents.get(str(data.get("uri"))) if isinstance(data, Mapping) else None
