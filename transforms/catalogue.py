@@ -13,6 +13,7 @@ from graphmend.transforms.rewrites.branch_forms import (
     filter_inside,
     guard_clause,
     last_leave,
+    late_choice,
     loop_outside,
     on_a_copy,
     spelled_out,
@@ -32,7 +33,6 @@ from graphmend.transforms.rewrites.control_flow import (
     where_expression,
     while_loop,
 )
-from graphmend.transforms.rewrites.modules import chosen_call
 from graphmend.transforms.rewrites.output import (
     conditional_output,
     emit,
@@ -83,6 +83,7 @@ _FORMS: tuple[Rewrite, ...] = (
     loop_outside.rewrite,
     context_outside.rewrite,
     spelled_out.rewrite,
+    late_choice.rewrite,
     by_case.rewrite,
     filter_inside.rewrite,
     on_a_copy.rewrite,
@@ -95,7 +96,6 @@ _BRANCHES: tuple[Rewrite, ...] = (
     conditional_output.rewrite,
     *_LOOPS,
     select_buffer.rewrite,
-    chosen_call.rewrite,
     select.rewrite,
     where.rewrite,
     where_expression.rewrite,

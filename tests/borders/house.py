@@ -158,7 +158,7 @@ FAMILIES = frozenset({"analysis/rules", "transforms/rewrites"})
 #: what every member of a family may use
 COMMON = {
     "analysis/rules": {"rule", "dispatch", "documentation", "arguments"},
-    "transforms/rewrites": {"answers", "asked_again", "masked_losses", "under_mask", "write_order"},
+    "transforms/rewrites": {"answers", "asked_again", "chosen_values", "masked_losses", "under_mask", "write_order"},
 }
 
 MOST_MODULES = 12

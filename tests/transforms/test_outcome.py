@@ -65,7 +65,7 @@ def test_a_mend_that_leaves_the_break_is_none() -> None:
 
 def test_results_of_modules_are_chosen() -> None:
     mended = mend_all(Source(CHOSEN, "model.py"), unsafe=True)
-    assert [a.fix.rewrite for a in mended.applied].count("chosen_call") == 2
+    assert [a.fix.rewrite for a in mended.applied].count("late_choice") == 2
     assert not mended.left
     assert "net" not in mended.source.text.partition("forward")[2]
 
@@ -75,13 +75,13 @@ def test_results_of_modules_are_chosen() -> None:
     [
         ("net(x) +", "net(x) * len(list(net.parameters())) +"),
         ("return net", "self.large = torch.nn.Linear(4, 4)\n        return net"),
-        ("net(x)", "net(net(x))"),
+        ("return net", "self.kept = net\n        return net"),
     ],
-    ids=["read", "stored", "inside"],
+    ids=["read", "stored", "kept"],
 )
 def test_a_module_that_is_more_than_called_stays(old: str, new: str) -> None:
     text = CHOSEN.replace(" if x.mean() > 2 else self.large)(x)", ")(x)").replace(old, new)
-    assert "chosen_call" not in [a.fix.rewrite for a in mend_all(Source(text, "model.py"), unsafe=True).applied]
+    assert "late_choice" not in [a.fix.rewrite for a in mend_all(Source(text, "model.py"), unsafe=True).applied]
 
 
 GROUPS = """

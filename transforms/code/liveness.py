@@ -8,6 +8,7 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.transforms.questions import answers
@@ -129,11 +130,20 @@ def _surely_binds(statements: list[ast.stmt]) -> set[str]:
                 )
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 found |= _surely_binds(body) | {n for i in items for n in writes(i)}
+            case ast.For(target=target, body=body) if _runs_once(statement):
+                before = takewhile(lambda s: not any(isinstance(n, _LEAVES) for n in ast.walk(s)), body)
+                found |= writes(target) | _surely_binds([*before])
             case ast.For() | ast.AsyncFor() | ast.While() | ast.Match():
                 pass
             case _:
                 found |= writes(statement)
     return found
+
+
+def _runs_once(loop: ast.For) -> bool:
+    """Does a loop run once at least: over a display of some items?"""
+    of = loop.iter
+    return isinstance(of, (ast.Tuple, ast.List)) and any(not isinstance(item, ast.Starred) for item in of.elts)
 
 
 @answers("order")

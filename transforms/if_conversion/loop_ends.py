@@ -41,7 +41,8 @@ def runs_again(facts: FunctionFacts, node: ast.expr) -> bool:
             return all(runs_again(facts, a) for a in node.args)
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "keys", "values", "children"):
             return not node.args and _is_kept(facts, node.func.value)
-        return False
+        made = facts.value(node)
+        return isinstance(made, Container) and made.kind in ("list", "tuple")  # no iterator
     if isinstance(node, ast.GeneratorExp):
         return False
     return isinstance(node, (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp)) or _is_kept(facts, node)

@@ -103,11 +103,10 @@ class MaskedLoop(MaskedNames):
         if loop.orelse and not self._breaks:
             raise NotSelectableError("the loop's `else` always runs")
         if isinstance(loop, ast.For):
-            if any(alive(facts, n, loop) for n in writes(loop.target)):
-                raise NotSelectableError("the loop's variable is read behind it")
-            if self._returned is not None and writes(loop.target) & reads(self._returned):
+            if self._breaks:
                 # behind the loop the variable holds its last value, not the one with which the loop was left
-                raise NotSelectableError("the loop's variable is read by what the loop returns")
+                for name in sorted(writes(loop.target)):
+                    self._reach(name)
             if not runs_again(facts, loop.iter):
                 raise NotSelectableError(f"`{ast.unparse(loop.iter)}` may be used up by all iterations")
             return
@@ -279,8 +278,8 @@ class MaskedLoop(MaskedNames):
             first.append(f"{self.stopped} = {zeros}((), dtype={dtype}, device={self._device})\n")
         if first:
             edits.append(insert_before(source, self.loop, "".join(first)))
-        if self._head:
-            edits.append(insert_before(source, self.loop.body[0], self._head))
+        if head := "".join(self._reached) + self._head:
+            edits.append(insert_before(source, self.loop.body[0], head))
         if self.loop.orelse:  # it runs where the loop was not left
             edits.append(replace_else(source, self.loop, f"if not {self.stopped}:"))
         if self._returned is not None:  # what it returns is what the names were when it was left

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Static, Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
-from graphmend.transforms.code.liveness import alive, fresh, reads
-from graphmend.transforms.code.qualified_names import number_type
+from graphmend.transforms.code.liveness import alive, fresh, reads, stored
+from graphmend.transforms.code.qualified_names import constant, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.if_conversion.loop_ends import copied
@@ -21,6 +21,7 @@ from graphmend.transforms.legality.dtypes import casts_into, kind
 from graphmend.transforms.legality.gradients import EITHER_GRADIENT, carries, mixed, recorded
 from graphmend.transforms.legality.in_place import intact, linear_operator, writable, written_on_both_sides
 from graphmend.transforms.legality.same_shape import ShapeInference, compare
+from graphmend.transforms.legality.scalar_uses import ScalarUses
 from graphmend.transforms.legality.totality import may_raise
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class MaskedNames:
         self._numbers: set[str] = set()
         """Names of Python numbers that become 0-d tensors."""
         self._replace: dict[ast.expr, str] = {}
+        self._reached: list[str] = []
+        """What stands in front of the loop's body: with which values of its variables it was left."""
 
     def _assign(self, name: str, value: ast.expr, mask: str) -> None:
         text = self._selected(name, value, mask)
@@ -124,13 +127,51 @@ class MaskedNames:
             )
         return f"{text} if {name} is None else {self._chosen(name, mask, text, value)}"
 
+    def _reach(self, name: str) -> None:
+        """Keeps the value of the loop's variable with which the loop was left, for who reads it behind the loop."""
+        facts = self.facts
+        returned = [] if self._returned is None else [*ast.walk(self._returned)]
+        if not alive(facts, name, self.loop) and not any(isinstance(n, ast.Name) and n.id == name for n in returned):
+            return
+        if name in facts.before(self.loop) or name in stored(self.loop.body):
+            raise NotSelectableError(f"`{name}` is read behind the loop, which is not the only one to bind it")
+        own = {*ast.walk(self.loop)} - {*returned}
+        behind = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == name and n not in own]
+        if not all(isinstance(n.ctx, ast.Load) for n in behind):
+            raise NotSelectableError(f"`{name}` is bound again behind the loop")
+        value = facts.before(self.loop.body[0]).get(name)
+        if not (isinstance(value, Static) and value.type == "int"):
+            raise NotSelectableError("the loop's variable is read behind it")
+        kept = fresh(facts, f"{name}_reached", self.predicates.taken)
+        self.predicates.taken.append(kept)
+
+        def asked(uses: ScalarUses) -> None:
+            for node in behind:
+                uses.follow(node)
+
+        _, uses = as_tensor(facts, "int64", asked, rewrites=True)
+        if uses.also:
+            raise NotSelectableError(f"`{self.code.text(uses.also[0])}` stays a Python number")
+        self.predicates.differences += uses.differences
+        self.predicates.differences.append(
+            Difference("exception", f"`{name}` has a value where the loop has nothing to run over, and raised")
+        )
+        self._replace |= dict.fromkeys(behind, kept) | written(facts, self.imports, {}, uses.counterparts)
+        zeros, dtype = self.imports.name("torch.zeros"), self.imports.name("torch.int64")
+        self._first.append(f"{kept} = {zeros}((), dtype={dtype}{{device}})\n")
+        text = f"{self.imports.name('torch.full_like')}({kept}, {name})" if self._while_tracing else name
+        self._reached.append(f"{kept} = {self._chosen(kept, self.stopped, text)}\n")
+
     def _number(self, name: str, of: str, value: ast.expr, mask: str) -> str:
         """A Python number that the loop computes becomes a 0-d tensor."""
         given, counted = number_type(self.facts, value), self.facts.value(value)
         if isinstance(counted, Tensor) and counted.rank == 0 and counted.dtype == _DTYPES[of] != "float64":
             given = of  # a branch inside the loop has made a tensor of it
         self._becomes_tensor(name, of, given, value)
-        return self._chosen(name, mask, self.code.argument(value, self._replace))
+        text = self.code.argument(value, self._replace)
+        if self._while_tracing and constant(value) is not None:  # `select` looks for two tensors
+            text = f"{self.imports.name('torch.full_like')}({name}, {text})"
+        return self._chosen(name, mask, text)
 
     def _becomes_tensor(self, name: str, of: str, given: str | None, value: ast.expr) -> None:
         if given != of:

@@ -5,11 +5,13 @@ A mend is safe where nothing differs, unsafe where each difference is named, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import ast
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.code.text_edits import checked
+from graphmend.transforms.code.positions import is_elif, replaceable
+from graphmend.transforms.code.text_edits import checked, replace_statements
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
 from graphmend.transforms.legality.context import observed, overloading, telling
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
@@ -118,6 +120,15 @@ def offer(
 def prepare(rewrite: str, title: str, facts: FunctionFacts, make: Make, differences: Iterable[Difference] = ()) -> Fix:
     """A fix that gives code the form that other mends are about."""
     return replace(offer(rewrite, title, facts, make, differences), prepares=True)
+
+
+def spell(
+    rewrite: str, title: str, facts: FunctionFacts, statement: ast.stmt, text: str, *kept: Sequence[ast.stmt]
+) -> Fix | Refusal:
+    """A fix that prepares by writing a statement in another form; `kept[i]` fills the hole number i of its text."""
+    if not replaceable(facts, [statement]) or is_elif(facts.source, statement):
+        return refuse(rewrite, "the statement shares its line with another one")
+    return prepare(rewrite, title, facts, lambda: [replace_statements(facts.source, [statement], text, *kept)])
 
 
 def show(rewrite: str, title: str, facts: FunctionFacts, make: Make, reason: str) -> Fix:

@@ -59,21 +59,26 @@ def layout_shows(facts: FunctionFacts, node: ast.Subscript) -> bool:
 
 
 def _becomes_a_number(facts: FunctionFacts, node: ast.expr) -> bool:
+    _, call = worked_into(facts, node)
+    if call is None or call.keywords or not isinstance(facts.value(call), Tensor):
+        return False
+    folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
+    return last in OF_ALL and folder in ("torch", "torch.Tensor") and len(call.args) == (folder == "torch")
+
+
+def worked_into(facts: FunctionFacts, node: ast.expr) -> tuple[ast.expr, ast.Call | None]:
+    """What is computed element by element of a value, and the call that takes it then; None where no call does."""
     while True:
         above = facts.parent(node)
         call = facts.parent(above) if isinstance(above, ast.Attribute) else above
         if isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             node = above
             continue
-        if not isinstance(call, ast.Call) or not isinstance(facts.value(call), Tensor):
-            return False
+        if not isinstance(call, ast.Call):
+            return node, None
         folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
-        if folder not in known.FUNCTIONAL or call.keywords:
-            return False
-        if last in OF_ALL and folder in ("torch", "torch.Tensor") and len(call.args) == (folder == "torch"):
-            return True
-        if last not in WORKS:
-            return False
+        if folder not in known.FUNCTIONAL or last not in WORKS:
+            return node, call
         node = call
 
 

@@ -32,6 +32,7 @@ from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.kept_scalars import conversion
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
+from graphmend.transforms.rewrites.chosen_values import inlined, is_plain
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -105,8 +106,8 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
     def entry(text: str, value: ast.expr | None = None) -> str:
         if called is None:
             return text
-        inlined = _inlined(facts, value, called) if value is not None else None
-        return inlined or code.text(called, {looked.whole: text})
+        own = inlined(facts, value, called) if value is not None else None
+        return own or code.text(called, {looked.whole: text})
 
     place = code.operand(looked.table)
     if display is looked.table and effects(facts, *values):
@@ -116,7 +117,7 @@ def _chosen(facts: FunctionFacts, looked: _Looked, display: ast.Dict | ast.List 
         for key, value in zip(keys, values, strict=True)
     ]
     differences: list[Difference] = []
-    if display is looked.table and not all(_is_plain(value) or constant(value) is not None for value in values):
+    if display is looked.table and not all(is_plain(value) or constant(value) is not None for value in values):
         differences.append(Difference("exception", "an entry that raises, and is not chosen, raises no more"))
     asked = code.operand(looked.key)
     if not isinstance(display, ast.Dict) and not _counts_from_zero(facts, looked.key):
@@ -148,28 +149,6 @@ def _counts_from_zero(facts: FunctionFacts, key: ast.expr) -> bool:
     return unsigned or method(facts, made, *_FROM_ZERO) is not None or called(facts, made, *functions) is not None
 
 
-def _inlined(facts: FunctionFacts, function: ast.expr, call: ast.Call) -> str | None:
-    """The text of what a lambda gives for the arguments of a call; None where it is none, or more than an expression of
-    names.
-    """
-    if not isinstance(function, ast.Lambda) or call.keywords or not all(_is_plain(a) for a in call.args):
-        return None
-    given, body = function.args, function.body
-    if given.vararg or given.kwarg or given.kwonlyargs or given.defaults or len(given.args) != len(call.args):
-        return None
-    scopes = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr)
-    if any(isinstance(n, scopes) for n in ast.walk(body)):
-        return None
-    values = {a.arg: v for a, v in zip(given.args, call.args, strict=True)}
-    names = [n for n in ast.walk(body) if isinstance(n, ast.Name)]
-    if function not in ast.walk(facts.function) and any(
-        n.id not in values and n.id in locals_of(facts.function) for n in names
-    ):
-        return None
-    code = Code(facts.source)
-    return f"({code.line(body, {n: code.operand(values[n.id]) for n in names if n.id in values})})"
-
-
 def _lasts(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is an entry of a table of the module a function that an import or a definition names, here as there?"""
     tree = facts.source.tree
@@ -183,10 +162,6 @@ def _lasts(facts: FunctionFacts, node: ast.expr) -> bool:
     return not any(
         isinstance(n, ast.Name) and n.id == bound and not isinstance(n.ctx, ast.Load) for n in ast.walk(tree)
     )
-
-
-def _is_plain(node: ast.expr) -> bool:
-    return isinstance(node, (ast.Name, ast.Constant))
 
 
 def _looked_up(facts: FunctionFacts) -> list[_Looked]:

@@ -30,11 +30,10 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import always_leaves
-from graphmend.transforms.code.positions import is_elif, replaceable
-from graphmend.transforms.code.text_edits import HOLE, replace_statements
+from graphmend.transforms.code.text_edits import HOLE
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.tensor_predicates import depends
-from graphmend.transforms.rewrites.answers import asks, prepare, refuse
+from graphmend.transforms.rewrites.answers import asks, spell
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -52,15 +51,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         statement = above
     if not _leaves_once(statement) or not depends(facts, statement.test):
         return None
-    if not replaceable(facts, [statement]) or is_elif(facts.source, statement):
-        return refuse(NAME, "the statement shares its line with another one")
-    lines, kept = _flat(Code(facts.source), statement)
-    return prepare(
-        NAME,
-        "write the `else` behind the branch",
-        facts,
-        lambda: [replace_statements(facts.source, [statement], lines, *kept)],
-    )
+    text, kept = _flat(Code(facts.source), statement)
+    return spell(NAME, "write the `else` behind the branch", facts, statement, text, *kept)
 
 
 def _leaves_once(statement: ast.If) -> bool:

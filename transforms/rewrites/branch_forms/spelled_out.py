@@ -30,11 +30,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.text_edits import replace_statements
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.tensor_predicates import depends
-from graphmend.transforms.rewrites.answers import asks, prepare, refuse
+from graphmend.transforms.rewrites.answers import asks, spell
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -55,14 +53,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     nothing = [isinstance(side, ast.Constant) and side.value is None for side in sides]
     if not any(nothing) or all(nothing) or not depends(facts, chosen.test):
         return None
-    if not replaceable(facts, [statement]):
-        return refuse(NAME, "the statement shares its line with another one")
     code = Code(facts.source)
     then, otherwise = (f"    {name} = {code.line(side)}" for side in sides)
     lines = [f"if {code.line(chosen.test)}:", then, "else:", otherwise]
-    return prepare(
-        NAME,
-        "write the conditional expression as a branch",
-        facts,
-        lambda: [replace_statements(facts.source, [statement], "\n".join(lines) + "\n")],
-    )
+    title = "write the conditional expression as a branch"
+    return spell(NAME, title, facts, statement, "\n".join(lines) + "\n")

@@ -54,7 +54,7 @@ from graphmend.transforms.if_conversion.side_functions import (
     evaluated_by,
     side_of,
 )
-from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
+from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
 from graphmend.transforms.legality.gradients import (
     EITHER_GRADIENT,
     flow_pairs,
@@ -215,6 +215,8 @@ def _differences(
     for node in (n for side in evaluated for e in side for n in ast.walk(e)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("super", "locals"):
             raise NotAFunctionError(f"`{node.func.id}()` means another function there")
+        if isinstance(node, ast.IfExp) and depends(facts, node.test):
+            raise NotAFunctionError(f"`{shortened(node)}` inside the branch is mended first")
     yield from (Difference(d.kind, f"while compiled, {d.says}") for d in found.differences)
     yield from gradient_differences(facts, statement, evaluated)
     for values in _pairs(facts, statement, sides, results):
@@ -265,8 +267,11 @@ def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -
     for node in (n for s in statements for n in ast.walk(s)):
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if any(isinstance(t, ast.Name) and t.id == name for t in targets):
-                values.append(facts.value(node.value))
+            for target in targets:
+                pairs = [(target, node.value)]
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    pairs = [*zip(target.elts, node.value.elts, strict=False)]
+                values += [facts.value(v) for t, v in pairs if isinstance(t, ast.Name) and t.id == name]
     return join_all(values)
 
 
@@ -277,7 +282,7 @@ def _compared(facts: FunctionFacts, statement: ast.stmt, one: Given, other: Give
             isinstance(value, Container) and value.kind == "modules"
         ):
             raise NotAFunctionError(f"`{given[2]}` is no tensor, so that it is not selected in a graph")
-    if all(isinstance(v, Static) for v in values):
+    if all(isinstance(v, Static) or (isinstance(v, Container) and isinstance(v.element, Static)) for v in values):
         same = all(isinstance(v, Const) for v in values) and values[0].key == values[1].key
         if not same:
             raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are Python values, which are not selected in a graph")

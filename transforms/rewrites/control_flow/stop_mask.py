@@ -14,13 +14,13 @@ After:
 
 Legal when:
     the loop runs over something known while tracing that is not used up by it, or counts up or down to a bound that
-    it does not change (`while err > tol and i < n`), and has no `else`; its body only assigns names, besides branches
-    that are known while tracing, and `if test:` with assignments and `break`, `continue` or one `return`, which moves
+    it does not change (`while err > tol and i < n`); its body only assigns names, besides branches that are known while
+    tracing, and `if test:` with assignments and `break`, `continue` or one `return`, which moves
     behind the loop; what stands in front of the first `continue` may do anything. What is masked, tests too, has no
     effect; each name that lives on is a tensor that keeps its shape and dtype (where a shape is not known,
     `graphmend.runtime.select` compares them while tracing), and is not changed in place where it may be another's; or
-    a Python number of which every use takes a 0-d tensor. The loop's own variable, or what it counts in, is read
-    neither behind it nor by the `return`.
+    a Python number of which every use takes a 0-d tensor. Where the loop's own variable is read behind it or by the
+    `return`, it is a whole number that is kept like that; what a `while` counts in is read in neither place.
 
 Differs in:
     the loop does all its iterations; what the skipped ones compute may raise, and its NaN derivatives may reach

@@ -37,9 +37,8 @@ from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import gradient_differences, lost
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import written_to
-from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.rows.copies import OF_ALL, layout_shows, outdated, seen_as_view
-from graphmend.transforms.legality.rows.masked_elements import WORKS, one_by_one, other_size, same_dtype, same_shape
+from graphmend.transforms.legality.rows.copies import OF_ALL, layout_shows, outdated, seen_as_view, worked_into
+from graphmend.transforms.legality.rows.masked_elements import one_by_one, other_size, same_dtype, same_shape
 from graphmend.transforms.legality.rows.places import not_negative
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -133,20 +132,10 @@ class _Reduced(NamedTuple):
 
 def _reduced_along(facts: FunctionFacts, found: _Sliced) -> _Reduced | None:
     """The reduction, along the sliced dimension or of everything, that a part ends in."""
-    node: ast.expr = found.node
-    while True:
-        above = facts.parent(node)
-        call = facts.parent(above) if isinstance(above, ast.Attribute) else above
-        if isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare)):
-            node = above
-            continue
-        if not isinstance(call, ast.Call):
-            return None
-        folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
-        if folder in known.FUNCTIONAL and last in WORKS:
-            node = call
-            continue
-        break
+    node, call = worked_into(facts, found.node)
+    if call is None:
+        return None
+    folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
     arguments = call.args[1:] if folder == "torch" else call.args
     given = [*arguments, *(k.value for k in call.keywords if k.arg in ("dim", "axis"))]
     rank = value.rank if isinstance(value := facts.value(node), Tensor) else None

@@ -1,1 +1,0 @@
-"""Rewrites of code that chooses between modules."""
