@@ -42,9 +42,7 @@ return torch.repeat_interleave(x[:2], torch.tensor([2, 1])) * 2
 # any_of_bools
 b = x > 0
 return x * b[m].any()
-""")
 
-REFUSED = bodies("""
 # the_loop_returns_its_variable
 z = x * 1
 for i in range(5):
@@ -52,7 +50,9 @@ for i in range(5):
     if z.sum() > 10:
         return z + i
 return z
+""")
 
+REFUSED = bodies("""
 # distinct_random_numbers
 return x * torch.unique(torch.randint(0, 3, (9,))).numel()
 

@@ -295,8 +295,10 @@ def whole_of(facts: FunctionFacts, node: ast.expr) -> ast.expr:
     whole = node
     while True:
         above = facts.parent(whole)
+        if isinstance(above, ast.Slice):
+            raise NotLateError(f"`{shortened(node)}` says how much is taken")
         starred = isinstance(above, ast.Starred)
-        while isinstance(above, (ast.keyword, ast.Starred, ast.Slice)):
+        while isinstance(above, (ast.keyword, ast.Starred)):
             above = facts.parent(above)
         called = isinstance(above, ast.Call) and above.func is whole
         value = facts.value(whole)
