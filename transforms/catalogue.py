@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.rewrites.answers import Rewrite as Rewrite
 from graphmend.transforms.rewrites.branch_forms import (
+    as_loop,
     by_case,
     context_outside,
     filter_inside,
@@ -86,6 +87,7 @@ _FORMS: tuple[Rewrite, ...] = (
     late_choice.rewrite,
     by_case.rewrite,
     filter_inside.rewrite,
+    as_loop.rewrite,
     on_a_copy.rewrite,
     stop_flag.rewrite,
 )

@@ -11,7 +11,7 @@ from graphmend.analysis.lattice.values import Static, Tensor
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
-from graphmend.transforms.code.qualified_names import constant, number_type
+from graphmend.transforms.code.qualified_names import number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import written
 from graphmend.transforms.if_conversion.loop_ends import copied
@@ -169,7 +169,7 @@ class MaskedNames:
             given = of  # a branch inside the loop has made a tensor of it
         self._becomes_tensor(name, of, given, value)
         text = self.code.argument(value, self._replace)
-        if self._while_tracing and constant(value) is not None:  # `select` looks for two tensors
+        if self._while_tracing and not reads(value) & stored(self.loop.body):  # `select` looks for two tensors
             text = f"{self.imports.name('torch.full_like')}({name}, {text})"
         return self._chosen(name, mask, text)
 

@@ -1,0 +1,146 @@
+"""Write what a call takes from a generator that asks tensors as the loop that it is.
+
+Before:
+    first = next((i for i, score in enumerate(scores) if score > 0.5), 0)
+
+After:
+    first = 0
+    for i, score in enumerate(scores):
+        if score > 0.5:
+            first = i
+            break
+
+Legal when:
+    `next` with a default, or `sum`, takes what one generator with one filter gives, and is all that a name is bound to,
+    or stands where nothing is evaluated in front of it that has an effect. Neither the filter nor what is given has
+    one.
+
+Differs in:
+    nothing: the same is asked in the same order. It is written for the mends of loops, and stays where they remove the
+    break.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.liveness import fresh, reads, writes
+from graphmend.transforms.code.positions import begins_line, replaceable
+from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
+from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
+from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.rewrites.answers import asks, prepare, refuse
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+    from graphmend.analysis.finding import Finding
+
+NAME = "as_loop"
+_TITLE = "write the generator as a loop"
+
+
+class _Taken(NamedTuple):
+    """What a call takes from a generator."""
+
+    call: ast.Call
+    of: str
+    begin: str
+    """The text of what it gives where nothing passes the filter."""
+    element: ast.expr
+    generator: ast.comprehension
+
+
+@asks("effects", "names", any_value=True)
+def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    taken = _taken(facts)
+    if taken is None:
+        return None
+    statement, generator = facts.statement, taken.generator
+    named = isinstance(statement, ast.Assign) and statement.value is taken.call and _is_new(statement, taken.call)
+    if not begins_line(facts.source, statement) or not replaceable(facts, [statement]):
+        return refuse(NAME, "the statement shares its line with another one")
+    if found := [*effects_of_test(facts, generator.ifs[0]), *effects(facts, taken.element, generator.iter)]:
+        return refuse(NAME, found[0])
+    if not named and (reason := _late(facts, taken.call)) is not None:
+        return refuse(NAME, reason)
+    code = Code(facts.source)
+    result = code.text(statement.targets[0]) if isinstance(statement, ast.Assign) and named else fresh(facts, "found")
+    own = _own_names(facts, taken, result)
+    given = code.line(taken.element, own)
+    lines = [
+        f"{result} = {taken.begin}",
+        f"for {code.text(generator.target, own)} in {code.line(generator.iter)}:",
+        f"    if {code.line(generator.ifs[0], own)}:",
+        *([f"        {result} = {given}", "        break"] if taken.of == "next" else []),
+        *([f"        {result} = {result} + {code.operand(taken.element, own)}"] if taken.of == "sum" else []),
+    ]
+    text = "\n".join(lines) + "\n"
+
+    def make() -> list[TextEdit]:
+        if named:
+            return [replace_statements(facts.source, [statement], text)]
+        return [insert_before(facts.source, statement, text), replace_expression(facts.source, taken.call, result)]
+
+    return prepare(NAME, _TITLE, facts, make)
+
+
+def _is_new(statement: ast.Assign, call: ast.Call) -> bool:
+    """Is what is bound one name, which the call does not read?"""
+    match statement.targets:
+        case [ast.Name(id=name)]:
+            return name not in reads(call)
+    return False
+
+
+def _taken(facts: FunctionFacts) -> _Taken | None:
+    """The call around a finding that takes from a generator with a filter on tensors."""
+    for call in (facts.node, *facts.ancestors(facts.node)):
+        if not isinstance(call, ast.Call) or call.keywords or not call.args:
+            continue
+        of = (qualified(facts, call.func) or "").removeprefix("builtins.")
+        source, *rest = call.args
+        if of not in ("next", "sum") or not isinstance(source, (ast.GeneratorExp, ast.ListComp)):
+            continue
+        if len(source.generators) != 1 or (of == "next" and (len(rest) != 1 or isinstance(source, ast.ListComp))):
+            return None
+        (generator,) = source.generators
+        if len(generator.ifs) != 1 or generator.is_async or not depends(facts, generator.ifs[0]):
+            return None
+        begin = Code(facts.source).argument(rest[0]) if rest else "0"
+        return None if rest and effects(facts, rest[0]) else _Taken(call, of, begin, source.elt, generator)
+    return None
+
+
+def _late(facts: FunctionFacts, call: ast.Call) -> str | None:
+    """Why a call cannot be evaluated in front of its statement; None where it can."""
+    child: ast.AST = call
+    for above in facts.ancestors(call):
+        if isinstance(above, ast.stmt):
+            simple = isinstance(above, (ast.Return, ast.Assign, ast.AnnAssign, ast.Expr))
+            head = isinstance(above, ast.If) and above.test is child
+            return None if simple or head else "the statement evaluates it again, or not always"
+        if isinstance(above, (ast.IfExp, ast.BoolOp, ast.Lambda, ast.comprehension, ast.NamedExpr)):
+            return "it is not evaluated always, or not first"
+        if isinstance(above, ast.expr) and (
+            found := effects(
+                facts, *(n for n in ast.iter_child_nodes(above) if n is not child and isinstance(n, ast.expr))
+            )
+        ):
+            return f"{found[0]}, and would come later"
+        child = above
+    return None
+
+
+def _own_names(facts: FunctionFacts, taken: _Taken, result: str) -> dict[ast.expr, str]:
+    """Other names for those of the generator that the function uses elsewhere."""
+    inside = {n for part in (taken.generator, taken.element) for n in ast.walk(part)}
+    names = writes(taken.generator.target)
+    elsewhere = {n.id for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n not in inside}
+    elsewhere |= {a.arg for a in ast.walk(facts.function) if isinstance(a, ast.arg)} | {result}
+    iterable = {*ast.walk(taken.generator.iter)}
+    new = {name: fresh(facts, name, [result]) for name in names if name in elsewhere}
+    return {n: new[n.id] for n in inside if isinstance(n, ast.Name) and n.id in new and n not in iterable}
