@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance, ExternalName
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
@@ -16,7 +15,7 @@ from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import locals_of, reads, writes
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
 from graphmend.transforms.if_conversion.tensor_predicates import depends
-from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.rewrites.decided_tests import decided
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -131,10 +130,11 @@ def _given(statement: ast.stmt) -> dict[str, ast.expr] | None:
 
 
 def _before(facts: FunctionFacts, statement: ast.stmt, name: str) -> ast.expr:
+    """What a name is before a statement: a literal, or what the name says."""
     before = bound_before(facts, statement, name)
-    if before is None or not _is_python(facts, before):
+    if before is None or not (_is_python(facts, before) or isinstance(facts.value(before), Static)):
         raise NotLateError(f"what `{name}` is before the branch is not known")
-    return before
+    return before if isinstance(before, ast.Constant) else ast.Name(name, ast.Load())
 
 
 def _is_python(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -221,10 +221,12 @@ def uses(facts: FunctionFacts, statement: ast.stmt, behind: Sequence[ast.stmt], 
     in_loop = any(isinstance(a, (ast.For, ast.AsyncFor, ast.While)) for a in facts.ancestors(statement))
     wholes: dict[ast.expr, list[Part]] = {}
     for node in ast.walk(facts.function):
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and names & {*node.names}:
+            raise NotLateError("what is chosen is bound for others, too")
         if not (isinstance(node, ast.Name) and node.id in names) or isinstance(node.ctx, ast.Store):
             continue
         if node not in inside:
-            if node in own or in_loop or node.lineno > statement.lineno:
+            if node in own or in_loop or node.lineno > statement.lineno or _is_captured(facts, node):
                 raise NotLateError(f"`{node.id}` is read elsewhere as well")
             continue
         part = _part(facts, node, tree)
@@ -243,6 +245,12 @@ def uses(facts: FunctionFacts, statement: ast.stmt, behind: Sequence[ast.stmt], 
     if all(use.whole is part.node and part.decided is None for use in found for part in use.parts):
         raise NotLateError("the numbers are only computed with, and can be selected themselves")
     return found
+
+
+def _is_captured(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does a function or class inside the function read a name, whenever it is called?"""
+    around = (a for a in facts.ancestors(node) if a is not facts.function)
+    return any(isinstance(a, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)) for a in around)
 
 
 def _possible(facts: FunctionFacts, node: ast.expr, tree: Tree, tests: Mapping[ast.expr, Decided]) -> Iterator[Leaf]:
@@ -342,59 +350,8 @@ def is_plain(node: ast.expr) -> bool:
     return isinstance(node, (ast.Name, ast.Constant))
 
 
-# -- comparisons of literals
-
-
-_COMPARES: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
-}  # fmt: skip
-
-
-class _NotDecidedError(Exception):
-    """What a test gives is not known."""
-
-
 def _decided(facts: FunctionFacts, node: ast.expr, tree: Tree) -> Decided | None:
     """What a test gives for each choice, where literals alone decide it."""
-    try:
-        return {leaf: bool(_evaluated(facts, node, leaf)) for leaf in leaves(tree)}
-    except (_NotDecidedError, TypeError):
-        return None
-
-
-def _evaluated(facts: FunctionFacts, node: ast.expr, leaf: Leaf) -> object:
-    match node:
-        case ast.Name(id=name) if name in leaf.values:
-            value = leaf.values[name]
-            if constant(value) is None and not isinstance(value, ast.Constant):
-                raise _NotDecidedError
-            return constant(value)
-        case ast.Constant(value=value):
-            return value
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
-            return tuple(_evaluated(facts, part, leaf) for part in parts)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _evaluated(facts, operand, leaf)
-        case ast.UnaryOp(op=ast.USub()) if constant(node) is not None:
-            return constant(node)
-        case ast.Compare(
-            left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]
-        ) if name in leaf.values and _is_something(facts, leaf.values[name]):
-            return isinstance(op, ast.IsNot)
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            a, b = _evaluated(facts, left, leaf), _evaluated(facts, right, leaf)
-            if isinstance(op, (ast.Is, ast.IsNot)) and not any(v is None or isinstance(v, bool) for v in (a, b)):
-                raise _NotDecidedError
-            return _COMPARES[type(op)](a, b)
-    raise _NotDecidedError
-
-
-def _is_something(facts: FunctionFacts, node: ast.expr) -> bool:
-    """Is a value never None: a function, a class, a module or a tuple?"""
-    value = facts.value(node)
-    if isinstance(value, ExternalName):
-        return value.name.rpartition(".")[0] in known.FUNCTIONAL
-    made = (Function, Class, Instance, ExternalInstance, Container)
-    return isinstance(node, (ast.Lambda, ast.Tuple)) or isinstance(value, made)
+    found = {leaf: decided(facts, node, leaf.values) for leaf in leaves(tree)}
+    known = {leaf: answer for leaf, answer in found.items() if answer is not None}
+    return known if len(known) == len(found) else None

@@ -77,7 +77,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
                 tree, bound = bound_by(facts, statement)
                 return _named(facts, statement, tree, bound)
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.IfExp() as value) if expression is value:
-                return _named(facts, statement, chosen(facts, value, name), {statement})
+                tree = chosen(facts, value, name)
+                check_python(facts, tree)
+                return _named(facts, statement, tree, {statement})
             case _ if expression is not None and _within(facts, expression.test):
                 return _at_once(facts, expression)
     except (NotLateError, NotSelectableError, NotATensorError) as error:
@@ -114,7 +116,6 @@ def _named(facts: FunctionFacts, statement: ast.stmt, tree: Tree, bound: set[ast
     """Names that a statement binds, and that are used behind it."""
     if not any(leaf.values for leaf in leaves(tree)):
         return None
-    check_python(facts, tree)
     block = facts.body_of(statement)
     behind = block[block.index(statement) + 1 :]
     check_kept(behind, tree)
@@ -196,6 +197,8 @@ def _used(facts: FunctionFacts, whole: ast.expr, values: Mapping[ast.expr, ast.e
     for place, value in values.items():
         if isinstance(value, ast.Constant) and isinstance(value.value, bool):
             texts[place] = str(value.value)
+        elif isinstance(value, ast.Name):
+            texts[place] = value.id
         else:
             texts[place] = code.argument(value) if _stands_alone(facts, place) else code.operand(value)
     return code.text(whole, texts)
