@@ -117,11 +117,14 @@ def _definition(info: FunctionInfo) -> Definition | None:
     return around.node if around is not None and not isinstance(around.node, ast.Lambda) else None
 
 
-def check(source: Source, project: Project | None = None, settings: Settings | None = None) -> Result:
+def check(
+    source: Source, project: Project | None = None, settings: Settings | None = None, *, recorded: bool = False
+) -> Result:
     """Findings of one file. A text that does not parse has none; `source.problem` says why.
 
     `project` gives the definitions of other modules; without one, every import from outside torch and the standard
-    library is unknown.
+    library is unknown. With `recorded`, facts are kept while the findings are made, where that gives the same ones:
+    they are asked for next.
     """
     project = project or Project()
     settings = settings or Settings()
@@ -131,7 +134,9 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
     if module is None:
         return Result(source)
     session = AnalysisSession(module, project, settings)
-    _walk(session)
+    recordings = _recorded_at_once(session) if recorded else {}
+    if not recordings:
+        _walk(session)
     everything = report(session.summaries.roots)
     again = recompilations(session.driven, session.judging)
     places: dict[tuple[str, str], Place] = {
@@ -142,7 +147,19 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
     by_path = merged(session.driven, everything, again, settings)
     own = by_path.pop(source.path, ())
     session.close()
-    return Result(source, own, by_path, tuple(session.notes), places, variations, (project, settings, module))
+    return Result(
+        source, own, by_path, tuple(session.notes), places, variations, (project, settings, module), recordings
+    )
+
+
+def _recorded_at_once(session: AnalysisSession) -> dict[Callers, Recording]:
+    """Walks the roots and records all functions that have a part in it, where no compile site is in sight: then they
+    are walked as for any caller."""
+    if session.drive() is not None:
+        return {}
+    recording = session.recording = Recording()
+    _walk(session)
+    return {"anyone": recording}
 
 
 def _walk(session: AnalysisSession, callers: Callers = "known", *, compiled: bool = False) -> None:
