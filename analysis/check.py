@@ -134,9 +134,7 @@ def check(
     if module is None:
         return Result(source)
     session = AnalysisSession(module, project, settings)
-    recordings = _recorded_at_once(session) if recorded else {}
-    if not recordings:
-        _walk(session)
+    recordings = _walk(session, record=recorded)
     everything = report(session.summaries.roots)
     again = recompilations(session.driven, session.judging)
     places: dict[tuple[str, str], Place] = {
@@ -152,19 +150,17 @@ def check(
     )
 
 
-def _recorded_at_once(session: AnalysisSession) -> dict[Callers, Recording]:
-    """Walks the roots and records all functions that have a part in it, where no compile site is in sight: then they
-    are walked as for any caller."""
-    if session.drive() is not None:
-        return {}
-    recording = session.recording = Recording()
-    _walk(session)
-    return {"anyone": recording}
-
-
-def _walk(session: AnalysisSession, callers: Callers = "known", *, compiled: bool = False) -> None:
-    """Walks the roots; with `compiled`, those alone for which a compile site is in sight."""
+def _walk(
+    session: AnalysisSession, callers: Callers = "known", *, compiled: bool = False, record: bool = False
+) -> dict[Callers, Recording]:
+    """Walks the roots; with `compiled`, those alone for which a compile site is in sight. With `record`, and where none
+    is in sight, all that is walked is recorded: it is walked as for any caller then."""
     assert session.module is not None
-    for root in roots(session, session.module, session.drive(callers)):
+    driven = session.drive(callers)
+    recordings: dict[Callers, Recording] = {}
+    if record and driven is None:
+        recordings["anyone"] = session.recording = Recording()
+    for root in roots(session, session.module, driven):
         if not compiled or root.region.kind == "compiled":
             session.walk_root(root)
+    return recordings
