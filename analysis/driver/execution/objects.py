@@ -96,7 +96,14 @@ class Scope:
         self.shared: set[str] = set()
         """Names declared `global` or `nonlocal`."""
         self.returned: Values = ()
-        self.yielded: Values | None = None
+        self.yielded: Object | None = None
+        """What a generator has given so far, as a sequence."""
+
+    def generator(self) -> Object:
+        """The sequence that a generator adds to."""
+        if self.yielded is None:
+            self.yielded = sequence([])
+        return self.yielded
 
 
 class Callable(Atom):

@@ -50,6 +50,8 @@ class Frame:
         self.graphs: list[list[Guard]] = []
         self.choices: list[tuple[tuple[ast.AST, bool], ...]] = []
         """In which branches of unknown conditions each graph was compiled."""
+        self.skipped = False
+        """Whether the first call traced no operation: TorchDynamo (2.13) never compiles the function then."""
         self.seen: dict[Path, object] = {}
         self.calls = 0
         self.places: dict[ast.expr, Place] = {}
@@ -101,6 +103,8 @@ class Trace:
         """The scopes that were made while tracing."""
         self.written: set[tuple[int, str]] = set()
         """(owner, name) of attributes and variables that the traced code has set."""
+        self.computes = False
+        """Whether something was done with what may be a tensor."""
         self._open = records
         self._paths: dict[int, Path] = {}
         self._kept: list[object] = []
@@ -168,6 +172,7 @@ class Trace:
 
     def touch(self, atom: Atom) -> None:
         """Something is done with what entered the call."""
+        self.computes |= not isinstance(atom, Constant)
         if not self._open:
             return
         if isinstance(atom, Input):
@@ -191,10 +196,11 @@ class Trace:
         if path is not None and self._open:
             self.guard(path)
 
-    def touch_all(self, values: Values, depth: int = 3) -> None:
-        """Something is done with values and with what they hold."""
+    def touch_all(self, values: Values, depth: int = 3, *, numbers: bool = True) -> None:
+        """Something is done with values and with what they hold; without `numbers`, with all but these."""
         for atom in values:
-            self.touch(atom)
+            if numbers or not isinstance(atom, Constant):
+                self.touch(atom)
             if isinstance(atom, Object) and depth and not is_module(self.machine, atom) and atom.info is None:
                 path = self.path(atom)
                 if atom.fields is not None and path is not None:
@@ -202,7 +208,7 @@ class Trace:
                 held = [*enumerate(atom.items or ()), *(atom.fields or {}).items()]
                 for key, inner in held:
                     given = self.given(inner, (*path, ("item", key))) if path is not None else inner
-                    self.touch_all(given, depth - 1)
+                    self.touch_all(given, depth - 1, numbers=numbers)
 
     def touch_keys(self, values: Values) -> None:
         """A mapping is iterated over."""
