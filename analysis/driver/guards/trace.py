@@ -19,7 +19,7 @@ from graphmend.analysis.driver.execution.objects import (
     Values,
     union,
 )
-from graphmend.analysis.driver.guards.atoms import Compute, Input, Path, Tensor, raw_of
+from graphmend.analysis.driver.guards.atoms import Compute, Input, Path, Tensor, raw_of, tensor
 from graphmend.analysis.driver.guards.facts import SPECIALISED_SIZES, WIDENED
 
 if TYPE_CHECKING:
@@ -245,25 +245,29 @@ class Trace:
     def _widened(self, path: Path, now: object) -> bool:
         kind = "global" if path[0][0] == "global" else str(path[-1][0])
         if path[-1][0] == "size":
-            return isinstance(now, int) and now not in SPECIALISED_SIZES and self.frame.widens(path, now)
+            if not isinstance(now, int) or now in SPECIALISED_SIZES:
+                return False
+            sized = tensor(self.moment.values(path[:-1]))
+            marked = sized is not None and sized.marks.get(int(str(path[-1][1]))) == "dynamic"
+            return self.frame.widens(path, now) or marked
         if kind == "attribute":
             owner = self.moment.values(path[:-1])
             kind = "module attribute" if any(is_module(self.machine, atom) for atom in owner) else kind
         of_type = now[0] if isinstance(now, tuple) and len(now) == 2 else None
         return of_type in WIDENED.get(kind, ()) and self.frame.widens(path, now)
 
-    def _tensor(self, tensor: Tensor, path: Path) -> None:
+    def _tensor(self, of: Tensor, path: Path) -> None:
         if path in self._said:
             return
         for what in ("dtype", "rank", "gradient", "contiguous"):
             self.guard((*path, (what,)))
-        for index, size in enumerate(tensor.shape or ()):
-            self.size(tensor, (*path, ("size", index)), index, size)
+        for index, size in enumerate(of.shape or ()):
+            self.size(of, (*path, ("size", index)), index, size)
         self.guard(path)
 
-    def size(self, tensor: Tensor, path: Path, index: int, size: int | None) -> None:
-        """Guard on one size of a tensor."""
-        mark = tensor.marks.get(index)
+    def size(self, of: Tensor, path: Path, index: int, size: int | None) -> None:
+        """Guard on one size of a of."""
+        mark = of.marks.get(index)
         specialised = size is None or size in SPECIALISED_SIZES or mark == "static"
         if not specialised and (self.frame.widens(path, size) or mark == "dynamic"):
             self.guard((*path[:-1], ("many", index)), lambda moment: _is_many(moment.peek(path)))

@@ -18,10 +18,12 @@ from graphmend.analysis.driver.execution.objects import (
     union,
 )
 from graphmend.analysis.driver.guards.atoms import Input, Numbers, Tensor, only, raw_of, tensor
+from graphmend.analysis.driver.guards.facts import SPECIALISED_SIZES
 from graphmend.analysis.driver.history import tensors
 from graphmend.analysis.driver.history.numbers import arithmetic
 
 if TYPE_CHECKING:
+    from graphmend.analysis.driver.guards.trace import Trace
     from graphmend.analysis.driver.history.interface import Recorder
 
 #: rounds of a loop that are executed
@@ -167,6 +169,7 @@ def _subscript(m: Recorder, node: ast.Subscript, scope: Scope) -> Values:
     if isinstance(owner, Tensor):
         if m.trace is not None:
             m.trace.touch(owner)
+            _needed(m, m.trace, owner, node.slice, scope)
         return tensors.subscript(owner, node.slice, lambda e: _index(m, e, scope))
     if isinstance(owner, Object) and isinstance(node.slice, ast.Slice):
         return _slice(m, owner, node.slice, scope)
@@ -192,10 +195,27 @@ def stored_in_tensor(m: Recorder, target: ast.expr, scope: Scope) -> bool:
     owner.numbers = None
     if m.trace is not None:
         m.trace.touch(owner)
+        _needed(m, m.trace, owner, target.slice, scope)
     for part in target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]:
         if not isinstance(part, ast.Slice):
             _index(m, part, scope)
     return True
+
+
+def _needed(m: Recorder, trace: Trace, owner: Tensor, index: ast.expr, scope: Scope) -> None:
+    """Numbers in an index that a trace needs (torch 2.8 to 2.13): one among several indices, and the bound of a slice
+    that is as long as 0 or 1."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    for part, size in zip(parts, owner.shape or (None,) * len(parts), strict=False):
+        if not isinstance(part, ast.Slice):
+            if isinstance(index, ast.Tuple):
+                trace.decide_all(m.evaluate(part, scope))
+            continue
+        given = [m.evaluate(e, scope) if e is not None else NONE for e in (part.lower, part.upper, part.step)]
+        inputs = [values for values in given if any(isinstance(atom, Input) for atom in values)]
+        picked = arithmetic.part(given)
+        if len(inputs) == 1 and size is not None and picked and len(range(size)[picked]) in SPECIALISED_SIZES:
+            trace.decide_all(inputs[0])
 
 
 def _index(m: Recorder, node: ast.expr, scope: Scope) -> Values:
