@@ -26,6 +26,7 @@ NOT_YET = {
     "arguments/parity_branch": "a branch on the number has to be mended along with it",
     "afresh/train_step_counter_logging": "a branch on the number has to be mended along with it",
     "afresh/scatter_position_in_buffer": "an index by which a tensor is written to is not made a tensor",
+    "afresh/kv_cache_position_int": "a slice that is one long at first is compiled by itself",
     "draws/masked_rows": "how many rows a mask keeps is not known, so that nothing is found",
     "kinds/column_by_number": "an index of a column is not made a tensor",
     "loops/static_kv_cache_int_pos": "an index by which a tensor is written to is not made a tensor",
