@@ -324,6 +324,7 @@ def _yield(m: Machine, node: ast.Yield, scope: Scope) -> Values:
     values = m.evaluate(node.value, scope) if node.value is not None else UNKNOWN
     given = scope.generator()
     given.rest = union(given.rest, values)
+    scope.enter(values)
     return UNKNOWN
 
 

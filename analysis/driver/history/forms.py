@@ -269,7 +269,9 @@ def _rounds(m: Recorder, generators: list[ast.comprehension], scope: Scope) -> l
 
 def _yield(m: Recorder, node: ast.Yield, scope: Scope) -> Values:
     values = m.evaluate(node.value, scope) if node.value is not None else NONE
-    return _gives(m, scope.generator(), [values])
+    made = _gives(m, scope.generator(), [values])
+    scope.enter(values)
+    return made
 
 
 def _yield_from(m: Recorder, node: ast.YieldFrom, scope: Scope) -> Values:
