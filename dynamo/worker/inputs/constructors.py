@@ -20,7 +20,7 @@ from .reading import source_reading
 from .reading.shapes import Call, Source, render
 from .reading.usage import Use
 
-_WAYS: tuple[dict[str, int], ...] = ({}, {"dim": 8, "heads": 1}, {"dim": 64, "heads": 4})
+_WAYS: tuple[dict[str, int], ...] = ({}, {"dim": 8, "heads": 1}, {"dim": 64, "heads": 4, "channels": 4})
 
 
 _VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS

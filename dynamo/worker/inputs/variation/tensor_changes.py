@@ -27,13 +27,6 @@ def _with_nan(tensor: torch.Tensor) -> torch.Tensor:
     return changed
 
 
-def _with_nan_rows(tensor: torch.Tensor) -> torch.Tensor:
-    changed = tensor.clone()
-    if changed.dim() and changed.numel():
-        changed[..., 0] = float("nan")
-    return changed
-
-
 def _some_masked(tensor: torch.Tensor) -> torch.Tensor:
     changed = torch.ones_like(tensor)
     if changed.numel() > 1:
@@ -87,7 +80,6 @@ def change(kind: str, amount: float) -> Callable[[torch.Tensor], torch.Tensor]:
         "zeros": torch.zeros_like,
         "ones": torch.ones_like,
         "nan": _with_nan,
-        "nan rows": _with_nan_rows,
         "half": lambda t: t.half() if t.is_floating_point() else t,
         "special": _special,
         "one sign": lambda t: (t.abs() * amount).to(t.dtype),

@@ -70,7 +70,6 @@ SEARCHING: tuple[Variant, ...] = (
     ("both signs", 1),
     ("both signs", TINY),
     ("one sign", TINY),
-    ("nan rows", 0),
     ("parts", 0),
 )
 """Made where no rule proved the rewrite: what it takes for granted may be anything."""
@@ -88,7 +87,6 @@ def label(variant: Variant) -> str:
         "masks": f"masks all {amount:.0f}",
         "some masked": "masks partly 0",
         "nan": "inputs with a NaN",
-        "nan rows": "a NaN in every row",
         "alone": "a batch of one",
         "parts": "one part more, of lengths that add up to a size",
         "weights": f"weights times {amount:g}",
@@ -241,7 +239,6 @@ def telling(given: Arguments, device: str, made: list[Variant], unproven: bool =
         "numbers": float in others,
         "longer": bool(tensors),
         "alone": bool(tensors),
-        "nan rows": floats,
         "parts": any(_are_parts(t, given) for t in tensors),
         "integers": integers or bool(numbers),
         "integers less": integers or bool(numbers),
