@@ -48,7 +48,6 @@ from graphmend.transforms.rewrites.scalars import (
     counter_buffer,
     keep_tensor,
     segments,
-    tensor_argument,
 )
 from graphmend.transforms.rewrites.shapes import (
     drop_guard,
@@ -141,7 +140,6 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             torch_form.rewrite,
             by_key.rewrite,
             *_TESTS,
-            tensor_argument.rewrite,
             keep_tensor.rewrite,
             emit.rewrite,
             guard.rewrite,
