@@ -44,6 +44,24 @@ y[0, i] = x[0]
 y[1, i, j] = 2.0
 return y
 
+# greater_of_two_that_are_picked
+mask = x > 0
+p, q = x[mask], (x.abs() + 1)[mask]
+ratio = torch.max(p / q, q / (p + 1))
+return (ratio < 1.25).float().mean(), p.minimum(q).mean() + torch.min(p, q).sum(), p.max(q).sum()
+
+# row_stored_in_all
+y, z = x.clone(), x.clone()
+y[m] = table[0, 0].detach()
+z[x > 0] += 2 * n.sum()
+places = m.nonzero().squeeze(1)
+z[places] *= table[1, 0].detach()
+return y + z
+
+# numbers_of_a_list
+scales = [0.25, 0.5, 1.0, 2.0, 4.0]
+return x * scales[int(n[0])] + (1, 2, 3)[n.argmax().item()]
+
 # numbers_of_a_tuple
 low, high = x.min().item(), x.max().item()
 first, last = x[0, 0].item(), x[5, 2].item()
