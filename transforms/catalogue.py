@@ -162,7 +162,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             *_SWITCHES,
         ),
     ),
-    ("GM402", (*_MASKED, *_SWITCHES)),
+    ("GM402", (*_MASKED, known_size.rewrite, *_SWITCHES)),
     ("GM403", (computed_index.rewrite, tensor_slice.rewrite)),
     (
         "GM501",
