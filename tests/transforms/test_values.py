@@ -80,7 +80,8 @@ y = x.clone()
 y[..., :k] = 0.0
 total = table[..., :k].sum(-1)
 mean = table[..., k:, :].mean()
-return y, total, mean, x[..., k:].sum()
+new = (table[..., :k, None] * 2).sum()
+return y, total, mean, new, x[..., k:].sum()
 
 # numbers_of_a_tuple
 low, high = x.min().item(), x.max().item()

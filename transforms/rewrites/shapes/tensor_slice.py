@@ -350,7 +350,7 @@ def _sliced(facts: FunctionFacts, node: ast.Subscript) -> _Sliced | None:
     kept = len(added) > 0 and added[0] > at and all(_is_whole(o) or isinstance(o, ast.Constant) for o in others)
     known = all(_is_whole(o) or _is_known(facts, o) for o in others) or kept
     part = indices[at]
-    behind = [i for i in indices[at:] if i not in added]
+    behind = [i for i in range(at, len(indices)) if i not in added]
     dim = -len(behind) if any(constant(i) is ... for i in indices[:at]) else at
     return _Sliced(node, part, dim, whole, whole or kept) if known and isinstance(part, ast.Slice) else None
 
