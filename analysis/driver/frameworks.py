@@ -126,6 +126,12 @@ HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook"})
 SEQUENCES = frozenset({"torch.nn.Sequential", "torch.nn.ModuleList"})
 MAPPINGS = frozenset({"torch.nn.ModuleDict"})
 
+#: bases by which the members of an enumeration are strings or numbers themselves
+PLAIN_VALUES = frozenset({"builtins.str", "builtins.int", "enum.StrEnum", "enum.IntEnum", "enum.IntFlag"})
+
+#: the oldest Python that a supported torch runs on
+OLDEST_PYTHON = (3, 10)
+
 #: calls that run a function with arguments of their own first: how many
 STARTERS = {"torch.multiprocessing.spawn": 1, "torch.multiprocessing.start_processes": 1}
 STARTING_CLASSES = frozenset({"threading.Thread", "multiprocessing.Process", "torch.multiprocessing.Process"})

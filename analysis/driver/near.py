@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _NAME = re.compile(r"[\w.]+")
+_DECORATED = re.compile(r"^@", re.MULTILINE)
 #: more modules than these are not looked through
 _MOST = 150
 #: names that are looked up for a text that does not mention torch
@@ -34,7 +36,7 @@ class Near:
         self.project = project
         self._main = main
         self._alone = main is not None and (project.is_library or is_installed(main.source.path))
-        self._packages: dict[str, bool] = {}
+        self._met: set[str] = set()
 
     def get(self, name: str) -> ModuleInfo | None:
         """A module by its dotted name; None for one that is not followed."""
@@ -58,6 +60,32 @@ class Near:
     def follows(self, module: ModuleInfo) -> bool:
         """Whether the source of a module is followed."""
         return module is self._main or not (self._alone or is_installed(module.source.path))
+
+    def registering(self, names: list[str]) -> Iterator[ModuleInfo]:
+        """Of the modules that imports execute, directly or not, those that hand definitions to a decorator of the
+        program, which may keep them; each only once."""
+        todo = list(names)
+        while todo and len(self._met) < _MOST:
+            name = todo.pop()
+            text = self.text(name) if name not in self._met else None
+            self._met.add(name)
+            if text is None or (self._main is not None and name == self._main.name):
+                continue
+            todo += text.imports
+            module = self.get(name) if _DECORATED.search(text.text) is not None else None
+            if module is not None and any(self._is_own(d, module) for d in _decorators(module)):
+                yield module
+
+    def _is_own(self, decorator: ast.expr, module: ModuleInfo) -> bool:
+        """Whether a decorator is a function or object of the program."""
+        while not isinstance(decorator, ast.Name):
+            if not isinstance(decorator, (ast.Call, ast.Attribute)):
+                return False
+            decorator = decorator.func if isinstance(decorator, ast.Call) else decorator.value
+        qualified = module.imports.get(decorator.id)
+        if qualified is None:
+            return decorator.id in module.functions or decorator.id in module.classes or decorator.id in module.globals
+        return self.text(qualified) is not None or self.text(qualified.rpartition(".")[0]) is not None
 
     def imported(self) -> list[ModuleText]:
         """All modules that the first one imports, directly or not."""
@@ -94,6 +122,14 @@ def may_drive(project: Project, source: Source) -> bool:
             todo += module.imports
         seen.add(name)
     return False
+
+
+def _decorators(module: ModuleInfo) -> Iterator[ast.expr]:
+    """The decorators of what a module defines at its top level."""
+    for cls in module.classes.values():
+        yield from cls.node.decorator_list
+    for function in module.functions.values():
+        yield from function.decorators
 
 
 def is_installed(path: str) -> bool:

@@ -21,8 +21,9 @@ BREAKS: Final[tuple[tuple[str, str, str], ...]] = (
         "torch.compiler.cudagraph_mark_step_begin torch.compiler.reset torch.cuda.manual_seed "
         "torch.cuda.manual_seed_all torch.from_dlpack torch.get_rng_state torch.hub.get_dir torch.manual_seed "
         "torch.mps.is_available torch.nn.utils.rnn.pack_padded_sequence torch.nn.utils.rnn.pad_packed_sequence "
-        "torch.optim.Optimizer.step torch.random.manual_seed torch.resize_as_ torch.save torch.set_num_threads "
-        "torch.set_rng_state torch.sparse_coo_tensor torch.thread_safe_generator torch.typename "
+        "torch.autograd.Variable torch.autograd.variable.Variable torch.optim.Optimizer.step torch.random.manual_seed "
+        "torch.resize_as_ torch.save torch.set_num_threads torch.set_rng_state torch.sparse_coo_tensor "
+        "torch.thread_safe_generator torch.typename "
         "torch.cpu._is_avx2_supported torch.jit.isinstance torch.utils.data.default_collate "
         "torch.utils.data.get_worker_info torch.utils.dlpack.to_dlpack",
     ),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 _BARE = "a Python function without a return annotation"
+_NO_INSTANCES = "a class whose constructor gives instances of another, Tensor"
 _TAGGED_BELOW = "the operator that it calls is tagged dynamic_output_shape, the Python function is not"
 _COMPOSITE = "calls nonzero; a composite operator carries no tag of its own"
 _SIZED = "without output_size the result's length is the sum of the repeats; the tag is on another overload"
@@ -52,6 +53,8 @@ SIGNATURES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "torch.norm": ("input:,p~=,dim=,keepdim=,out:=,dtype=>T#r", _BARE),
     "torch.Tensor.norm": ("p~=,dim=,keepdim=,dtype=>T#r", _BARE),
+    "torch.autograd.Variable": ("data:=,requires_grad=,volatile=>T", _NO_INSTANCES),
+    "torch.autograd.variable.Variable": ("data:=,requires_grad=,volatile=>T", _NO_INSTANCES),
     "torch.cdist": ("x1:,x2:,p=,compute_mode=>T", _BARE),
     "torch.tensordot": ("a:,b:,dims~=,out:=>T", "no return annotation on its overloads"),
     "torch.block_diag": ("*tensors:>T", _BARE),

@@ -66,6 +66,7 @@ PAIRS = [
     ("return x + 1", "torch.rand(1)\n    return x + 1", {"rng"}),
     ("return x + 1", "random.random()\n    return x + 1", {"rng"}),
     ("return x + 1", "raise ValueError", {"raised ValueError instead of nothing"}),
+    ("return x + 1", "return x.long().add_(0.5)", {"raised RuntimeError instead of nothing for its dtypes"}),
     ("raise IndexError", "raise ValueError", {"raised ValueError instead of IndexError"}),
     ("x += 1\n    raise IndexError", "raise IndexError", {"raised IndexError at another place"}),
     ("torch.rand(1)\n    raise IndexError", "raise IndexError", {"rng before an exception"}),
@@ -102,6 +103,9 @@ def test_a_mend_admits_what_its_kinds_do() -> None:
     assert unnamed(["value.rounding"], [silent]) == ["value.rounding"]
     promoted = SimpleNamespace(differences=(SimpleNamespace(kind="dtype"),))
     assert unnamed(["stdout.dtype", "stdout"], [promoted]) == ["stdout"]
+    assert unnamed(["raised RuntimeError instead of nothing for its dtypes"], [promoted]) == []
+    assert unnamed(["raised RuntimeError instead of nothing"], [promoted]) != []
+    assert unnamed(["warnings"], [named]) == []
     assert unnamed(["stdout.dtype"], [named]) == ["stdout.dtype"]
 
 

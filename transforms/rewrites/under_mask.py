@@ -227,18 +227,20 @@ class Elements:
     def _spread(self, reduction: Reduction, imports: Imports, mask: str, text: str) -> str:
         """A standard deviation or variance, as torch defines it: of nothing, and of one element, it is NaN."""
         where, dim = imports.name("torch.where"), self._dims(reduction)
-        count = f"{Code(self.facts.source).operand(self.found.mask)}.sum()" if reduction.rows else self._count()
+        whole = Code(self.facts.source).operand(self.found.mask if reduction.rows else self.found.tensor)
+        count = f"{whole}.sum()" if reduction.rows else self._count()
         value = self.facts.value(reduction.body)
         if isinstance(value, Tensor) and (of := dtype_kind(value.dtype)) in ("int", "bool", "complex"):
             numbers = "complex" if of == "complex" else "whole"
             raise NotReducibleError(f"`{reduction.how}` of {numbers} numbers has no form under a mask")
         self._rounds()
-        cast = ""
+        cast = precise = ""
         if isinstance(value, Tensor) and value.dtype in ("float32", "float64"):
-            pass
+            precise = "" if value.dtype == "float32" else ".double()"
         elif reduction.body in self.nodes or same_dtype(self.facts, reduction.body, self.found.tensor):
             wide, dtype = self._wide(imports, self.found.tensor)
-            text, cast = f"{_operand(text)}.to({wide.removeprefix('dtype=')})", f".to({dtype})"
+            precise, cast = f".to({wide.removeprefix('dtype=')})", f".to({dtype})"
+            text = f"{_operand(text)}{precise}"
         else:
             says = "a sum of half precision may be infinite where the deviation is not"
             self.differences.append(Difference("rounding", says))
@@ -246,15 +248,17 @@ class Elements:
             says = f"`{reduction.how}` of whole numbers no longer raises, and of complex ones is another"
             self.differences.append(Difference("exception", says))
         self.differences.append(Difference("output", f"`{reduction.how}` of one element no longer warns"))
+        # what does not count stands at the mean: it adds to the number of elements alone
         mean = f"{where}({mask}, {text}, 0).sum({dim}) / {count}"
+        spread = f"{where}({mask}, {text}, {mean}).{reduction.how}({f'{dim}, ' if dim else ''}correction=0)"
         free = count if constant(reduction.option) in (0, False) else f"({count} - 1).clamp(min=0)"
-        squares = f"{where}({mask}, {_operand(text)} - {mean}, 0).square().sum({dim}) / {free}"
+        share = f"({whole}.numel() / {free}{precise})"
         if reduction.how == "var":
-            return f"({squares}){cast}"
+            return f"({spread} * {share}){cast}"
         if recorded(self.facts, self.facts.statement):
-            says = "where the deviation is zero, its gradient is NaN instead of zero"
+            says = "the gradient of the deviation of one element is zero instead of NaN"
             self.differences.append(Difference("gradients", says))
-        return f"({squares}).sqrt(){cast}"
+        return f"({spread} * {share}.sqrt()){cast}"
 
     def _ranked(self, reduction: Reduction, imports: Imports, mask: str, text: str, kind: str | None) -> str:
         """What stands at a place among the sorted elements; those that do not count are NaN."""

@@ -9,7 +9,7 @@ from graphmend.analysis.driver import frameworks as facts
 from graphmend.analysis.driver.execution.builtins import fill
 from graphmend.analysis.driver.execution.expressions import rounds
 from graphmend.analysis.driver.execution.interface import Machine
-from graphmend.analysis.driver.execution.members import external_base, is_module, near_chain
+from graphmend.analysis.driver.execution.members import external_base, is_enumeration, is_module, member, near_chain
 from graphmend.analysis.driver.execution.objects import (
     UNKNOWN,
     Callable,
@@ -31,6 +31,8 @@ def construct(
 ) -> Values:
     """An instance, initialised."""
     info = cls.info
+    if is_enumeration(m, info):
+        return member(m, info, constant(arguments[0]) if len(arguments) == 1 else ..., scope)
     made = m.make(info, "", cls.scope)
     chain = near_chain(m, info)
     for one in chain:

@@ -6,16 +6,16 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from graphmend.analysis.driver.execution.comparisons import compared, truth_of
 from graphmend.analysis.driver.execution.interface import Machine
 from graphmend.analysis.driver.execution.objects import (
-    ANY,
     NOTHING,
     UNKNOWN,
     Atom,
     Callable,
     ClassObject,
-    Compiled,
     Constant,
+    Member,
     Named,
     Object,
     Package,
@@ -194,6 +194,8 @@ def item(m: Machine, owner: Atom, key: object, scope: Scope) -> Values:
     owner = plain(owner)
     if isinstance(owner, Named) and owner.name == "sys.modules" and isinstance(key, str):
         return (Package(m.main),) if key == "__main__" else m.qualified(key)
+    if isinstance(owner, ClassObject) and isinstance(key, str):  # an enumeration's member by its name
+        return tuple(a for a in m.attribute(owner, key, scope) if isinstance(a, Member)) or UNKNOWN
     if not isinstance(owner, Object):
         return UNKNOWN
     if owner.items is not None and isinstance(key, int) and -len(owner.items) <= key < len(owner.items):
@@ -260,42 +262,6 @@ def _compare(m: Machine, node: ast.Compare, scope: Scope) -> Values:
     return compared(node.ops[0], left, right) if len(node.ops) == 1 else UNKNOWN
 
 
-def compared(op: ast.cmpop, left: Values, right: Values) -> Values:
-    """`left op right`."""
-    known = _compared(op, left, right)
-    return (Constant(known),) if known is not None else UNKNOWN
-
-
-def _compared(op: ast.cmpop, left: Values, right: Values) -> bool | None:
-    a, b = constant(left), constant(right)
-    negated = isinstance(op, (ast.NotEq, ast.IsNot, ast.NotIn))
-    same: bool | None = None
-    if isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
-        if a is not ... and b is not ...:
-            same = a == b
-        elif b is None and ANY not in left and not any(isinstance(x, Constant) for x in left):
-            same = False
-    elif isinstance(op, (ast.In, ast.NotIn)) and len(right) == 1 and isinstance(right[0], Object):
-        held = right[0]
-        if a is not ... and not held.rest and held.fields is not None:
-            same = a in held.fields
-        elif a is not ... and not held.rest and held.items is not None:
-            items = [constant(i) for i in held.items]
-            same = a in items if ... not in items else None
-    elif isinstance(op, (ast.In, ast.NotIn)) and isinstance(a, str) and isinstance(b, str):
-        same = a in b
-    elif isinstance(a, (int, float)) and isinstance(b, (int, float)):
-        if isinstance(op, ast.Gt):
-            return a > b
-        if isinstance(op, ast.GtE):
-            return a >= b
-        if isinstance(op, ast.Lt):
-            return a < b
-        if isinstance(op, ast.LtE):
-            return a <= b
-    return None if same is None else same != negated
-
-
 def truth(m: Machine, node: ast.expr, scope: Scope) -> bool | None:
     """Whether a condition holds; None where that is not known."""
     if isinstance(node, ast.BoolOp):
@@ -303,23 +269,6 @@ def truth(m: Machine, node: ast.expr, scope: Scope) -> bool | None:
         decides = isinstance(node.op, ast.Or)
         return decides if decides in known else None if None in known else not decides
     return truth_of(m.evaluate(node, scope))
-
-
-def truth_of(values: Values) -> bool | None:
-    said = {_truth_of(atom) for atom in values}
-    return said.pop() if len(said) == 1 else None
-
-
-def _truth_of(atom: Atom) -> bool | None:
-    if isinstance(atom, Constant):
-        return bool(atom.value)
-    if isinstance(atom, (Callable, ClassObject, Compiled, Named, Package)):
-        return True
-    if isinstance(atom, Object):
-        if atom.items is None and atom.fields is None:
-            return True if atom.info is not None else None
-        return True if atom.items or atom.fields else None if atom.rest else False
-    return None
 
 
 def _operation(m: Machine, node: ast.BinOp, scope: Scope) -> Values:

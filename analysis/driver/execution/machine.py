@@ -335,14 +335,12 @@ class DriverMachine:
         return self._near.follows(module)
 
     def imports(self, node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
-        """An import statement executes a module that registers its classes somewhere."""
+        """An import statement executes modules that register their classes and functions somewhere, however deep."""
         if self._importing:
             return
         names = list(scope.module.imported(node).values())
-        for name in dict.fromkeys(one for q in names for one in (q, q.rpartition(".")[0]) if one):
-            module = self._near.get(name)
-            if module is not None and any(cls.node.decorator_list for cls in module.classes.values()):
-                self.top_level(module)
+        for module in self._near.registering([one for q in names for one in (q, q.rpartition(".")[0]) if one]):
+            self.top_level(module)
 
     # -- compile sites
 

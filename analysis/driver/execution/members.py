@@ -14,6 +14,7 @@ from graphmend.analysis.driver.execution.objects import (
     Compiled,
     Constant,
     Disabled,
+    Member,
     Method,
     Named,
     Object,
@@ -22,9 +23,10 @@ from graphmend.analysis.driver.execution.objects import (
     Scope,
     Super,
     Values,
+    constant,
     union,
 )
-from graphmend.analysis.driver.frameworks import HELD_AS, MAPPINGS, SEQUENCES, WRAPPERS
+from graphmend.analysis.driver.frameworks import HELD_AS, MAPPINGS, PLAIN_VALUES, SEQUENCES, WRAPPERS
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo
 from graphmend.analysis.resolution.classes import is_module_class, mro, outside_bases
 
@@ -49,6 +51,8 @@ def attribute(m: Machine, owner: Atom, name: str, scope: Scope) -> Values:
         return _of_super(m, owner, name, scope)
     if isinstance(owner, Constant):
         return (Method(owner, name),) if isinstance(owner.value, str) else NOTHING
+    if isinstance(owner, Member):
+        return _of_member(m, owner, name, scope)
     if isinstance(owner, Partial) and name == "func":
         return owner.function
     return UNKNOWN
@@ -87,12 +91,12 @@ def _defined(m: Machine, cls: ClassObject, receiver: Object | None, name: str, s
     for info in near_chain(m, cls.info):
         one = m.class_object(info, cls.scope if info is cls.info else None)
         if name in one.attributes:
-            return _bound(one.attributes[name], receiver)
+            return _bound(_member(m, info, name, one.attributes[name]), receiver)
         method = info.methods.get(name)
         if method is not None:
             return _method(m, method, one, cls, receiver, scope)
         if name in info.names:
-            return m.evaluate(info.names[name], one.scope or m.top_level(info.module))
+            return _member(m, info, name, m.evaluate(info.names[name], one.scope or m.top_level(info.module)))
         if name in info.classes:
             return (m.class_object(info.classes[name], one.scope),)
     return NOTHING
@@ -133,6 +137,34 @@ def _of_class(m: Machine, owner: ClassObject, name: str, scope: Scope) -> Values
     if name in ("__name__", "__qualname__"):
         return (Constant(owner.info.name),)
     return _defined(m, owner, None, name, scope) or (Method(owner, name),)
+
+
+def is_enumeration(m: Machine, info: ClassInfo) -> bool:
+    """Whether a class derives from one of the enum module."""
+    return any(base.startswith("enum.") for base in outside_bases(m.program, info))
+
+
+def _member(m: Machine, info: ClassInfo, name: str, values: Values) -> Values:
+    """What is bound in a class, as it is read: of an enumeration, the member."""
+    if name.startswith("_") or not is_enumeration(m, info):
+        return values
+    return (Member(info, name, values, not PLAIN_VALUES.isdisjoint(outside_bases(m.program, info))),)
+
+
+def member(m: Machine, info: ClassInfo, value: object, scope: Scope) -> Values:
+    """The member of an enumeration that has a value; any of them where that is not known (`...`)."""
+    cls = m.class_object(info)
+    names = [one for one in info.names if not one.startswith("_")]
+    members = [a for one in names for a in _of_class(m, cls, one, scope) if isinstance(a, Member)]
+    return tuple(a for a in members if value is ... or constant(a.value) == value) or UNKNOWN
+
+
+def _of_member(m: Machine, owner: Member, name: str, scope: Scope) -> Values:
+    if name in ("value", "_value_"):
+        return owner.value
+    if name in ("name", "_name_"):
+        return (Constant(owner.name),)
+    return _defined(m, m.class_object(owner.info), None, name, scope) or UNKNOWN
 
 
 def _of_super(m: Machine, owner: Super, name: str, scope: Scope) -> Values:

@@ -131,6 +131,25 @@ class ClassObject(Atom):
         self.attributes: dict[str, Values] = {}
 
 
+class Member(Atom):
+    """A member of an enumeration, which is one object however it is read."""
+
+    __slots__ = ("info", "is_value", "name", "value")
+
+    def __init__(self, info: ClassInfo, name: str, value: Values, is_value: bool) -> None:
+        self.info = info
+        self.name = name
+        self.value = value
+        self.is_value = is_value
+        """Whether the member is a string or number itself."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Member) and (self.info, self.name) == (other.info, other.name)
+
+    def __hash__(self) -> int:
+        return hash((id(self.info), self.name))
+
+
 class Object(Atom):
     """An object that one expression makes: of a class of the program, or of an external one by `name`.
 
@@ -264,8 +283,11 @@ def union(*several: Values) -> Values:
 
 
 def constant(values: Values) -> object:
-    """The constant that values are; `...` where they are none, or several."""
-    return values[0].value if len(values) == 1 and isinstance(values[0], Constant) else ...
+    """The constant that values are, or the member of an enumeration; `...` where they are none, or several."""
+    only = values[0] if len(values) == 1 else None
+    if isinstance(only, Member):
+        return constant(only.value) if only.is_value else only
+    return only.value if isinstance(only, Constant) else ...
 
 
 def sequence(items: list[Values] | None, rest: Values = (), name: str = "builtins.list") -> Object:

@@ -5,9 +5,21 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from graphmend.analysis.driver.execution.comparisons import compared, truth_of
 from graphmend.analysis.driver.execution.expressions import rounds, truth
 from graphmend.analysis.driver.execution.interface import Machine
-from graphmend.analysis.driver.execution.objects import ANY, NONE, UNKNOWN, Callable, Scope, Values, constant, union
+from graphmend.analysis.driver.execution.members import near_chain
+from graphmend.analysis.driver.execution.objects import (
+    ANY,
+    NONE,
+    UNKNOWN,
+    Callable,
+    ClassObject,
+    Constant,
+    Scope,
+    Values,
+    union,
+)
 from graphmend.analysis.program.definitions import FunctionInfo
 
 
@@ -155,11 +167,11 @@ def _try(m: Machine, node: ast.Try, scope: Scope) -> bool:
 
 
 def _match(m: Machine, node: ast.Match, scope: Scope) -> bool:
-    subject = constant(m.evaluate(node.subject, scope))
+    subject = m.evaluate(node.subject, scope)
     before, goes_on = dict(scope.variables), False
     joined = dict(before)
     for case in node.cases:
-        fits = _fits(case, subject)
+        fits = None if case.guard is not None else _fits(m, case.pattern, subject, scope)
         if fits is False:
             continue
         if fits:
@@ -176,13 +188,16 @@ def _match(m: Machine, node: ast.Match, scope: Scope) -> bool:
     )
 
 
-def _fits(case: ast.match_case, subject: object) -> bool | None:
-    """Whether a case takes a constant; None where that is not known. Cases before it did not."""
-    if subject is ... or case.guard is not None:
-        return None
-    if isinstance(case.pattern, ast.MatchValue) and isinstance(case.pattern.value, ast.Constant):
-        return bool(case.pattern.value.value == subject)
-    return True if isinstance(case.pattern, ast.MatchAs) and case.pattern.name is None else None
+def _fits(m: Machine, pattern: ast.pattern, subject: Values, scope: Scope) -> bool | None:
+    """Whether a pattern takes a value; None where that is not known. Cases before it did not."""
+    if isinstance(pattern, ast.MatchValue):
+        return truth_of(compared(ast.Eq(), subject, m.evaluate(pattern.value, scope)))
+    if isinstance(pattern, ast.MatchSingleton):
+        return truth_of(compared(ast.Is(), subject, (Constant(pattern.value),)))
+    if isinstance(pattern, ast.MatchOr):
+        said = {_fits(m, one, subject, scope) for one in pattern.patterns}
+        return True if True in said else None if None in said else False
+    return True if isinstance(pattern, ast.MatchAs) and pattern.name is None else None
 
 
 def _function(m: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> bool:
@@ -214,6 +229,7 @@ def _class(m: Machine, node: ast.ClassDef, scope: Scope) -> bool:
                 cls.attributes[name] = with_all
         elif method.decorators and method.is_static:
             cls.attributes[name] = decorated(m, method, (Callable(method, scope),), body)
+    _subclassed(m, cls, node, body)
     values: Values = (cls,)
     for decorator in reversed(node.decorator_list):
         made = m.call(m.evaluate(decorator, scope), [values], {}, decorator, scope)
@@ -221,6 +237,17 @@ def _class(m: Machine, node: ast.ClassDef, scope: Scope) -> bool:
             values = made
     scope.variables[node.name] = values
     return True
+
+
+def _subclassed(m: Machine, cls: ClassObject, node: ast.ClassDef, scope: Scope) -> None:
+    """The nearest base class is told of a new class, with the keywords of its statement."""
+    for base in near_chain(m, cls.info)[1:]:
+        hook = base.methods.get("__init_subclass__")
+        if hook is not None:
+            keywords = {k.arg: m.evaluate(k.value, scope) for k in node.keywords if k.arg not in (None, "metaclass")}
+            around = m.class_object(base).scope or m.top_level(base.module)
+            m.run(Callable(hook, around, cls), [], keywords)
+            return
 
 
 def _import(m: Machine, node: ast.Import | ast.ImportFrom, scope: Scope) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
-from graphmend.analysis.driver.execution import expressions
+from graphmend.analysis.driver.execution import comparisons, expressions
 from graphmend.analysis.driver.execution.objects import (
     NONE,
     UNKNOWN,
@@ -123,7 +123,7 @@ def _unary(m: Recorder, node: ast.UnaryOp, scope: Scope) -> Values:
     found = numbers.unary(node.op, operand)
     if found is not None:
         return found
-    known = expressions.truth_of(operand) if isinstance(node.op, ast.Not) else None
+    known = comparisons.truth_of(operand) if isinstance(node.op, ast.Not) else None
     return (Constant(not known),) if known is not None else UNKNOWN
 
 
@@ -157,7 +157,7 @@ def _compare(m: Recorder, node: ast.Compare, scope: Scope) -> Values:
     elif m.trace is not None:
         for atom in (*left, *right):
             m.trace.touch(atom)
-    return expressions.compared(op, left, right)
+    return comparisons.compared(op, left, right)
 
 
 def _subscript(m: Recorder, node: ast.Subscript, scope: Scope) -> Values:

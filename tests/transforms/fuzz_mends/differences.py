@@ -46,9 +46,9 @@ def words(what: str, seen: Collection[str]) -> frozenset[str]:
         covering |= KINDS["zero-gradients"]
     if field == "rounding" and f"{section}.dtype" in seen:  # another dtype rounds otherwise
         covering |= KINDS["dtype"]
-    if what == "warnings" and "grads.raised" in seen:  # torch warns of what raises in backward
-        covering |= KINDS["gradients"]
-    if what.startswith("raised nothing"):  # what is refused for one dtype may be computed for another
+    if what == "warnings":  # torch warns of some operands as it refuses others
+        covering |= KINDS["exception"] | (KINDS["gradients"] if "grads.raised" in seen else frozenset())
+    if what.startswith("raised nothing") or what.endswith("for its dtypes"):  # one dtype may be refused, another not
         covering |= KINDS["dtype"]
     if what.endswith("before an exception"):  # which comes at another time
         covering |= KINDS["exception"]

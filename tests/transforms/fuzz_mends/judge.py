@@ -15,6 +15,7 @@ Seen = list[dict[str, Any]]
 
 #: what a compiled program is held to: where a warning comes from is TorchDynamo's
 COMPILED = ("value", "grads", "inputs", "state", "stdout", "logs", "rng", "modes")
+_BEFORE = "before an exception"
 _TEXTS = ("stdout", "stderr", "logs", "warnings")
 _FIELDS = ("type", "dtype", "shape", "stride", "device", "requires_grad", "leaf", "alias")
 
@@ -29,7 +30,7 @@ def differences(want: Seen, got: Seen) -> dict[str, int]:
             continue  # what the program keeps differs since an earlier input
         for what in differ:
             found.setdefault(what, number)
-        if any(what.startswith("raised") for what in differ):
+        if any(what.startswith("raised") or (what.startswith("state") and _BEFORE in what) for what in differ):
             break  # what the program keeps differs from now on
     return found
 
@@ -65,12 +66,15 @@ def _have_no_gradients(seen: dict[str, Any]) -> bool:
 def _differ(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
     if want.get("raised") != got.get("raised"):
         # what follows from an exception says nothing more
-        return [f"raised {got.get('raised', 'nothing')} instead of {want.get('raised', 'nothing')}"]
-    if "raised" in want and any(want[key] != got[key] for key in want if key not in (*_TEXTS, "state", "rng")):
+        why = " for its dtypes" if got.get("of_dtypes") else ""
+        return [f"raised {got.get('raised', 'nothing')} instead of {want.get('raised', 'nothing')}{why}"]
+    if "raised" in want and any(
+        want[key] != got[key] for key in want if key not in (*_TEXTS, "state", "rng", "of_dtypes")
+    ):
         drawn = ["rng before an exception"] if want["rng"] != got["rng"] else []
         return [f"raised {want['raised']} at another place", *drawn]
     found: list[str] = []
-    for section in sorted(want.keys() | got.keys()):
+    for section in sorted((want.keys() | got.keys()) - {"of_dtypes"}):
         a, b = want.get(section), got.get(section)
         if a == b or (section == "warnings" and _warns_alike(a, b)):
             continue
@@ -79,7 +83,7 @@ def _differ(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
         else:
             found.append(_told_otherwise(section, a, b))
     if "raised" in want:
-        found = [f"{what} before an exception" for what in found]
+        found = [f"{what} {_BEFORE}" for what in found]
     if "'nan'" in f"{want.get('inputs')}{want.get('value')}":
         found = [f"{what.removesuffix('data')}nan" if what.endswith(".data") else what for what in found]
     return found

@@ -30,6 +30,8 @@ torch.set_warn_always(True)  # what torch says once in a process is said of each
 #: longer tensors are told by a digest of their elements, of which nobody can say whether they differ in their last bits
 _SHOWN = 2048
 _DEEPEST = 6
+#: in what torch 2.13 says of operands whose dtypes it refuses
+_OF_DTYPES = re.compile(r"d-?type|can't be cast|data type|scalar type", re.IGNORECASE)
 
 
 class Memory:
@@ -192,6 +194,7 @@ def answer(
             value = function(*arguments)
         except Exception as error:
             seen["raised"] = type(error).__name__
+            seen["of_dtypes"] = bool(_OF_DTYPES.search(str(error)))
         else:
             with memory.inside("value"):
                 seen["value"] = described(value, memory)
