@@ -80,8 +80,7 @@ y = x.clone()
 y[..., :k] = 0.0
 total = table[..., :k].sum(-1)
 mean = table[..., k:, :].mean()
-new = (table[..., :k, None] * 2).sum()
-return y, total, mean, new, x[..., k:].sum()
+return y, total, mean, x[..., k:].sum()
 
 # numbers_of_a_tuple
 low, high = x.min().item(), x.max().item()
@@ -306,3 +305,8 @@ def test_a_diagonal_of_any_size(size: tuple[int, ...]) -> None:
     x = torch.randn(size)
     for one, other in zip(nested(text)(x), nested(mended.source.text)(x), strict=True):
         assert torch.equal(one, other)
+
+
+def test_a_dimension_that_is_added_behind_a_slice_from_the_end() -> None:
+    body = "    k = n.argmax().item()\n    return (table[..., :k, None] * 2).sum()"
+    assert not mend_text(function(body, _PARAMETERS, _INPUTS)).changed

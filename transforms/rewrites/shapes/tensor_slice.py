@@ -350,8 +350,9 @@ def _sliced(facts: FunctionFacts, node: ast.Subscript) -> _Sliced | None:
     kept = len(added) > 0 and added[0] > at and all(_is_whole(o) or isinstance(o, ast.Constant) for o in others)
     known = all(_is_whole(o) or _is_known(facts, o) for o in others) or kept
     part = indices[at]
-    behind = [i for i in range(at, len(indices)) if i not in added]
-    dim = -len(behind) if any(constant(i) is ... for i in indices[:at]) else at
+    dim = at - len(indices) if any(constant(i) is ... for i in indices[:at]) else at
+    if dim < 0 and added:  # the result has it at another place from the end
+        return None
     return _Sliced(node, part, dim, whole, whole or kept) if known and isinstance(part, ast.Slice) else None
 
 
