@@ -16,6 +16,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.memory import written_to
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
+from graphmend.transforms.legality.numbers.as_tensors import PROMOTES
 from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.numbers.meetings import Meetings, of_its_dtype
 from graphmend.transforms.legality.operations import formulas
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _RANGE = Difference("exception", "a number that is not in range gives less, or something else, or raises otherwise")
 _LAYOUT = Difference("strides", "the result may have other strides")
 _COPY = Difference("aliasing", "the result is a copy instead of a view")
+_TIES = Difference("gradients", "of equal elements another one may get the gradient")
 _WHOLE = Difference("exception", "a number that is no whole one raises no more")
 #: what a loss does with what it computes of each element
 _REDUCED: dict[object, str] = {"mean": ".mean()", "sum": ".sum()", "none": ""}
@@ -120,9 +122,12 @@ class WrittenOut(Meetings):
         if not isinstance(of, Tensor) or of.ndarray:
             return False
         self.differences += form.differences
-        if form.floating and kinds(self.facts, tensor) != {"float"}:
-            self.differences.append(Difference("exception", f"`{last}` of whole numbers no longer raises"))
+        if kinds(self.facts, tensor) != {"float"}:
+            self.differences.append(Difference("exception", f"`{last}` of whole numbers raises no more, or otherwise"))
         self._meets(of, dtype, ast.Mult, left=False, number=node, other=tensor)
+        others = [given[n] for n in fields if given[n] not in (node, tensor)]
+        if any(kinds(self.facts, other) != {"float"} for other in others):
+            self.differences.append(PROMOTES)
         parts = tuple((n, given[n]) for n in sorted(fields))
         self.counterparts[call] = Counterpart(call, formula=form.text + _REDUCED[how], parts=parts)
         return True
@@ -232,7 +237,7 @@ def _topk(given: _Given) -> _Picked | None:
             return None
     ordered = f"{{input}}.sort({'descending=True' if largest else ''}).values"
     positions = "torch.arange({input}.shape[0], device={input}.device)"
-    return _Picked(f"{ordered}[{positions} < {{k}}]", (_RANGE, _LAYOUT), True, whole, target)
+    return _Picked(f"{ordered}[{positions} < {{k}}]", (_RANGE, _LAYOUT, _TIES), True, whole, target)
 
 
 def _at(dim: int, index: str) -> str:

@@ -26,8 +26,6 @@ class Formula(NamedTuple):
     """The one that may be a 0-d tensor in the formula."""
     text: str
     differences: tuple[Difference, ...] = ()
-    floating: bool = True
-    """Does the function raise for tensors of whole numbers, which the formula takes?"""
 
 
 _DIFFERENCE = "({input} - {target})"
@@ -71,7 +69,6 @@ FORMULAS = {
         "margin",
         "(-{target} * ({input} - {other}) + {margin}).clamp(min=0)",
         (_SIZES,),
-        floating=False,
     ),
     "triplet_margin_loss": Formula(
         "input positive negative margin",
@@ -80,10 +77,10 @@ FORMULAS = {
         ".clamp(min=0)",
         (_ADDED, _RANGE),
     ),
-    "add": Formula("input other alpha", "alpha", "({input} + {other} * {alpha})", (_ADDED,), floating=False),
-    "sub": Formula("input other alpha", "alpha", "({input} - {other} * {alpha})", (_ADDED,), floating=False),
+    "add": Formula("input other alpha", "alpha", "({input} + {other} * {alpha})", (_ADDED,)),
+    "sub": Formula("input other alpha", "alpha", "({input} - {other} * {alpha})", (_ADDED,)),
     "addcmul": Formula(
-        "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} * {tensor2})", (_ADDED,), floating=False
+        "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} * {tensor2})", (_ADDED,)
     ),
     "addcdiv": Formula(
         "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} / {tensor2})", (_ADDED,)
