@@ -172,18 +172,18 @@ class ClassInfo:
         self.qualname = f"{outer}.{node.name}" if outer else node.name
         self.is_inner = bool(outer)
         self.methods: dict[str, FunctionInfo] = {}
-        self.setters: set[str] = set()
+        self.setters: dict[str, FunctionInfo] = {}
         self.names: dict[str, ast.expr] = {}
         self.annotations: dict[str, ast.expr] = {}
         self.classes: dict[str, ClassInfo] = {}
         self.attribute_cache: dict[str, Value | None] = {}
-        self.chain: list[ClassInfo] | None = None
-        """Cache: the class and its bases."""
+        self.chain: list[ClassInfo] | None = None  # cache: the class and its bases
         for statement in statements_of(node.body):
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                if {getattr(d, "attr", "") for d in statement.decorator_list} & {"setter", "deleter"}:
-                    self.setters.add(statement.name)
-                else:
+                marks = {getattr(d, "attr", "") for d in statement.decorator_list}
+                if "setter" in marks:
+                    self.setters[statement.name] = FunctionInfo(statement, module, self)
+                elif "deleter" not in marks:
                     self.methods[statement.name] = FunctionInfo(statement, module, self)
             elif isinstance(statement, ast.ClassDef):
                 self.classes[statement.name] = ClassInfo(statement, module, self.qualname)

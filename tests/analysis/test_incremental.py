@@ -338,6 +338,21 @@ class N(nn.Module):
 
 HEAD = "import torch\nfrom torch import nn\n\n"
 CHANGES = {
+    "what a property's setter compiles": (
+        "class N(nn.Module):\n    def forward(self, x: torch.Tensor):\n        return x.item()\n\n"
+        "class H:\n    @property\n    def net(self):\n        return self._net\n\n"
+        "    @net.setter\n    def net(self, value):\n        self._net = torch.compile(value)\n\n"
+        "h = H()\nh.net = N()\n",
+        "torch.compile(value)",
+        "value",
+    ),
+    "whether a subclass is compiled": (
+        "class B(nn.Module):\n    def __init_subclass__(cls, compile=False):\n        if compile:\n"
+        "            cls.forward = torch.compile(cls.forward)\n\n"
+        "class N(B, compile=True):\n    def forward(self, x: torch.Tensor):\n        return x.item()\n",
+        "if compile:",
+        "if not compile:",
+    ),
     "how a parameter is used": (
         "class N(nn.Module):\n    def forward(self, x):\n        return 3\n",
         "return 3",

@@ -192,6 +192,16 @@ def _map(m: Machine, args: Arguments, keywords: Keywords, node: ast.expr, scope:
     return (made,)
 
 
+def reduced(m: Machine, args: Arguments, node: ast.expr, scope: Scope) -> Values:
+    """`functools.reduce(...)`."""
+    items = list(rounds(m, args[1])) if len(args) > 1 else []
+    made = args[2] if len(args) > 2 else items.pop(0)[0] if items else UNKNOWN
+    for values, certain in items:
+        result = m.call(args[0], [made, values], {}, node, scope)
+        made = result if certain else union(made, result)
+    return made
+
+
 def _filter(m: Machine, args: Arguments, keywords: Keywords, node: ast.expr, scope: Scope) -> Values:
     return args[1] if len(args) > 1 else UNKNOWN
 

@@ -7,7 +7,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.driver import frameworks as facts
-from graphmend.analysis.driver.execution.builtins import BUILTINS, container_method, module_method, text_method
+from graphmend.analysis.driver.execution.builtins import (
+    BUILTINS,
+    container_method,
+    module_method,
+    reduced,
+    text_method,
+)
 from graphmend.analysis.driver.execution.constructors import compile_given, construct, initialise
 from graphmend.analysis.driver.execution.interface import Machine
 from graphmend.analysis.driver.execution.members import children, descendants, external_base, is_module
@@ -127,6 +133,8 @@ def _external(m: Machine, name: str, arguments: Arguments, keywords: Keywords, n
         return first or UNKNOWN
     if name == "functools.partial" and arguments:
         return (Partial(first, arguments[1:], keywords, node),)
+    if name == "functools.reduce":
+        return reduced(m, arguments, node, scope)
     if name in ("importlib.import_module", "builtins.__import__"):
         text = constant(first)
         return m.qualified(text) if isinstance(text, str) else UNKNOWN

@@ -83,7 +83,7 @@ def _of_external(owner: Object, name: str) -> Values:
         return owner.rest
     if owner.fields is not None and name in owner.fields and owner.name in MAPPINGS:
         return owner.fields[name]
-    return (Method(owner, name),)
+    return (Method(owner, name),) if owner.name != "types.SimpleNamespace" else NOTHING
 
 
 def _defined(m: Machine, cls: ClassObject, receiver: Object | None, name: str, scope: Scope) -> Values:
@@ -184,6 +184,8 @@ def set_attribute(m: Machine, owner: Atom, name: str, values: Values) -> None:
         return set_attribute(m, owner.target, name, values)
     if isinstance(owner, Package):
         m.top_level(owner.module).variables[name] = values
+    elif isinstance(owner, Object) and (setter := _setter(m, owner, name)) is not None:
+        m.run(setter, [values], {})
     elif isinstance(owner, (Object, ClassObject)):
         table = owner.attributes
         if isinstance(owner, Object) and owner.fields is not None and (owner.name in MAPPINGS or name in owner.fields):
@@ -195,6 +197,14 @@ def set_attribute(m: Machine, owner: Atom, name: str, values: Values) -> None:
             return None
         old = table.get(name)
         table[name] = values if m.is_certain or old is None else union(old, values)
+    return None
+
+
+def _setter(m: Machine, owner: Object, name: str) -> Callable | None:
+    """What a property calls where it is assigned to."""
+    for info in near_chain(m, owner.info) if owner.info is not None else ():
+        if name in info.setters:
+            return Callable(info.setters[name], m.class_object(info).scope or m.top_level(info.module), owner)
     return None
 
 
