@@ -117,11 +117,14 @@ def _definition(info: FunctionInfo) -> Definition | None:
     return around.node if around is not None and not isinstance(around.node, ast.Lambda) else None
 
 
-def check(source: Source, project: Project | None = None, settings: Settings | None = None) -> Result:
+def check(
+    source: Source, project: Project | None = None, settings: Settings | None = None, *, recorded: bool = False
+) -> Result:
     """Findings of one file. A text that does not parse has none; `source.problem` says why.
 
     `project` gives the definitions of other modules; without one, every import from outside torch and the standard
-    library is unknown.
+    library is unknown. With `recorded`, facts are kept while the findings are made, where that gives the same ones:
+    they are asked for next.
     """
     project = project or Project()
     settings = settings or Settings()
@@ -131,7 +134,7 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
     if module is None:
         return Result(source)
     session = AnalysisSession(module, project, settings)
-    _walk(session)
+    recordings = _walk(session, record=recorded)
     everything = report(session.summaries.roots)
     again = recompilations(session.driven, session.judging)
     places: dict[tuple[str, str], Place] = {
@@ -142,12 +145,22 @@ def check(source: Source, project: Project | None = None, settings: Settings | N
     by_path = merged(session.driven, everything, again, settings)
     own = by_path.pop(source.path, ())
     session.close()
-    return Result(source, own, by_path, tuple(session.notes), places, variations, (project, settings, module))
+    return Result(
+        source, own, by_path, tuple(session.notes), places, variations, (project, settings, module), recordings
+    )
 
 
-def _walk(session: AnalysisSession, callers: Callers = "known", *, compiled: bool = False) -> None:
-    """Walks the roots; with `compiled`, those alone for which a compile site is in sight."""
+def _walk(
+    session: AnalysisSession, callers: Callers = "known", *, compiled: bool = False, record: bool = False
+) -> dict[Callers, Recording]:
+    """Walks the roots; with `compiled`, those alone for which a compile site is in sight. With `record`, and where none
+    is in sight, all that is walked is recorded: it is walked as for any caller then."""
     assert session.module is not None
-    for root in roots(session, session.module, session.drive(callers)):
+    driven = session.drive(callers)
+    recordings: dict[Callers, Recording] = {}
+    if record and driven is None:
+        recordings["anyone"] = session.recording = Recording()
+    for root in roots(session, session.module, driven):
         if not compiled or root.region.kind == "compiled":
             session.walk_root(root)
+    return recordings

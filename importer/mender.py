@@ -59,7 +59,9 @@ class Mender:
         self._read[path] = {other: _digest(text) for other, text in around.read.items()}
         if mended.source is not source:
             self._overlay[path] = mended.source.text
-        self._project.forget(path)
+            self._project.forget(path)
+        else:
+            self._project.release_trees()
         notes = _Notes(texts)
         left = [notes.note(finding, mended.looked_at) | {"reason": reason} for finding, reason in mended.left]
         mends: dict[str, list[Note]] = {}

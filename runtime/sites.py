@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -27,11 +29,33 @@ class Site:
     def run(self, tensors: Sequence[torch.Tensor], numbers: Sequence[int | float]) -> None:
         if self.condition is not None and not self.condition.fill(tensors, numbers):
             return
-        function = self.function.fill(tensors, numbers)
-        if function is not print:
+        function, waiting = self.function.fill(tensors, numbers), _state.waiting
+        if function is not print or waiting is not None:
             # A logging handler may format later or on another thread, when the graph has reused the memory.
             tensors = [tensor.clone() for tensor in tensors]
-        call_from(self.frames, function, self.args.fill(tensors, numbers), self.kwargs.fill(tensors, numbers))
+        args, kwargs = self.args.fill(tensors, numbers), self.kwargs.fill(tensors, numbers)
+        output = functools.partial(call_from, self.frames, function, args, kwargs)
+        if waiting is None:
+            output()
+        else:
+            waiting.append(output)
+
+
+class _State(threading.local):
+    waiting: list[Callable[[], None]] | None = None
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def held() -> Iterator[list[Callable[[], None]]]:
+    """The output calls that graphs come to in here are not made but collected, with the values that they have there."""
+    around, _state.waiting = _state.waiting, []
+    try:
+        yield _state.waiting
+    finally:
+        _state.waiting = around
 
 
 _sites: dict[str, Site] = {}

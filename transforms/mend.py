@@ -136,7 +136,7 @@ class OneFile:
         if self._is_stale and self._project is not None:  # the module that was read holds on to the others as they were
             self._project.forget(path)
         self._is_stale = False
-        return check(self._own, self._project, self._settings)
+        return check(self._own, self._project, self._settings, recorded=True)
 
     def accepted(self, path: str) -> Collection[str]:
         return self._accept

@@ -67,7 +67,8 @@ class Cache:
         path = self._folder / name[:2] / name[2:]
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            files.replace(path, json.dumps({"stamp": stamp, "data": data}, separators=(",", ":")).encode())
+            entry = json.dumps({"stamp": stamp, "data": data}, separators=(",", ":"))
+            files.replace(path, entry.encode(), lasts=False)  # what is left of one counts as none
         except (OSError, files.FileProblem, ValueError):
             self._usable = False
 

@@ -95,9 +95,11 @@ def read(path: Path | str, longest: float = LONGEST) -> FileText:
         raise FileProblem(reason(error)) from None
 
 
-def replace(path: Path | str, data: bytes, expected: bytes | None = None, mode: int | None = None) -> None:
+def replace(
+    path: Path | str, data: bytes, expected: bytes | None = None, mode: int | None = None, *, lasts: bool = True
+) -> None:
     """Replace a file's content at once, keeping its mode; a new one gets `mode`, or what `open` would give. With
-    `expected`, only if the file still holds that.
+    `expected`, only if the file still holds that. Waits for the disk where it is to last when the power fails.
 
     A link stays a link: the file that it points to is replaced. A device or a pipe, such as /dev/null, is written into.
     """
@@ -113,18 +115,19 @@ def replace(path: Path | str, data: bytes, expected: bytes | None = None, mode: 
             with open(target, "wb") as file:
                 file.write(data)
         else:
-            _replace(target, data, mode)
+            _replace(target, data, mode, lasts)
     except OSError as error:
         raise FileProblem(f"cannot be written: {reason(error)}") from None
 
 
-def _replace(target: str, data: bytes, mode: int | None) -> None:
+def _replace(target: str, data: bytes, mode: int | None, lasts: bool) -> None:
     descriptor, temporary = tempfile.mkstemp(prefix=".graphmend-", dir=os.path.dirname(target))
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if lasts:
+                file.flush()
+                os.fsync(file.fileno())
         os.chmod(temporary, _mode_for(target, mode))
         os.replace(temporary, target)
     except BaseException:  # an interrupt too: nothing half written stays behind

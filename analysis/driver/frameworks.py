@@ -112,6 +112,9 @@ TRANSPARENT = frozenset({
     "dataclasses.dataclass",
 })  # fmt: skip
 
+#: decorators of functions whose one `yield` stands for the body of a `with` statement
+CONTEXT_MAKERS = frozenset({"contextlib.contextmanager", "contextlib.asynccontextmanager"})
+
 COPIES = frozenset({"copy.deepcopy", "copy.copy", "torch.clone"})
 
 #: methods of modules that give back the module

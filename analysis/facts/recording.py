@@ -23,19 +23,22 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 class Recording:
-    """What was computed while walking some definitions: the join over all their summaries."""
+    """What was computed while walking some definitions, or all where none are named: the join over all their
+    summaries."""
 
-    def __init__(self, functions: set[ast.FunctionDef | ast.AsyncFunctionDef]) -> None:
+    def __init__(self, functions: set[ast.FunctionDef | ast.AsyncFunctionDef] | None = None) -> None:
         self.values: dict[ast.AST, Value] = {}
         self.environments: dict[ast.stmt, Environment] = {}
         self.gradients_on: set[ast.stmt] = set()
         self.gradients_off: set[ast.stmt] = set()
         self._parents: dict[ast.AST, dict[ast.AST, ast.AST]] = {}
-        self._inner = {n for f in functions for n in ast.walk(f) if isinstance(n, _FUNCTIONS)}
+        self._inner: set[ast.AST] | None = None
+        if functions is not None:
+            self._inner = {n for f in functions for n in ast.walk(f) if isinstance(n, _FUNCTIONS)}
 
     def wants(self, info: FunctionInfo) -> bool:
         """Whether a function is one of those asked about, or stands inside one."""
-        return info.node in self._inner
+        return self._inner is None or info.node in self._inner
 
     def walker(
         self, session: Host, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int

@@ -120,10 +120,15 @@ class Project:
                 module.close()
 
     def release_trees(self) -> None:
-        """Release the syntax trees of imported modules that were parsed again, in a lean project."""
+        """Release the syntax trees of modules that were checked, and of imported ones that were parsed again, in a lean
+        project."""
         for module in self._modules.values() if self._lean else ():
-            if module is not None:
+            if module is None:
+                continue
+            if module.are_trees_released:
                 module.release_trees_again()
+            else:
+                module.release_trees()
 
     def forget(self, *paths: str) -> None:
         """Drop the modules of files that have changed, or that nobody needs any more, and what depends on them."""

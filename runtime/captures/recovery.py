@@ -17,6 +17,8 @@ from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mut
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 
+from .. import mechanism
+from ..sites import held
 from .assumptions import Assumptions
 from .fallback import Failed
 
@@ -104,11 +106,16 @@ class Recovery:
         def run(*inputs: Any) -> Any:
             state = self._state(inputs)
             try:
-                return self._assumptions.checked(inputs, compiled(*inputs))
+                with held() as output:  # where the graph cannot go on, the program's own code makes it
+                    result = self._assumptions.checked(inputs, compiled(*inputs))
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            else:
+                for call in output:
+                    call()
+                return result
             self._restore(inputs, state)
             self._invalidate(reason)
             self._failed(f"the graph could not go on with the values of a call ({reason})")
@@ -189,7 +196,8 @@ def _check(node: Node) -> None:
         raise Unrecoverable("the graph calls a module")
     if node.op != "call_function":
         return
-    if isinstance(target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)) and _get_effect(target) is not None:
+    has_effect = isinstance(target, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)) and _get_effect(target)
+    if has_effect and target is not mechanism.operator:
         raise Unrecoverable("the graph writes output, which cannot be taken back if it cannot go on")
     if target is triton_kernel_wrapper_mutation:
         raise Unrecoverable("the graph runs a Triton kernel, whose writes are not known")

@@ -252,6 +252,37 @@ def test_the_programs_own_error_is_the_one_that_is_raised() -> None:
 # Not captured
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_output_is_made_once_and_as_it_was_where_it_stood(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from graphmend.runtime import emit
+
+    def function(x: Any, m: Any) -> Any:
+        total = x * 1
+        emit(print, "before", total)
+        total += x[m] + x
+        emit(print, "behind", total.sum())
+        return total
+
+    compiled = torch.compile(function, backend=backend)
+    for m in (ALL, ONE, ALL):
+        function(x(), m)
+        expected = capsys.readouterr().out
+        compiled(x(), m)
+        assert capsys.readouterr().out == expected
+    assert "could not go on" in reasons("function")[0]
+
+
+def test_output_does_not_keep_a_number_out_of_the_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    from graphmend.runtime import emit
+
+    def function(x: Any, n: Any) -> Any:
+        emit(print, "here")
+        return x[: n.sum().item()].sum() + x
+
+    assert graphs(function, *((x(), torch.tensor([n, 0])) for n in (3, 4, 1))) == [1, 0, 0]
+    assert capsys.readouterr().out == "here\n" * 6
+
+
 def test_a_graph_that_leaves_too_much_behind_captures_nothing() -> None:
     def leaving(x: Any, m: Any, cache: Any) -> Any:
         cache.add_(1)

@@ -120,7 +120,7 @@ def _target(node: ast.AST, name: str) -> str | None:
 
 def _shadows(facts: FunctionFacts) -> set[str]:
     """Names that do not mean the module's binding at the place of the finding."""
-    function, hidden = facts.function, locals_of(facts.function)
+    function, hidden = facts.function, {*locals_of(facts.function)}
     tree = facts.source.tree
     first, last = function.lineno, function.end_lineno or function.lineno
     stack: list[ast.AST] = [tree] if tree is not None else []

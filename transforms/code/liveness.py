@@ -74,10 +74,11 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) ->
     return [arg.arg for arg in every]
 
 
-def locals_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """Names that are local to a function."""
+@lru_cache(maxsize=32)
+def locals_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """Names that are local to a function. Its tree is not to change afterwards."""
     outside = {n for s in ast.walk(function) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
-    return ({*parameters(function)} | writes(*function.body)) - outside
+    return frozenset(({*parameters(function)} | writes(*function.body)) - outside)
 
 
 def bound_anywhere(facts: FunctionFacts, name: str) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.facts.function_facts import above as nodes_around
@@ -61,18 +62,21 @@ def cached_around(facts: FunctionFacts) -> str | None:
 def _cached(facts: FunctionFacts) -> dict[str, ast.AST]:
     """The functions of the module whose results are kept."""
     assert facts.source.tree is not None
-    functions = _functions(facts)
-    found: dict[str, ast.AST] = {}
-    for node in ast.walk(facts.source.tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if any(_keeps(facts, d) for d in node.decorator_list):
-                found[node.name] = node
-        elif isinstance(node, ast.Call):  # `f = lru_cache(None)(g)`
-            inner = node.func if _keeps(facts, node.func) else None
-            if inner is not None and len(node.args) == 1 and isinstance(node.args[0], ast.Name):
-                name = node.args[0].id
-                found.update({name: functions[name]} if name in functions else {})
+    functions, calls = _functions_and_calls(facts.source.tree)
+    by_name = {node.name: node for node in functions}
+    found: dict[str, ast.AST] = {n.name: n for n in functions if any(_keeps(facts, d) for d in n.decorator_list)}
+    for call in calls:
+        if isinstance(name := call.args[0], ast.Name) and name.id in by_name and _keeps(facts, call.func):
+            found[name.id] = by_name[name.id]
     return found
+
+
+@lru_cache(maxsize=4)
+def _functions_and_calls(tree: ast.Module) -> tuple[list[ast.FunctionDef | ast.AsyncFunctionDef], list[ast.Call]]:
+    """The functions of a module, and the calls in it with one argument: `f = lru_cache(None)(g)`."""
+    nodes = list(ast.walk(tree))
+    functions = [n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return functions, [n for n in nodes if isinstance(n, ast.Call) and len(n.args) == 1]
 
 
 def _keeps(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -91,14 +95,10 @@ def _module_name(facts: FunctionFacts, node: ast.expr) -> str:
     return ""
 
 
-def _functions(facts: FunctionFacts) -> dict[str, ast.AST]:
-    assert facts.source.tree is not None
-    return {n.name: n for n in ast.walk(facts.source.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
-
-
 def _called_from(facts: FunctionFacts, function: ast.AST) -> set[str]:
     """The names that a function, and what it calls in the module, calls."""
-    functions = _functions(facts)
+    assert facts.source.tree is not None
+    functions = {node.name: node for node in _functions_and_calls(facts.source.tree)[0]}
     found: set[str] = set()
     stack = [function]
     while stack:

@@ -39,7 +39,7 @@ def only_computes(info: FunctionInfo) -> bool:
 class _Body(Kinds):
     """The expressions of a function's body."""
 
-    def __init__(self, module: ModuleInfo, names: set[str]) -> None:
+    def __init__(self, module: ModuleInfo, names: frozenset[str]) -> None:
         super().__init__()
         self._module, self._local = module, names
 

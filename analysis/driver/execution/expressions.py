@@ -323,6 +323,9 @@ def _inner(m: Machine, node: ast.Await | ast.Starred, scope: Scope) -> Values:
 def _yield(m: Machine, node: ast.Yield, scope: Scope) -> Values:
     values = m.evaluate(node.value, scope) if node.value is not None else UNKNOWN
     scope.yielded = union(scope.yielded or (), values)
+    if scope.inside is not None:
+        inside, scope.inside = scope.inside, None
+        inside(values)
     return UNKNOWN
 
 

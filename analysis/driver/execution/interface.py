@@ -11,6 +11,7 @@ from graphmend.analysis.driver.execution.objects import (
     Callable,
     ClassObject,
     Compiled,
+    Inside,
     Object,
     Scope,
     Site,
@@ -43,6 +44,9 @@ class Machine(Protocol):
 
     def evaluate(self, node: ast.expr, scope: Scope) -> Values:
         """The value of an expression."""
+
+    def enter_context(self, node: ast.expr, inside: Inside, scope: Scope) -> Values:
+        """The value of a context of a `with` statement; a function that makes it executes `inside` where it yields."""
 
     def call(
         self, function: Values, arguments: list[Values], keywords: dict[str, Values], node: ast.expr, scope: Scope

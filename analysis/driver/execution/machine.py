@@ -18,6 +18,7 @@ from graphmend.analysis.driver.execution.objects import (
     Compiled,
     Constant,
     Disabled,
+    Inside,
     Named,
     Object,
     Package,
@@ -29,7 +30,7 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
     union,
 )
-from graphmend.analysis.driver.frameworks import DISABLERS
+from graphmend.analysis.driver.frameworks import CONTEXT_MAKERS, DISABLERS
 from graphmend.analysis.driver.near import Near
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 
@@ -56,6 +57,7 @@ class DriverMachine:
         self.is_certain = True
         self.left = _STEPS
         self._near = near
+        self._inside: Inside | None = None
         self._tops: dict[ModuleInfo, Scope] = {}
         self._importing = 0
         self._stack: list[FunctionInfo] = []
@@ -82,6 +84,14 @@ class DriverMachine:
     def evaluate(self, node: ast.expr, scope: Scope) -> Values:
         """The value of an expression."""
         return expressions.evaluate(self, node, scope)
+
+    def enter_context(self, node: ast.expr, inside: Inside, scope: Scope) -> Values:
+        """The value of a context of a `with` statement; a function that makes it executes `inside` where it yields."""
+        self._inside = inside
+        try:
+            return self.evaluate(node, scope)
+        finally:
+            self._inside = None
 
     def execute(self, body: list[ast.stmt], scope: Scope) -> bool:
         """Execute statements; False where what follows them is never reached."""
@@ -278,6 +288,8 @@ class DriverMachine:
             return UNKNOWN
         self.visited.add(info)
         scope = Scope(info.module, info, function.scope)
+        if self._inside is not None and info.decorated_with(*CONTEXT_MAKERS):
+            scope.inside, self._inside = self._inside, None
         self._stack.append(info)
         try:
             self._bind_parameters(function, scope, arguments, keywords, is_entry)

@@ -7,6 +7,7 @@ expression makes: of two models of one class, one may be compiled. A `Values` is
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable as Function
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,11 +83,15 @@ class Package(Atom):
         return id(self.module)
 
 
+#: executes the body of a `with` statement, given what its context yields
+Inside = Function[[Values], None]
+
+
 class Scope:
     """The variables of a call, of a module's top level, or of a class's body; `outer` is the scope around the
     definition."""
 
-    __slots__ = ("function", "module", "outer", "returned", "shared", "variables", "yielded")
+    __slots__ = ("function", "inside", "module", "outer", "returned", "shared", "variables", "yielded")
 
     def __init__(self, module: ModuleInfo, function: FunctionInfo | None = None, outer: Scope | None = None) -> None:
         self.module = module
@@ -97,6 +102,7 @@ class Scope:
         """Names declared `global` or `nonlocal`."""
         self.returned: Values = ()
         self.yielded: Values | None = None
+        self.inside: Inside | None = None
 
 
 class Callable(Atom):

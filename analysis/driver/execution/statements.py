@@ -12,10 +12,13 @@ from graphmend.analysis.driver.execution.members import near_chain
 from graphmend.analysis.driver.execution.objects import (
     ANY,
     NONE,
+    NOTHING,
     UNKNOWN,
+    Atom,
     Callable,
     ClassObject,
     Constant,
+    Object,
     Scope,
     Values,
     union,
@@ -141,11 +144,36 @@ def _while(m: Machine, node: ast.While, scope: Scope) -> bool:
 
 
 def _with(m: Machine, node: ast.With | ast.AsyncWith, scope: Scope) -> bool:
-    for item in node.items:
-        values = m.evaluate(item.context_expr, scope)
+    return _within(m, node.items, node.body, scope)
+
+
+def _within(m: Machine, items: list[ast.withitem], body: list[ast.stmt], scope: Scope) -> bool:
+    """Execute the body of a `with` statement between what its contexts do before and behind it."""
+    if not items:
+        return m.execute(body, scope)
+    item, *more = items
+    ends: list[bool] = []
+
+    def inside(entered: Values) -> None:
         if item.optional_vars is not None:
-            m.assign(item.optional_vars, union(values, UNKNOWN), scope)
-    return m.execute(node.body, scope)
+            m.assign(item.optional_vars, union(entered, UNKNOWN), scope)
+        ends.append(_within(m, more, body, scope))
+
+    contexts = m.enter_context(item.context_expr, inside, scope)
+    if not ends:  # no function that yields once: an object with methods, or one of which nothing is known
+        entered = [_told(m, context, "__enter__", [], item.context_expr, scope) for context in contexts]
+        inside(union(*entered) if any(entered) else contexts)
+        for context in contexts:
+            _told(m, context, "__exit__", [NONE, NONE, NONE], item.context_expr, scope)
+    return ends[0]
+
+
+def _told(m: Machine, context: Atom, name: str, arguments: list[Values], node: ast.expr, scope: Scope) -> Values:
+    """What a method gives that the program defines."""
+    if not isinstance(context, Object) or context.info is None:
+        return NOTHING
+    method = tuple(a for a in m.attribute(context, name, scope) if isinstance(a, Callable))
+    return m.call(method, arguments, {}, node, scope) if method else NOTHING
 
 
 def _try(m: Machine, node: ast.Try, scope: Scope) -> bool:

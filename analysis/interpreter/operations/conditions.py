@@ -81,8 +81,25 @@ def condition(w: Walk, test: ast.expr, kind: BranchKind, message: Value | None =
         w.emit(Branch, test, value, kind, message)
     path = _path(w, test)
     if path is None or not isinstance(value, Choice):
-        return truth_of(value), {}, {}
+        present = _present(w, test) if isinstance(value, Tensor) else {}
+        return truth_of(value), present, present
     return None, {path: without_none(value)}, {}
+
+
+def _present(w: Walk, test: ast.expr) -> Environment:
+    """The names that are not None on either side of a test, as it has taken an attribute or an element of them."""
+    found: Environment = {}
+    stack: list[ast.AST] = [test]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.comprehension)):
+            continue  # not all of it is evaluated
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.value, ast.Name):
+            value = w.env.get(node.value.id)
+            if isinstance(value, Choice) and NONE in value.options:
+                found[node.value.id] = without_none(value)
+        stack += ast.iter_child_nodes(node)
+    return found
 
 
 def _decides(statement: ast.Assert, test: ast.expr) -> bool:
