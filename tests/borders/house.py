@@ -124,7 +124,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "cli": (
         "control_characters",
         "failures option_values paths progress rule_catalogue",
-        "adoption main",
+        "adoption main places",
         "checking verifying",
         "asking output jupyter",
         "sweeping",
@@ -145,6 +145,7 @@ FLAT = frozenset({
     "transforms/legality/rows",
     "transforms/if_conversion", "transforms/style",
     "dynamo/worker/recording", "dynamo/worker/project", "dynamo/worker/inputs", "dynamo/worker/inputs/reading",
+    "dynamo/worker/inputs/variation",
     "dynamo/worker/comparison", "dynamo/worker/runs",
     "dynamo/worker/process", "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses",
     "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/asking",
