@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +19,9 @@ from graphmend.analysis.finding import Effect, Finding
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
 from graphmend.dynamo.report import Break, Report
+
+#: why a statement was not reached whose function did not run at all
+NOT_CALLED = "nothing that was run calls its function"
 
 State = Literal["confirmed", "not seen", "runs eagerly", "not reached"]
 
@@ -90,6 +93,12 @@ class Statements:
                 best = (first, last)
         return range(best[0], best[1] + 1) if best else range(line, line + 1)
 
+    def function_lines(self, line: int) -> range:
+        """The lines of the innermost function around a line, behind its first one; none outside of one."""
+        around = [(last - first, first) for first, last, _ in self._functions if first <= line <= last]
+        length, first = min(around, default=(0, 0))
+        return range(first + bool(length), first + length + 1)
+
     def function(self, line: int) -> str:
         """The qualified name of the innermost function around a line, as findings write it; "" outside of one."""
         around = [(last - first, name) for first, last, name in self._functions if first <= line <= last]
@@ -105,8 +114,12 @@ def _header_end(statement: ast.stmt) -> int:
     return end
 
 
-def merge(source: Source, findings: Sequence[Finding], report: Report) -> Merged:
-    """Verdicts on `findings` of `source`, and what only Dynamo saw there. `source` is the text that was checked."""
+def merge(
+    source: Source, findings: Sequence[Finding], report: Report, called: Callable[[int], str] = "line {}".format
+) -> Merged:
+    """Verdicts on `findings` of `source`, and what only Dynamo saw there. `source` is the text that was checked;
+    `called` says how people call a line of it.
+    """
     statements = Statements(source)
     breaks = [b for b in report.breaks if same_file(b.path, source.path)]
     traced, executed = report.covered(source.path)
@@ -120,7 +133,10 @@ def merge(source: Source, findings: Sequence[Finding], report: Report) -> Merged
         matching = [n for n, b in enumerate(breaks) if b.span.line in lines]
         taken.update(matching)
         own = [breaks[n] for n in matching]
-        verdicts.append(_verdict(lines, own, traced, executed) or _eager(statements, finding.span.line, breaks))
+        around = statements.function_lines(finding.span.line)
+        verdicts.append(
+            _verdict(lines, around, own, traced, executed) or _eager(statements, finding.span.line, breaks, called)
+        )
     rest = _one_each(b for n, b in enumerate(breaks) if n not in taken and b.in_project)
     return Merged(tuple(verdicts), tuple(_finding(b, source, statements) for b in rest))
 
@@ -129,14 +145,19 @@ def same_file(one: str, other: str) -> bool:
     return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
-def _verdict(lines: range, breaks: list[Break], traced: frozenset[int], executed: frozenset[int]) -> Verdict | None:
-    """The verdict on a statement; None for one that ran, but not as a part of what was traced."""
+def _verdict(
+    lines: range, around: range, breaks: list[Break], traced: frozenset[int], executed: frozenset[int]
+) -> Verdict | None:
+    """The verdict on a statement in the lines of a function; None for one that ran, but not as a part of what was
+    traced.
+    """
     if breaks:
         return Verdict("confirmed", f"TorchDynamo breaks here: {_name(breaks[0])}", tuple(breaks))
     if not traced.isdisjoint(lines):
         return Verdict("not seen", "TorchDynamo traced this statement on the inputs tried and did not break")
     if executed.isdisjoint(lines):
-        return Verdict("not reached", "no input that was tried leads to this statement")
+        called = not executed.isdisjoint(around)
+        return Verdict("not reached", "no input that was tried leads to this statement" if called else NOT_CALLED)
     return None
 
 
@@ -150,12 +171,12 @@ def _compiled_anew(finding: Finding, report: Report) -> Verdict:
     return Verdict("not reached", "the inputs that were tried do not vary it")
 
 
-def _eager(statements: Statements, line: int, breaks: Iterable[Break]) -> Verdict:
+def _eager(statements: Statements, line: int, breaks: Iterable[Break], called: Callable[[int], str]) -> Verdict:
     """The verdict on a statement that ran eagerly: the break that gave up its frame, where there is one, did it."""
     function = statements.function(line)
     for item in breaks:
         if item.skipped_frame and statements.function(item.span.line) == function:
-            reason = f"line {item.span.line} takes its whole frame out of the graph ({_name(item)})"
+            reason = f"{called(item.span.line)} takes its whole frame out of the graph ({_name(item)})"
             return Verdict("runs eagerly", reason, (item,))
     return Verdict("runs eagerly", "it is outside of what TorchDynamo traced: a frame around it runs eagerly")
 

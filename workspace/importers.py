@@ -14,6 +14,8 @@ from graphmend.workspace.module_loader import package_root, surroundings
 
 #: a folder with more files than this is no package that anybody checks a part of
 _MOST_FILES = 20_000
+#: with more importers than these, checking them would take longer than the check that was asked for
+MANY = 64
 
 #: what every import statement holds: a search for a word is several times as fast as one for statements
 _WORD = re.compile(rb"import\b")

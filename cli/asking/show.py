@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from graphmend.cli.asking.places import Break, Done
 from graphmend.cli.paths import relative
+from graphmend.cli.places import line
 from graphmend.model import prompt
 from graphmend.model.ask import conversation
 from graphmend.model.endpoint import Endpoint
@@ -103,4 +104,4 @@ def _diff(done: Done) -> str:
 
 def _place(each: Break) -> str:
     finding = each.asked.finding
-    return f"{relative(finding.path)}:{finding.span.line}"
+    return line(finding.path, finding.span.line)

@@ -11,17 +11,14 @@ from pathlib import Path
 from graphmend.cli.checking.file_report import FileReport
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.process_pool import check_all
-from graphmend.workspace.importers import all_importers
-
-#: with more files than these, checking them would take longer than what was asked for
-LIMIT = 64
+from graphmend.workspace.importers import MANY, all_importers
 
 
 def add_callers(plan: Plan, reports: Sequence[FileReport], jobs: int | None) -> str | None:
     """Adds to the reports what their importers' checks find in them. A remark where these are too many."""
     here = {report.path: report for report in reports if report.checked}
-    callers = all_importers([Path(path) for path in here], LIMIT)
-    if len(callers) > LIMIT:
+    callers = all_importers([Path(path) for path in here], MANY)
+    if len(callers) > MANY:
         return (
             f"{len(callers)} files that import the checked ones were not looked at: name their folder to check them too"
         )

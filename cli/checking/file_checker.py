@@ -16,7 +16,7 @@ from graphmend.analysis.findings import suppressions
 from graphmend.analysis.program.project import Project
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
-from graphmend.cli.checking.file_report import FileReport, Offer, ReportedFinding, from_store, to_store
+from graphmend.cli.checking.file_report import WITH_ANOTHER, FileReport, Offer, ReportedFinding, from_store, to_store
 from graphmend.cli.checking.plan import Plan
 from graphmend.cli.checking.selection import Wanted, severity_of
 from graphmend.cli.failures import internal_error
@@ -266,10 +266,17 @@ def _tried(item: ReportedFinding, found: Outcome) -> ReportedFinding:
             return item
         reason = found.left.get(key) or "no mend removes the break"
         return replace(item, offers=shown, refusal=None if shown else item.refusal or reason)
-    offers = tuple(o for o in item.offers if made == "safe" or o.applicability != "safe")
+    offers = tuple(o if made == "safe" else _along(o) for o in item.offers)
     if made not in {o.applicability for o in offers}:
-        offers = (Offer(made, "goes with the mend of another break", "it is made by that mend"), *offers)
+        offers = (Offer(made, WITH_ANOTHER, "it is made by that mend"), *offers)
     return replace(item, offers=offers, refusal=None)
+
+
+def _along(offer: Offer) -> Offer:
+    """A mend that is made only where unsafe ones are made too: alone it would leave the break, or stand in the way."""
+    if offer.applicability != "safe":
+        return offer
+    return offer._replace(applicability="unsafe", reason="it is made along with an unsafe mend of another break")
 
 
 def _project_folder(root: Path, configuration: Configuration) -> Path:

@@ -17,6 +17,9 @@ from graphmend.workspace import files
 #: the page of a rule
 PAGE = "https://github.com/graphmend/graphmend/blob/main/docs/rules/{code}.md"
 
+#: what is shown of a finding that goes with another one's mend and has none of its own
+WITH_ANOTHER = "goes with the mend of another break"
+
 
 class Offer(NamedTuple):
     """A mend as it is shown. `edits` are made only where a format needs them."""

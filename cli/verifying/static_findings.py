@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
 from graphmend.cli.failures import UsageError
-from graphmend.dynamo.merge import merge
+from graphmend.cli.places import row
+from graphmend.dynamo.merge import merge, same_file
 from graphmend.dynamo.report import Report
 from graphmend.workspace import files
 from graphmend.workspace.analysed_file import AnalysedFile
 from graphmend.workspace.config import Configuration
+from graphmend.workspace.importers import MANY, all_importers
 
 if TYPE_CHECKING:
     from graphmend.transforms.mend import Applied
@@ -48,7 +51,7 @@ class Static(AnalysedFile):
         self, path: Path, configuration: Configuration, python: str | None, names: tuple[str, ...] = ()
     ) -> None:
         super().__init__(path, configuration, python, names)
-        self.names = names
+        self.names, self._python = names, python
         try:
             self.read  # noqa: B018  # whoever asks for the text later need not expect that it cannot be read
         except files.FileProblem as problem:
@@ -84,13 +87,30 @@ class Static(AnalysedFile):
         alone = replace(self.settings, assume_compiled="never")
         return frozenset(found.function for found in check(self.source, self.project, alone).findings)
 
+    def _findings(self) -> list[Finding]:
+        """The findings in the file: of its own check, and of those of the files that import it, as `check` has them."""
+        found = {(each.span, each.code): each for each in check(self.source, self.project, self.settings).findings}
+        importing = all_importers([self.path], MANY)
+        for path in importing if len(importing) <= MANY else ():
+            caller = AnalysedFile(path, self.configuration, self._python)
+            try:
+                elsewhere = caller.look(caller.source).elsewhere
+            except files.FileProblem:
+                continue
+            here = (those for there, those in elsewhere.items() if same_file(there, self.source.path))
+            for each in chain.from_iterable(here):
+                known = found.get((each.span, each.code))
+                if known is None or (known.region, each.region) == ("assumed", "compiled"):
+                    found[each.span, each.code] = each
+        return sorted(found.values(), key=lambda each: each.span)
+
     def judged(self, report: Report) -> list[Judged]:
         """Findings of the file in order of the text, those that only TorchDynamo saw included.
 
         Where targets were named, what they neither contain nor reach is left out.
         """
-        findings = check(self.source, self.project, self.settings).findings
-        merged = merge(self.source, findings, report)
+        findings = self._findings()
+        merged = merge(self.source, findings, report, lambda number: row(str(self.path), number))
         judged = [Judged(f, v.state, v.reason) for f, v in zip(findings, merged.verdicts, strict=True)]
         judged = [each for each in judged if each.state != "not reached" or self._in_target(each.finding)]
         judged += [Judged(f, "only TorchDynamo", "the analysis did not foresee it") for f in merged.only_dynamo]

@@ -95,6 +95,9 @@ def named(module: ModuleType, name: str) -> Target:
     target = as_target(head, getattr(module, head))
     if target is None:
         raise Unusable(f"{head} in {module.__file__} is neither a function nor an nn.Module")
+    if not rest and target.kind != "function" and _only_raises(target.value):
+        own = [n for n, v in vars(_class(target.value)).items() if inspect.isfunction(v) and not n.startswith("_")]
+        raise Unusable(f"{head} has no forward; name a method of it: {', '.join(f'{head}.{n}' for n in own)}")
     if rest and rest != "forward":
         if not callable(getattr(target.value, rest, None)):
             raise Unusable(f"{head} has no method {rest}")
@@ -137,9 +140,18 @@ def roots(module: ModuleType) -> list[Target]:
 def has_forward(value: type) -> bool:
     if inspect.isabstract(value):
         return False
-    forward = getattr(value, "forward", None)
-    # A class without a `forward` inherits one that only raises.
-    return forward is not None and getattr(forward, "__name__", "") != "_forward_unimplemented"
+    return getattr(value, "forward", None) is not None and not _only_raises(value)
+
+
+def _only_raises(value: Any) -> bool:
+    """Whether a module has no `forward` but the one that it inherits, which only raises."""
+    called = _class(value)
+    inherited = called.__call__ is torch.nn.Module.__call__
+    return inherited and getattr(getattr(called, "forward", None), "__name__", "") == "_forward_unimplemented"
+
+
+def _class(value: Any) -> Any:
+    return value if isinstance(value, type) else type(value)
 
 
 def _used_in_constructors(module: ModuleType, names: set[str]) -> set[str]:

@@ -50,7 +50,10 @@ def run(job: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str,
         module = _import(job, project)
         targets = discover.find(module, job["names"] or _configured_names(job, module), sites)
         if not targets:
-            raise Unusable(f"{name} has nothing to check: no nn.Module class with a forward, nothing compiled")
+            raise Unusable(
+                f"{name} has nothing to check: no nn.Module class with a forward, and its import compiles nothing;"
+                " name a function or Class.method of it, or run the program with `graphmend verify -- COMMAND`"
+            )
     except Unusable as error:
         answer["problem"] = str(error)
         return answer

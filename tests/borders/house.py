@@ -60,8 +60,8 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "analysis/driver": ("frameworks", "words", "near", "reach execution", "guards", "history", "driven"),
     "analysis/driver/guards": ("facts", "atoms", "backends", "moment variation", "trace"),
     "analysis/driver/history": (
-        "interface numbers",
-        "written",
+        "interface",
+        "numbers joins",
         "tensors",
         "forms",
         "flow layers loading",
@@ -70,6 +70,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "machine",
         "run",
     ),
+    "analysis/driver/history/numbers": ("arithmetic", "written draws"),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
     "transforms": (
         "fix questions torch_versions",
@@ -124,7 +125,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "cli": (
         "control_characters",
         "failures option_values paths progress rule_catalogue",
-        "adoption main",
+        "adoption main places",
         "checking verifying",
         "asking output jupyter",
         "sweeping",
@@ -145,6 +146,7 @@ FLAT = frozenset({
     "transforms/legality/rows",
     "transforms/if_conversion", "transforms/style",
     "dynamo/worker/recording", "dynamo/worker/project", "dynamo/worker/inputs", "dynamo/worker/inputs/reading",
+    "dynamo/worker/inputs/variation",
     "dynamo/worker/comparison", "dynamo/worker/runs",
     "dynamo/worker/process", "dynamo/worker/hook", "server/lsp", "server/documents", "server/analyses",
     "server/verification", "server/diagnostics", "server/mends", "server/features", "cli/adoption", "cli/asking",

@@ -129,13 +129,13 @@ def test_callers_that_were_not_named_count(run: Run, project: Path) -> None:
 
 
 def test_too_many_callers_are_left_out_with_a_remark(run: Run, project: Path) -> None:
-    from graphmend.cli.checking.callers import LIMIT
+    from graphmend.workspace.importers import MANY
 
-    for number in range(LIMIT):
+    for number in range(MANY):
         (project / f"model{number}.py").write_text(MODEL)
     outcome = run("check", "helper.py")
     assert outcome.status == 0
-    assert f"{LIMIT + 1} files that import the checked ones were not looked at" in outcome.err
+    assert f"{MANY + 1} files that import the checked ones were not looked at" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -280,3 +280,19 @@ def test_a_file_that_a_caller_knows_more_of_is_mended_as_it_is_alone(run: Run, f
     assert "emit(print" in (folder / "helper.py").read_text()
     assert (folder / "loss.py").read_text() == alone
     assert "internal error" not in done.out + done.err
+
+
+def test_a_mend_that_goes_with_another_one_is_shown_where_two_files_find_the_break(run: Run, folder: Path) -> None:
+    """The branch goes once the line in it is mended: `check` says so, as `--fix` does it."""
+    (folder / "model.py").write_text(
+        "import logging\nimport torch\nfrom torch import nn\n\nlog = logging.getLogger(__name__)\n\n\n"
+        "class Net(nn.Module):\n    def forward(self, x):\n        x = torch.relu(x)\n"
+        "        if torch.isnan(x).any():\n            log.warning('nan')\n            x = torch.nan_to_num(x)\n"
+        "        return x\n"
+    )
+    (folder / "train.py").write_text("import torch\nfrom model import Net\n\nnet = torch.compile(Net())\n")
+    out = run("check", ".").out
+    assert "1 can be mended with --fix, 1 more with --fix --unsafe-fixes" in out
+    assert "mend (unsafe)" in out
+    assert "advice" not in out
+    assert "No graph breaks found" in run("check", "--fix", "--unsafe-fixes", ".").out

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from graphmend.cli.main import main
+from graphmend.cli.paths import relative
 
 pytestmark = pytest.mark.torch
 
@@ -181,3 +182,49 @@ def test_a_function_that_only_others_compile_is_foreseen(
     assert verify(f"{path}:loss", "--output-format", "json") == 1
     (report,) = json.loads(capsys.readouterr().out)
     assert [(f["code"], f["verdict"]) for f in report["findings"]] == [("GM101", "confirmed")]
+
+
+AGENT = """
+class Agent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.actor = Actor()
+
+    def loss(self, x):
+        y = self.actor(x).mean()
+        if y.item() > 3:
+            print(y)
+        return y
+
+class Actor(nn.Module):
+    def forward(self, x):
+        return x * 2
+"""
+
+
+def test_what_was_not_run_at_all_is_said_with_its_name(
+    write: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A break in a method that another file compiles: its class has no `forward` that could be run."""
+    path = write(AGENT)
+    (path.parent / "main.py").write_text(
+        f"import torch\nfrom {path.stem} import Agent\nagent = Agent()\nstep = torch.compile(agent.loss)\n"
+        "step(torch.randn(3))\n"
+    )
+    assert verify(str(path)) == 0
+    out = capsys.readouterr().out
+    assert "graphmend check: 0 of 2 findings confirmed" in out
+    assert f"to run them: graphmend verify {relative(str(path))}:Agent.loss\n" in out
+    assert verify(f"{path}:Agent") == 2
+    assert "Agent has no forward; name a method of it: Agent.loss" in capsys.readouterr().err
+    assert verify(f"{path}:Agent.loss") == 1
+
+
+def test_places_in_a_notebook_are_those_of_its_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = "    def forward(self, x):\n        if x.shape[0] > 100:\n            print(x)\n        return x\n"
+    sources = ["import torch\nfrom torch import nn\n", f"class Net(nn.Module):\n{body}", "y = Net()(torch.ones(2))\n"]
+    cells = [{"cell_type": "code", "source": each, "metadata": {}, "outputs": []} for each in sources]
+    path = tmp_path / "look.ipynb"
+    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    assert verify(str(path)) == 0
+    assert "not reached: GM201 in cell 2, line 4\n" in capsys.readouterr().out

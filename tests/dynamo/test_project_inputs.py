@@ -256,3 +256,57 @@ PARTS = HEAD + (
 def test_ways_of_people_to_hand_settings_over(tmp_path: Path, files: dict[str, str], begins: str) -> None:
     found = one(tmp_path, files)
     assert found.get("text", "").startswith(begins), found
+
+
+MASKED = """
+import torch
+def masked(x, keep, scale=1.0):
+    return x[keep].sum() * scale
+"""
+
+
+def test_a_function_is_called_as_the_project_calls_it(tmp_path: Path) -> None:
+    """Compiled or not, and through functions that others call."""
+    train = """
+import torch
+from model import masked
+def step(width):
+    fast = torch.compile(masked)
+    x = torch.randn(6, width)
+    return fast(x, x[:, 0] > 0.5, scale=2.0)
+def epoch(width):
+    return step(width)
+"""
+    main = "from train import epoch\nepoch(12)\n"
+    found = one(tmp_path, {"model.py": MASKED, "train.py": train, "main.py": main}, "model.py:masked")
+    assert found["origin"] == "as in main.py"
+    assert found["text"] == "masked(torch.randn(6, 12), torch.ones(6, dtype=torch.bool), scale=2.0)"
+
+
+OBJECT = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, 2)
+    def forward(self, x, labels=None):
+        y = self.layer(x)
+        return y if labels is None else nn.functional.cross_entropy(y, labels)
+    def scaled(self, x, by):
+        return self.layer(x) * by
+net = Net(3)
+"""
+
+
+def test_an_object_is_called_as_the_project_calls_its_class(tmp_path: Path) -> None:
+    """With what gives it most first: the labels, too. Its own sizes stay."""
+    train = """
+import torch
+from model import net
+net(torch.randn(5, 3))
+net(torch.randn(4, 3), torch.randint(0, 2, (4,)))
+"""
+    found = one(tmp_path, {"model.py": OBJECT, "train.py": train}, "model.py:net")
+    assert found["text"] == "net(torch.randn(4, 3), labels=torch.randint(0, 2, (4,)))"
+    assert found["origin"] == "as in train.py"

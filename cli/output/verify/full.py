@@ -15,8 +15,9 @@ from rich.text import Text
 
 from graphmend.cli.control_characters import printable
 from graphmend.cli.output.full import NARROWEST, WIDTH
-from graphmend.cli.output.verify.places import line, place
 from graphmend.cli.paths import relative
+from graphmend.cli.places import line, place, row
+from graphmend.dynamo.merge import NOT_CALLED
 from graphmend.dynamo.report import compilations
 from graphmend.dynamo.verdict import judge
 
@@ -215,6 +216,10 @@ def _judged(findings: Sequence[Judged], path: str, out: Page) -> None:
     missed = [item.finding for item in findings if item.state == "not reached"]
     if missed:
         out.write(f"  not reached: {_codes(missed, path)}\n")
+    other = dict.fromkeys(i.finding.function for i in findings if i.state == "not reached" and i.reason == NOT_CALLED)
+    named = [f"{relative(path)}:{name}" for name in other if name.count(".") <= 1]  # no function within another one
+    if named:
+        out.write(f"    to run them: graphmend verify {' '.join(named)}\n")
 
 
 def _codes(findings: Iterable[Finding], path: str) -> str:
@@ -223,7 +228,7 @@ def _codes(findings: Iterable[Finding], path: str) -> str:
 
     def where(finding: Finding) -> str:
         number = finding.span.line
-        return f"line {number}" if os.path.realpath(finding.path) == own else line(finding.path, number)
+        return (row if os.path.realpath(finding.path) == own else line)(finding.path, number)
 
     return ", ".join(f"{finding.code} in {where(finding)}" for finding in findings)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ..inputs import variants
+from ..inputs.variation import variants
 from . import file_variables, kinds, outcome, output
 from .differences import Differences
 from .kinds import Difference
@@ -148,7 +148,7 @@ class Maker:
             if force_eager:
                 with torch.compiler.set_stance("force_eager"):
                     if again:
-                        outcome.of_call(call, arguments, self.scene)
+                        outcome.of_call(call, variants.others_of(arguments), self.scene)
                     return outcome.of_call(call, arguments, self.scene, inputs_want=inputs_want)
             return outcome.of_call(call, arguments, self.scene, inputs_want=inputs_want)
 

@@ -73,6 +73,8 @@ def small_value(name: str, annotation: Any, small: dict[str, int]) -> str:
         number = small.get("dim", 16)
     elif number == 2 and "head" in name:
         number = small.get("heads", 2)
+    elif number == 3 and "channels" in name:
+        number = small.get("channels", 3)
     if re.search(r"[Ll]ist|[Tt]uple|[Ss]equence", kind):
         return f"[{number}, {number}]"
     if re.search(r"\bModule\b", kind):

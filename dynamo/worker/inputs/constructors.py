@@ -20,7 +20,7 @@ from .reading import source_reading
 from .reading.shapes import Call, Source, render
 from .reading.usage import Use
 
-_WAYS: tuple[dict[str, int], ...] = ({}, {"dim": 8, "heads": 1}, {"dim": 64, "heads": 4})
+_WAYS: tuple[dict[str, int], ...] = ({}, {"dim": 8, "heads": 1}, {"dim": 64, "heads": 4, "channels": 4})
 
 
 _VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
@@ -59,6 +59,11 @@ def makings(target: Target, module: ModuleType) -> Iterator[Making]:
     """
     name = target.name.partition(".")[0]
     if target.kind != "class":
+        # an object has the sizes that it was made with
+        for large in (None,) if target.kind == "object" else (from_project.LARGE, None):
+            for calls, path in from_project.calls(target, module, large):
+                if calls:
+                    yield Making(name, calls, f"as in {path}")
         yield Making(name)
         return
     constructor = _constructor(target.value)
@@ -125,6 +130,7 @@ def _each(
 _SEVERAL = re.compile(
     r"'int' object is not (iterable|subscriptable)|object of type 'int' has no len|non-iterable int|int' and 'tuple'"
 )
+_PAIRS = re.compile(r"concatenate tuple \(not \"int\"\)|'int' object is not (iterable|subscriptable)|non-iterable int")
 _MULTIPLE = re.compile(r"divisible|multiple of|divide")
 _ONE = re.compile(r"'list' and '|and 'list'|'list' object|unhashable type")
 
@@ -142,6 +148,8 @@ def _others(error: BaseException, guessed: list[str], found: dict[str, Use]) -> 
     elif _ONE.search(said) is not None:
         yield from ({name: configs.small_value(name, None, {})} for name in sequences)
         yield {name: configs.small_value(name, None, {}) for name in sequences}
+    if _PAIRS.search(said) is not None:
+        yield from ({name: "[(16, 16), (16, 16)]"} for name in sequences)
     for name in sequences:
         if not _OF_LAYERS.search(name):
             yield {name: "(3, 64, 64)"}

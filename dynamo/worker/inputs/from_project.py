@@ -12,11 +12,13 @@ from typing import Any
 import torch
 
 from ..discover import Target
+from ..project import calls as project_calls
 from ..project import classes, sites
 from ..project.values import UNKNOWN, Class, External, Instance, Layer
-from . import configs, variants
+from . import configs
 from .reading.shapes import BATCH, LARGEST, Call, Source, Tensor, render
 from .reading.usage import Use
+from .variation import variants
 
 LARGE, MEDIUM = 64, 256
 """Sizes up to this one stay as they are: at first, and where that leaves too few factors (a width for its heads)."""
@@ -69,8 +71,33 @@ def suggestions(
         if repr(arguments) not in seen and len(seen) < MOST:
             seen.add(repr(arguments))
             method = target.method or ""
-            calls = [call for call in site.calls if call.method == method]
-            yield Suggestion(arguments, [i for call in calls for i in source.inputs(call.args, call.kwargs)], site.path)
+            yield Suggestion(arguments, source.all_inputs(site.calls, method), site.path)
+
+
+def calls(target: Target, module: ModuleType, large: int | None) -> Iterator[tuple[list[Inputs], str]]:
+    """What the project's files call a function or an object of a module with, and the file that does. Sizes above
+    `large`, if any, are made smaller.
+    """
+    path = getattr(module, "__file__", None)
+    name = _called_as(target)
+    if path is None or name is None:
+        return
+    source = Writer(module, shallow=False)
+    resize = _same if large is None else lambda number: halved(number, large)
+    variants.seed(0)  # the same text each time
+    if target.kind == "function":
+        for call, origin in sites.calls(path, name, resize):
+            yield list(source.inputs(call.args, call.kwargs)), origin
+        return
+    for site in sites.sites(path, name, resize, target.name.partition(".")[0]):
+        yield source.all_inputs(site.calls, target.method or ""), site.path
+
+
+def _called_as(target: Target) -> str | None:
+    """The name in its file of a function, or of an object's class; compiled ones are called as what they compile."""
+    if target.kind == "object":
+        return type(getattr(target.value, "_orig_mod", target.value)).__name__
+    return getattr(getattr(target.value, "_torchdynamo_orig_callable", target.value), "__name__", None)
 
 
 class Writer:
@@ -91,6 +118,12 @@ class Writer:
             if written is not None and (free or name in known):
                 texts[name] = render(written)
         return texts
+
+    def all_inputs(self, made: list[project_calls.Call], method: str) -> list[Inputs]:
+        """Arguments of the calls of one object. First comes what gives it most, labels too: more of its code is run."""
+        calls = [call for call in made if call.method == method]
+        calls.sort(key=lambda call: _told(call.args, call.kwargs))
+        return [inputs for call in calls for inputs in self.inputs(call.args, call.kwargs)]
 
     def inputs(self, args: list[Any], kwargs: dict[str, Any]) -> Iterator[Inputs]:
         """Arguments of a call: with large batches cut first, then as they are."""
@@ -199,6 +232,13 @@ class Writer:
         """The class of a name in the module, or a configuration class beside it."""
         found = vars(self.module).get(name)
         return found if found is not None else classes.named(str(self.module.__file__), name)
+
+
+def _told(args: list[Any], kwargs: dict[str, Any]) -> tuple[int, int]:
+    """How much a call gives, for an order with the most data first, and then the fewest switches."""
+    given = [*args, *kwargs.values()]
+    switches = sum(value is None or isinstance(value, (bool, int, float, str)) for value in given)
+    return switches - len(given), switches
 
 
 def _takes_any(known: Any) -> bool:

@@ -162,6 +162,12 @@ def _rank(combination: Combination, found: re.Match[str]) -> Iterator[Combinatio
     return each_changed(combination, lambda t: t.of_rank(rank))
 
 
+def _higher(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """not enough values to unpack (expected 3, got 2): of what was made from a tensor that lacks as many dimensions"""
+    lacking = int(found.group(1)) - int(found.group(2))
+    return each_changed(combination, lambda t: t.of_rank(len(t.shape) + lacking))
+
+
 def _less_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"""
     return each_changed(combination, lambda t: t.of_rank(len(t.shape) - 1))
@@ -228,7 +234,7 @@ def _more_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combi
 
 def _indices(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int"""
-    return each_changed(combination, lambda t: t.as_int(8) if t.kind == "float" else None)
+    return each_changed(combination, lambda t: t.as_int(8) if t.kind != "int" else None)
 
 
 def _smaller(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
@@ -323,10 +329,11 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]", _state),
     (r"normalized_shape=\[([\d, ]+)\]", _normalized),
     (r"too many values to unpack \(expected (\d+)", _unbound),
+    (r"values to unpack \(expected (\d+), got (\d+)\)", _higher),
     (r"values to unpack \(expected (\d+)", _rank),
     (r"to be (\d+),? but got (\d+)", _instead),
     (r"[Ee]xpected (?:input to be )?(?:\d-?D or )?(\d)-?D", _rank),
-    (r"'indices' to have one of|must be (?:long|int)|tensors used as indices must be", _indices),
+    (r"'indices' to have one of|must be (?:long|int)|int64 for index|tensors used as indices must be", _indices),
     (r"except in dimension (\d+)\. Expected size (\d+) but got size (\d+)", _beside),
     (r"index out of range|out of bounds", _smaller),
     (r"single element can be converted to an index", _whole),

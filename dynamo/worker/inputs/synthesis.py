@@ -20,11 +20,12 @@ import torch
 from ..discover import Target
 from ..errors import Unusable
 from ..project.values import UNKNOWN
-from . import constructors, from_project, repairs, values, variants
+from . import constructors, from_project, repairs, values
 from .examples import Example, evaluate, from_call, namespace, shown_init, speaks_about
 from .reading import layers, source_reading
 from .reading.shapes import Tensor, render
 from .reading.usage import Use
+from .variation import variants
 
 TRIES = 48
 MOST_REMADE = 24

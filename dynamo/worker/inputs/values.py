@@ -21,6 +21,7 @@ _LITERAL = re.compile(r"\bLiteral\[([^\]]*)\]")
 
 INDICES = re.compile(r"(^|_)(ids?|tokens?|idx|index|indices|labels?|targets?|text)($|_)")
 _FRACTION = re.compile(r"threshold|temperature|eps|scale|alpha|beta|gamma|rate|prob|momentum|weight_decay|sigma|ratio")
+_FEATURES = re.compile(r"(features?|feats?|embeds?|embeddings?|embs?|logits|hidden|latents?)$")
 _USUAL: tuple[tuple[str, Tensor], ...] = (
     (r"(^|_)(lengths?|lens)$", Tensor("int", (BATCH,), LENGTH + 1, 1)),
     (r"^(t|time|timesteps?|time_?steps?|noise_levels?)$", Tensor("int", (BATCH,), 10)),
@@ -47,6 +48,8 @@ def alternatives(name: str, annotation: Any, use: Use, names: dict[str, Any]) ->
 
 def by_name(name: str, shape: Tensor, use: Use | None = None) -> Any:
     """A value for a parameter of which little but the name is known; `shape` is what the model takes elsewhere."""
+    if shape.kind == "float" and _FEATURES.search(name):  # of images and texts, too
+        return shape
     if re.search(r"pixel|image|img", name) and len(shape.shape) != 4:
         return Tensor("float", (BATCH, 3, 32, 32))
     if use is not None and use.items > 1 and not use.tensors and not use.methods and use.rank is None:
@@ -173,15 +176,11 @@ def _shown(use: Use, name: str) -> Iterator[Any]:
         yield parts
         return
     several = use.item is not None and use.item.tensors and use.items > 1 and not (use.tensors or use.methods)
-    if (
-        use.iterated
-        and not use.items
-        and use.item is not None
-        and use.item.tensors
-        and not (use.tensors or use.methods)
-    ):
-        yield [use.item.tensors[0]] * 2
-        return
+    if use.iterated and not use.items and use.item is not None and not (use.tensors or use.methods):
+        each = next(iter(use.item.tensors), None) or next(_ranked(use.item, name), None)
+        if each is not None:
+            yield [each] * 2
+            return
     if several and use.item is not None and (usual is None or usual.shape[:1] != (use.items,)):
         yield [use.item.tensors[0]] * use.items
         return
@@ -200,6 +199,11 @@ def _shown(use: Use, name: str) -> Iterator[Any]:
     if "item" in use.methods:
         yield Tensor("float", ())
         return
+    yield from _ranked(use, name)
+
+
+def _ranked(use: Use, name: str) -> Iterator[Tensor]:
+    """A tensor of the rank that the source shows; none where it shows none."""
     rank = use.rank or (use.least_rank if use.least_rank > 1 or use.least_last else 0)
     if rank == 4:
         yield Tensor("float", (BATCH, 3, 32, 32))

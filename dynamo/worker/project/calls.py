@@ -22,9 +22,11 @@ SAMPLES = 2
 
 
 class Call:
-    """One call of an object of the watched class; `method` is "" for the object itself."""
+    """One call of an object of the watched class; `method` is "" for the object itself. Of a watched function, it is
+    the `instance`.
+    """
 
-    def __init__(self, instance: Instance, method: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(self, instance: Instance | Function, method: str, args: list[Any], kwargs: dict[str, Any]) -> None:
         self.instance = instance
         self.method = method
         self.args = args
@@ -32,9 +34,9 @@ class Call:
 
 
 class Calls(Expressions):
-    """`watched` says whether a class is the one that is looked for."""
+    """`watched` says whether a class or function is the one that is looked for."""
 
-    def __init__(self, resize: Callable[[int], int], watched: Callable[[Class], bool]) -> None:
+    def __init__(self, resize: Callable[[int], int], watched: Callable[[Class | Function], bool]) -> None:
         super().__init__(resize)
         self.watched = watched
         self.made: list[Instance] = []
@@ -139,7 +141,7 @@ class Calls(Expressions):
             return self._called(function, args, kwargs)
         if isinstance(function, External) and function.name.startswith("torch.utils.data."):
             return _loader(function.name.rpartition(".")[2], args, kwargs)
-        handed = [a for a in args if isinstance(a, Instance)]
+        handed = [a for a in args if isinstance(a, Instance) or (isinstance(a, Function) and len(args) == 1)]
         if isinstance(function, External) and externals.is_module_class(function) and not _wraps(function):
             return externals.call(function, args, kwargs)
         if function is UNKNOWN or (handed and isinstance(function, External) and "." in function.name):
@@ -154,7 +156,7 @@ class Calls(Expressions):
         return made
 
     def _unknown(self, args: list[Any], kwargs: dict[str, Any], handed: bool) -> Any:
-        """What nobody here knows: a wrapper of a module, or a configuration in another coat."""
+        """What nobody here knows: a wrapper of a module or function, or a configuration in another coat."""
         if handed:
             return args[0] if len(args) == 1 else tuple(args)
         if len(args) == 1 and isinstance(args[0], dict):
@@ -180,6 +182,8 @@ class Calls(Expressions):
         if self.depth >= DEEPEST:
             return UNKNOWN
         self.entered.add(id(function.node))
+        if function.owner is None and self.watched(function):
+            self.called.append(Call(function, "", args, kwargs))
         if self._runs(function):  # with its own sizes
             resize, self.resize = self.resize, lambda number: number
             try:

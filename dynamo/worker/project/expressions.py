@@ -215,7 +215,10 @@ class Expressions:
             right = self.value(other, scope)
             if not known(left) or not known(right):
                 return UNKNOWN
-            if not _OPERATORS[type(op)](left, right):
+            found = _OPERATORS[type(op)](left, right)
+            if len(node.ops) == 1:  # of tensors and arrays: element by element
+                return found
+            if not found:
                 return False
             left = right
         return True

@@ -14,10 +14,12 @@ from . import externals, files
 from .calls import Call
 from .expressions import TooLong
 from .statements import Statements
-from .values import UNKNOWN, Class, Function, Instance
+from .values import UNKNOWN, Class, Function, Instance, known
 
 MOST_SECONDS = 2.0
 MOST_SITES = 6
+FARTHEST = 4
+"""Steps from a class or function to what makes it, to what calls that."""
 _TESTS = ("setUp", "setup_method", "setup")
 
 
@@ -30,24 +32,58 @@ class Site:
         self.path = path
 
 
-def sites(path: str, name: str, resize: Callable[[int], int]) -> list[Site]:
-    """The constructions of a class of a file, those first whose arguments are known and that are called."""
-    real, root = os.path.realpath(path), os.path.realpath(files.root(path))
-    naming = _naming(root, {name})
-    makers = {maker for each in naming for maker in _makers(each, name)}  # `build_model`, which others call
-    machine = Statements(resize, lambda cls: cls.node.name == name and cls.scope.path == real, root)
-    ends = time.monotonic() + MOST_SECONDS
-    found: dict[int, str] = {}
-    paths = list(dict.fromkeys([*naming, *(_naming(root, makers) if makers else ())]))
-    paths = sorted(map(os.path.realpath, paths), key=lambda p: (p == real, p))
-    for step in (_read, _enter_all):
-        for each in paths:
-            step(machine, each, ends)
-            for made in machine.made:
-                found.setdefault(id(made), os.path.relpath(each, root))
+def sites(path: str, name: str, resize: Callable[[int], int], held_as: str | None = None) -> list[Site]:
+    """The constructions of a class of a file, those first whose arguments are known and that are called. `held_as` is
+    the name by which other files know an object of it.
+    """
+    machine, found = _executed(path, name, resize, held_as)
     all_made = [made for made in machine.made if not _is_part_of_itself(made)]
     both = [Site(made, [c for c in machine.called if c.instance is made], found[id(made)]) for made in all_made]
     return sorted(both, key=_unknowns)[:MOST_SITES]
+
+
+def calls(path: str, name: str, resize: Callable[[int], int]) -> list[tuple[Call, str]]:
+    """The calls of a function of a file, and the files that lead to them."""
+    machine, found = _executed(path, name, resize)
+    told = [call for call in machine.called if any(a is not UNKNOWN for a in (*call.args, *call.kwargs.values()))]
+    told.sort(key=lambda call: not known([call.args, call.kwargs]))
+    return [(call, found[id(call)]) for call in told][:MOST_SITES]
+
+
+def _executed(
+    path: str, name: str, resize: Callable[[int], int], held_as: str | None = None
+) -> tuple[Statements, dict[int, str]]:
+    """All of a project that concerns a class or function of a file, executed; by the identity of what was made and
+    called, the file that led to it.
+    """
+    real, root = os.path.realpath(path), os.path.realpath(files.root(path))
+    machine = Statements(resize, lambda each: _is(each, name, real), root)
+    ends = time.monotonic() + MOST_SECONDS
+    found: dict[int, str] = {}
+    paths = sorted(map(os.path.realpath, _leading_to(root, {name, held_as or name})), key=lambda p: (p == real, p))
+    for step in (_read, _enter_all):
+        for each in paths:
+            step(machine, each, ends)
+            for new in (*machine.made, *machine.called):
+                found.setdefault(id(new), os.path.relpath(each, root))
+    return machine, found
+
+
+def _is(each: Class | Function, name: str, path: str) -> bool:
+    return getattr(each.node, "name", None) == name and each.scope.path == path
+
+
+def _leading_to(root: str, names: set[str]) -> list[str]:
+    """The files that name a class or function, or what makes and calls it: `build_model`, which others call."""
+    found = dict[str, None]()
+    for _ in range(FARTHEST):
+        naming = _naming(root, names)
+        found.update(dict.fromkeys(naming))
+        more = {maker for each in naming for maker in _makers(each, names)} - names
+        if not more:
+            break
+        names |= more
+    return list(found)
 
 
 def _naming(root: str, names: set[str]) -> list[str]:
@@ -56,12 +92,12 @@ def _naming(root: str, names: set[str]) -> list[str]:
     return [each for each in files.walk(root, (".py", ".ipynb")) if word.search(files.text_of(each))]
 
 
-def _makers(path: str, name: str) -> list[str]:
-    """The functions and classes of a file's top level in which a name stands."""
+def _makers(path: str, names: set[str]) -> list[str]:
+    """The functions and classes of a file's top level in which one of the names stands."""
     tree = files.tree_of(path)
     definitions = [n for n in (tree.body if tree is not None else ()) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
-    uses = (d for d in definitions if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(d)))
-    return [d.name for d in uses if d.name not in (name, "main")]
+    uses = (d for d in definitions if any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(d)))
+    return [d.name for d in uses if d.name != "main"]
 
 
 def _read(machine: Statements, path: str, ends: float) -> None:

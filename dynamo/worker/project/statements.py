@@ -30,7 +30,7 @@ class _Round(Exception):
 class Statements(Calls):
     """Reads modules of a project; `root` is its folder."""
 
-    def __init__(self, resize: Callable[[int], int], watched: Callable[[Class], bool], root: str) -> None:
+    def __init__(self, resize: Callable[[int], int], watched: Callable[[Class | Function], bool], root: str) -> None:
         super().__init__(resize, watched)
         self.root = root
         self.modules: dict[str, Scope] = {}

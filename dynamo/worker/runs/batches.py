@@ -14,7 +14,8 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from ..inputs.examples import Arguments
-from ..inputs.variants import is_integer, is_mask, seed
+from ..inputs.variation.tensor_changes import is_integer, is_mask
+from ..inputs.variation.variants import seed
 
 #: what a batch changes, tried in this order: a program need not take other integers, or other lengths
 CHANGES = (

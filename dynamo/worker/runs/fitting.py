@@ -15,9 +15,9 @@ from ..comparison import compare
 from ..comparison.memento import BYTES, Memento
 from ..discover import Target
 from ..errors import Unusable, describe
-from ..inputs import variants
 from ..inputs.examples import Arguments, Example
-from ..inputs.variants import GIVEN, Variant
+from ..inputs.variation import variants
+from ..inputs.variation.variants import GIVEN, Variant
 from ..recording import lines, positions
 from . import devices
 

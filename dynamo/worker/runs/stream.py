@@ -9,8 +9,8 @@ import torch._dynamo
 
 from ..comparison import compare
 from ..errors import describe
-from ..inputs import variants
 from ..inputs.examples import Arguments
+from ..inputs.variation import variants
 from . import batches, devices
 from .fitting import Fit
 

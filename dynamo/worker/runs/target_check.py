@@ -15,9 +15,9 @@ from .. import versions
 from ..comparison import compare, output
 from ..discover import Target
 from ..errors import Unusable, describe
-from ..inputs import variants
 from ..inputs.examples import Arguments, Example
-from ..inputs.variants import GIVEN
+from ..inputs.variation import variants
+from ..inputs.variation.variants import GIVEN
 from ..recording import lines
 from ..recording.recorder import Recorder, once_each
 from . import devices, stream, timing, varied

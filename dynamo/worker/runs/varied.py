@@ -13,9 +13,9 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from ..comparison import compare
 from ..errors import describe
-from ..inputs import variants
 from ..inputs.examples import Arguments
-from ..inputs.variants import GIVEN
+from ..inputs.variation import variants
+from ..inputs.variation.variants import GIVEN
 from ..recording import guards
 from .fitting import Fit, Run
 

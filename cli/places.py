@@ -1,4 +1,4 @@
-"""Places of a report as people read them: in a notebook by cell."""
+"""Places in files as people read them: in a notebook by cell."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ def line(path: str, number: int) -> str:
     """Path and row."""
     cell, span = _in_cell(path, Span(number, 0, number, 0))
     return f"{relative(path)}:{cell}{span.line}"
+
+
+def row(path: str, number: int) -> str:
+    """`line 3` of a file that is spoken of, `cell 2, line 3` of a notebook."""
+    cell, span = _in_cell(path, Span(number, 0, number, 0))
+    return f"{cell[:-1]}, line {span.line}" if cell else f"line {number}"
 
 
 def _in_cell(path: str, span: Span) -> tuple[str, Span]:

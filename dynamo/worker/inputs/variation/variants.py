@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
-from .examples import Arguments
+from ..examples import Arguments
+from .tensor_changes import change, is_integer, is_mask
 
 Variant = tuple[str, float]
 
@@ -62,12 +63,14 @@ SEARCHING: tuple[Variant, ...] = (
     ("numbers", 0.5),
     ("longer", 0),
     ("longer", -1),
+    ("alone", 0),
     ("one sign", 1),
     ("one sign", -1),
     ("ties", 0),
     ("both signs", 1),
     ("both signs", TINY),
     ("one sign", TINY),
+    ("parts", 0),
 )
 """Made where no rule proved the rewrite: what it takes for granted may be anything."""
 
@@ -84,6 +87,8 @@ def label(variant: Variant) -> str:
         "masks": f"masks all {amount:.0f}",
         "some masked": "masks partly 0",
         "nan": "inputs with a NaN",
+        "alone": "a batch of one",
+        "parts": "one part more, of lengths that add up to a size",
         "weights": f"weights times {amount:g}",
         "eval": "the module in eval mode",
         "half": "module and inputs in float16",
@@ -110,112 +115,10 @@ def seed(number: int) -> None:
         numpy.random.seed(number)
 
 
-def is_mask(tensor: torch.Tensor) -> bool:
-    """Booleans, and integers that are only 0 and 1 (attention masks; token ids go higher)."""
-    if tensor.dtype == torch.bool:
-        return True
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0:
-        return False
-    return bool(((tensor == 0) | (tensor == 1)).all())
-
-
-def _with_nan(tensor: torch.Tensor) -> torch.Tensor:
-    changed = tensor.clone()
-    if changed.numel():
-        changed.view(-1)[0] = float("nan")
-    return changed
-
-
-def _some_masked(tensor: torch.Tensor) -> torch.Tensor:
-    changed = torch.ones_like(tensor)
-    if changed.numel() > 1:
-        changed.view(-1)[-1] = 0
-    return changed
-
-
-def _special(tensor: torch.Tensor) -> torch.Tensor:
-    """NaN, infinities and zero, as far as there are elements left beside them."""
-    changed = tensor.detach().clone(memory_format=torch.contiguous_format)
-    flat = changed.view(-1)
-    for number, value in enumerate((float("inf"), float("nan"), -float("inf"), 0.0)):
-        if 2 * number < flat.numel():
-            flat[-1 - 2 * number] = value
-    return changed
-
-
-def _drawn(tensor: torch.Tensor, low: int, high: int) -> torch.Tensor:
-    """Integers from `low` to `high`, the same for tensors of one shape, on the CPU."""
-    return torch.randint(low, high + 1, tensor.shape, device="cpu", generator=torch.Generator().manual_seed(0))
-
-
-def _signs(tensor: torch.Tensor) -> torch.Tensor:
-    return (2 * _drawn(tensor, 0, 1) - 1).to(tensor.device)
-
-
-def _ties(tensor: torch.Tensor) -> torch.Tensor:
-    """Small integers, and each row a second time, turned round: what rows are ordered by is the same for both."""
-    drawn = _drawn(tensor, -2, 2)
-    half = tensor.shape[0] // 2 if tensor.dim() else 0
-    if half:
-        drawn[-half:] = drawn[:half].flip(0, -1) if tensor.dim() > 1 else drawn[:half].flip(0)
-    if tensor.dim() and tensor.shape[0] > 2 * half > 0:
-        drawn[half] = drawn[0]
-    return drawn.to(tensor)
-
-
-def is_integer(tensor: torch.Tensor) -> bool:
-    return tensor.dtype != torch.bool and not tensor.is_floating_point() and not tensor.is_complex()
-
-
-def _less(tensor: torch.Tensor) -> torch.Tensor:
-    """One less, but not less than what is there where that would be below zero: indices stay valid."""
-    if tensor.numel() == 0:
-        return tensor
-    least = tensor.min()
-    return tensor - 1 if int(least) > 0 else (tensor - 1).clamp(min=int(least))
-
-
-def _change(variant: Variant) -> Callable[[torch.Tensor], torch.Tensor]:
-    kind, amount = variant
-    on_floats: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-        "negate": lambda t: -t,
-        "scale": lambda t: t * amount,
-        "zeros": torch.zeros_like,
-        "ones": torch.ones_like,
-        "nan": _with_nan,
-        "half": lambda t: t.half() if t.is_floating_point() else t,
-        "special": _special,
-        "one sign": lambda t: (t.abs() * amount).to(t.dtype),
-        "both signs": lambda t: (t.abs() * amount * _signs(t)).to(t.dtype),
-        "ties": _ties,
-    }
-    on_masks: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-        "masks": lambda t: torch.full_like(t, amount),
-        "some masked": _some_masked,
-        "inverted": lambda t: (t == 0).to(t.dtype),
-    }
-    on_integers: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-        "integers": torch.zeros_like,
-        "integers less": _less,
-        "reversed": lambda t: t.flip(-1) if t.dim() else t,
-    }
-
-    def change(tensor: torch.Tensor) -> torch.Tensor:
-        if kind in on_floats and (tensor.is_floating_point() or tensor.is_complex()):
-            return on_floats[kind](tensor.detach()).requires_grad_(tensor.requires_grad)
-        if kind in on_masks and is_mask(tensor):
-            return on_masks[kind](tensor)
-        if kind in on_integers and is_integer(tensor):
-            return on_integers[kind](tensor)
-        return tensor
-
-    return change
-
-
 def arguments(make: Callable[[], Arguments], variant: Variant) -> Arguments:
     """The arguments of a variant; the generators are seeded first, so equal calls give equal values."""
     seed(int(variant[1]) if variant[0] in ("draw", "flags") else 0)
-    made = tree_map_only(torch.Tensor, _change(variant), make())
+    made = tree_map_only(torch.Tensor, change(*variant), make())
     if variant[0] == "integers less":  # numbers of Python too; none of them is an index out of bounds by that
         made = tree_map_only(int, lambda n: n - 1 if type(n) is int and n > 0 else n, made)
     elif variant[0] == "integers":
@@ -226,6 +129,10 @@ def arguments(make: Callable[[], Arguments], variant: Variant) -> Arguments:
         made = tree_map_only(float, lambda number: number * variant[1], made)
     elif variant[0] == "longer":
         made = _longer(made, int(variant[1]))
+    elif variant[0] == "alone":
+        made = part_of_batch(made, sys.maxsize)
+    elif variant[0] == "parts":
+        made = _more_parts(made)
     return made  # type: ignore[no-any-return]
 
 
@@ -249,6 +156,38 @@ def _longer(given: Arguments, dim: int) -> Arguments:
         return torch.cat([tensor.detach(), last], dim).requires_grad_(tensor.requires_grad)
 
     return tree_map_only(torch.Tensor, one_more, given)  # type: ignore[no-any-return]
+
+
+def _are_parts(tensor: torch.Tensor, given: Arguments) -> bool:
+    """Whether integers are lengths: they add up to a size of another tensor, and one of them can be cut in two."""
+    if not is_integer(tensor) or tensor.dim() != 1 or tensor.numel() < 2 or int(tensor.min()) < 0 or is_mask(tensor):
+        return False
+    sizes: set[int] = set()
+    tree_map_only(torch.Tensor, lambda other: sizes.update(other.shape if other is not tensor else ()), given)
+    return int(tensor.sum()) in sizes
+
+
+def _more_parts(given: Arguments) -> Arguments:
+    """Lengths of parts with the largest one cut in two."""
+
+    def cut(tensor: torch.Tensor) -> torch.Tensor:
+        if not _are_parts(tensor, given):
+            return tensor
+        place = int(tensor.argmax())
+        two = torch.stack([torch.ones_like(tensor[place]), tensor[place] - 1])
+        return torch.cat([tensor[:place], two, tensor[place + 1 :]])
+
+    return tree_map_only(torch.Tensor, cut, given)  # type: ignore[no-any-return]
+
+
+def others_of(given: Arguments) -> Arguments:
+    """The same objects with other numbers: all floating-point tensors halved, which keeps their signs."""
+
+    def half(tensor: torch.Tensor) -> torch.Tensor:
+        changes = tensor.is_floating_point() or tensor.is_complex()
+        return (tensor.detach() * 0.5).requires_grad_(tensor.requires_grad) if changes else tensor
+
+    return tree_map_only(torch.Tensor, half, given)  # type: ignore[no-any-return]
 
 
 def part_of_batch(given: Arguments, parts: int) -> Arguments:
@@ -299,6 +238,8 @@ def telling(given: Arguments, device: str, made: list[Variant], unproven: bool =
         "flags": bool in others,
         "numbers": float in others,
         "longer": bool(tensors),
+        "alone": bool(tensors),
+        "parts": any(_are_parts(t, given) for t in tensors),
         "integers": integers or bool(numbers),
         "integers less": integers or bool(numbers),
         "reversed": integers,

@@ -1,0 +1,1 @@
+"""Further inputs, made from those that are known to fit."""
