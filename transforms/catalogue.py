@@ -48,7 +48,6 @@ from graphmend.transforms.rewrites.scalars import (
     counter_buffer,
     keep_tensor,
     segments,
-    tensor_argument,
 )
 from graphmend.transforms.rewrites.shapes import (
     drop_guard,
@@ -141,7 +140,6 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             torch_form.rewrite,
             by_key.rewrite,
             *_TESTS,
-            tensor_argument.rewrite,
             keep_tensor.rewrite,
             emit.rewrite,
             guard.rewrite,
@@ -164,7 +162,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
             *_SWITCHES,
         ),
     ),
-    ("GM402", (*_MASKED, *_SWITCHES)),
+    ("GM402", (*_MASKED, known_size.rewrite, *_SWITCHES)),
     ("GM403", (computed_index.rewrite, tensor_slice.rewrite)),
     (
         "GM501",

@@ -33,6 +33,10 @@ PROGRAMS = label.programs()
 COUNTED_OTHERWISE = {
     "sites/compile_fresh_source": "text that `exec` runs is not read",
     "arguments/lr_from_optimizer": "schedulers are not followed",
+    "draws/masked_rows": "how many rows a mask keeps is not known",
+    "loops/gpt_sliding_window": "strides are known as contiguous or not",
+    "loops/history_deque_of_fixed_length": "whether two items are one tensor is not compared",
+    "kinds/past_key_values_none_then_tuple": "sizes of the parts of a chunk along the last dimension are not known",
 }
 
 COUNTER = """\
@@ -311,12 +315,12 @@ def test_sizes_and_dtypes_may_both_vary() -> None:
             "the same one in each call",
         ),
         (
-            "def g():\n    for m in (None, x):\n        torch.compile(lambda y: y if m is None else y * m)(x)\n",
+            "def g():\n    for m in (None, x):\n        torch.compile(lambda y: y + 1 if m is None else y * m)(x)\n",
             "`m` is None in one `g.<lambda>` that is made and a tensor in another",
             "Compile one function outside of the loop",
         ),
         (
-            "for m in (lambda y: y, lambda y: -y):\n    f(x, m)\n",
+            "for m in (lambda y: y + 1, lambda y: -y):\n    f(x, m)\n",
             "`m` is a function in one call of `f` and another function in another",
             "the same one in each call",
         ),
@@ -329,7 +333,7 @@ def test_sizes_and_dtypes_may_both_vary() -> None:
     ids=["none", "number", "numbers", "torch", "functions", "closure", "modules"],
 )
 def test_messages_say_what_varies(calls: str, message: str, advice: str) -> None:
-    body = COMPILED.replace("x if m is None else x * 2", "m(x) if callable(m) else x if m is None else x * m")
+    body = COMPILED.replace("x if m is None else x * 2", "m(x) if callable(m) else x + 1 if m is None else x * m")
     found = check(Source(body + calls, "a.py")).findings
     (finding,) = [f for f in found if f.code in ("GM702", "GM709")]
     assert message in finding.message
@@ -339,3 +343,70 @@ def test_messages_say_what_varies(calls: str, message: str, advice: str) -> None
 def test_names_of_unknown_modules_may_stand_for_tensors() -> None:
     calls = "import lib\nfrom lib import mean\nf(x, mean)\nf(x, lib.std)\nf(x, undefined)\n"
     assert not [f for f in check(Source(COMPILED + calls, "a.py")).findings if f.effect == "recompiles"]
+
+
+ELSEWHERE = """\
+import torch
+from lib import Net, make
+
+
+def calls({parameter}):
+    net = torch.compile({given}{options})
+    for n in {sizes}:
+        net({name}torch.ones(n, 4), n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "parameter", "options", "sizes", "found"),
+    [
+        ("Net(3)", "", "", "(8, 16)", True),
+        ("make('net')", "", "", "(8, 16)", True),
+        ("make", "", ", mode='max-autotune'", "(8, 16)", True),
+        ("model", "model", "", "(8, 16)", True),
+        ("model", "model", ", dynamic=True", "(8, 16)", False),
+        ("model", "model", "", "(8, 8)", False),
+    ],
+)
+@pytest.mark.parametrize("name", ["", "x="])
+def test_code_without_source_is_compiled_for_its_tensors_alone(
+    given: str, parameter: str, options: str, sizes: str, found: bool, name: str
+) -> None:
+    """Whether it computes with the number that it is given, too, is not known."""
+    text = ELSEWHERE.format(given=given, parameter=parameter, options=options, sizes=sizes, name=name)
+    if name:
+        text = text.replace(", n)", ", step=n)")
+    assert [f.code for f in check(Source(text, "a.py")).findings] == ["GM705"] * found
+
+
+def test_two_models_of_one_name_are_two_findings() -> None:
+    one = ELSEWHERE.format(given="model", parameter="model", options="", sizes="(8, 16)", name="")
+    text = one + one.partition("\n\n\n")[2].replace("def calls", "\n\ndef more")
+    assert [f.code for f in check(Source(text, "a.py")).findings] == ["GM705", "GM705"]
+
+
+def test_a_large_package_leaves_its_driver_steps(tmp_path: Path) -> None:
+    """What the package does when it is imported, and in one call, has steps of its own."""
+    slow = "".join(f"x{i} = [n * {i} for n in range(60)]\n" for i in range(400))
+    (tmp_path / "lib.py").write_text(
+        "import torch\n" + slow + "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        + "".join(f"        {line}\n" for line in slow.splitlines())
+        + "    def forward(self, x):\n        return x * 2\n"
+    )  # fmt: skip
+    driver = tmp_path / "drive.py"
+    driver.write_text(
+        "import torch\nfrom lib import Net\n\nnet = torch.compile(Net())\n"
+        "for n in (8, 16):\n    net(torch.ones(n, 4))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "graphmend", "check", "--no-cache", str(driver)],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "GM705 varying-shape: `x` has other sizes in another call of `Net.forward`" in run.stdout
+
+
+def test_numbers_that_are_drawn_are_not_made_up() -> None:
+    text = PROGRAMS["loops/mixup_with_python_lambda"]
+    (finding,) = check(Source(text, "a.py")).findings
+    assert "`lam` is a random number in one call of `mixup` and another one in another" in finding.message
+    assert finding.evidence[1] == "the guard that fails: lam == a random number"

@@ -60,8 +60,8 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "analysis/driver": ("frameworks", "words", "near", "reach execution", "guards", "history", "driven"),
     "analysis/driver/guards": ("facts", "atoms", "backends", "moment variation", "trace"),
     "analysis/driver/history": (
-        "interface numbers",
-        "written",
+        "interface",
+        "numbers joins",
         "tensors",
         "forms",
         "flow layers loading",
@@ -70,6 +70,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "machine",
         "run",
     ),
+    "analysis/driver/history/numbers": ("arithmetic", "written draws"),
     "analysis/interpreter": ("events", "interface", "operations", "calls", "walk"),
     "transforms": (
         "fix questions torch_versions",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from bodies import bodies, function
-from judge import judge, mend_text, torch
+from judge import judge, mend_text, nested, torch
 
 _PARAMETERS = "x, m, n, table, held"
 _INPUTS = (
@@ -43,6 +43,44 @@ y = table.clone()
 y[0, i] = x[0]
 y[1, i, j] = 2.0
 return y
+
+# greater_of_two_that_are_picked
+mask = x > 0
+p, q = x[mask], (x.abs() + 1)[mask]
+ratio = torch.max(p / q, q / (p + 1))
+return (ratio < 1.25).float().mean(), p.minimum(q).mean() + torch.min(p, q).sum(), p.max(q).sum()
+
+# row_stored_in_all
+y, z = x.clone(), x.clone()
+y[m] = table[0, 0].detach()
+z[x > 0] += 2 * n.sum()
+places = m.nonzero().squeeze(1)
+z[places] *= table[1, 0].detach()
+return y + z
+
+# numbers_of_a_list
+scales = [0.25, 0.5, 1.0, 2.0, 4.0]
+return x * scales[int(n[0])] + (1, 2, 3)[n.argmax().item()]
+
+# all_but_the_diagonal
+similar = x @ x.t()
+same = torch.eye(similar.shape[0], dtype=torch.bool)
+others = similar[~same].view(similar.shape[0], -1)
+return others.logsumexp(1), similar[torch.eye(6).bool()], (x @ x.t()).exp()[torch.eye(6) == 0].view(6, 5).softmax(1)
+
+# as_many_as_viewed
+n_rows = x.shape[0]
+upper = torch.arange(3) > 0
+wanted = upper.expand(n_rows, 3)
+return x[wanted].view(n_rows, 2), table[:, 0][wanted[:2]].reshape((2, 2)).cumsum(1)
+
+# slices_from_the_end
+k = n.argmax().item()
+y = x.clone()
+y[..., :k] = 0.0
+total = table[..., :k].sum(-1)
+mean = table[..., k:, :].mean()
+return y, total, mean, x[..., k:].sum()
 
 # numbers_of_a_tuple
 low, high = x.min().item(), x.max().item()
@@ -255,3 +293,20 @@ def test_form(body: str) -> None:
 def test_refusal(body: str) -> None:
     text = function(body, _PARAMETERS, _INPUTS)
     assert mend_text(text).source.text == text
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("size", [(0, 0), (1, 1), (2, 2), (1, 1, 4), (2, 2, 0)], ids=str)
+def test_a_diagonal_of_any_size(size: tuple[int, ...]) -> None:
+    body = "    same = torch.eye(x.shape[0], dtype=torch.bool)\n    return x[~same].cos(), x[same].sort(0).values"
+    text = function(body, "x", f"[(torch.randn({(3, 3, *size[2:])}),)]")
+    mended = mend_text(text)
+    assert {applied.fix.rewrite for applied in mended.applied} == {"known_size"}
+    x = torch.randn(size)
+    for one, other in zip(nested(text)(x), nested(mended.source.text)(x), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_dimension_that_is_added_behind_a_slice_from_the_end() -> None:
+    body = "    k = n.argmax().item()\n    return (table[..., :k, None] * 2).sum()"
+    assert not mend_text(function(body, _PARAMETERS, _INPUTS)).changed

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.transforms.code.liveness import writes
+from graphmend.transforms.code.liveness import locals_of, writes
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -167,3 +167,39 @@ def name_given(facts: FunctionFacts, node: ast.expr) -> str | None:
             target = targets[above.elts.index(node)] if len(targets) == len(above.elts) else None
             return target.id if isinstance(target, ast.Name) else None
     return None
+
+
+def display_of(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | ast.Tuple | None:
+    """The display that a table is, or that its name always stands for, and that is only read."""
+    if isinstance(table, (ast.Dict, ast.List, ast.Tuple)):
+        return table
+    if not isinstance(table, ast.Name):
+        return None
+    local = table.id in locals_of(facts.function)
+    bound = reaching(facts, table) if local else _of_module(facts, table.id)
+    scope = facts.function if local else facts.source.tree
+    if not isinstance(bound, (ast.Dict, ast.List, ast.Tuple)) or scope is None:
+        return None
+    if local and stores(facts, table.id) > 1:
+        return None
+    only_read: list[ast.expr] = []
+    for node in ast.walk(scope):
+        match node:
+            case ast.Subscript(value=value, ctx=ast.Load()) | ast.Call(func=ast.Attribute(value=value, attr="get")):
+                only_read.append(value)
+    loads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == table.id and isinstance(n.ctx, ast.Load)]
+    return bound if all(load in only_read for load in loads) else None
+
+
+def _of_module(facts: FunctionFacts, name: str) -> ast.expr | None:
+    """What a name of the module is bound to, once and at its top."""
+    tree = facts.source.tree
+    if tree is None:
+        return None
+    found = [
+        s.value
+        for s in tree.body
+        if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
+    ]
+    stored = sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(tree))
+    return found[0] if len(found) == stored == 1 else None

@@ -120,6 +120,11 @@ def is_atom(text: str) -> bool:
     return is_bracketed(text)
 
 
+def bracketed(text: str) -> str:
+    """`text`, in parentheses where it would not keep its meaning next to an operator."""
+    return text if is_atom(text) else f"({text})"
+
+
 def is_bracketed(text: str) -> bool:
     """Is all of `text` inside one pair of parentheses?"""
     if not (text.startswith("(") and text.endswith(")")):

@@ -7,13 +7,14 @@ A number is what the tensor held at that moment, and a float is a double: who ke
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind, options
 from graphmend.analysis.tensors.numpy_calls import REDUCTIONS
-from graphmend.transforms.code.expression_text import Code, is_atom
+from graphmend.transforms.code.expression_text import Code, bracketed
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
@@ -123,6 +124,10 @@ def written(
                 found |= inside(child)
         return found
 
+    def filled(form: Counterpart, changed: dict[ast.expr, str]) -> str:
+        text = re.sub(r"\btorch\.\w+", lambda name: imports.name(name[0]), form.formula)
+        return text.format_map({n: bracketed(changed.get(p) or code.operand(p, changed)) for n, p in form.parts})
+
     def of(node: ast.expr) -> str:
         if node in texts and node not in counterparts:
             return texts[node]
@@ -130,22 +135,22 @@ def written(
         if form.said:
             return said.text(facts, imports, form)
         changed = inside(node)
+        if form.formula:
+            return filled(form, changed)
         argument = form.argument
         if form.function:
             name = imports.name(f"torch.{form.function}")
             text = f"{name}({changed.get(argument) or code.argument(argument, changed)}{form.options})"
         else:
             own = texts.get(argument) if argument is node else None
-            text = own or changed.get(argument) or code.operand(argument, changed)
-            text = text if is_atom(text) else f"({text})"
+            text = bracketed(own or changed.get(argument) or code.operand(argument, changed))
         for keyword, bound in form.bounds:
             text += f".clamp({keyword}={changed.get(bound) or code.argument(bound, changed)})"
         if form.filled is not None:
             text += f".fill_({changed.get(form.filled) or code.argument(form.filled, changed)})"
         if form.cast is not None:
             text += f".to({code.argument(form.cast)})"
-        text += form.suffix
-        text = text if is_atom(text) else f"({text})"
+        text = bracketed(text + form.suffix)
         if form.like is None:
             return text
         tensor = code.operand(form.like)

@@ -18,7 +18,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError as NeedsPythonNumberError
-from graphmend.transforms.legality.numbers.arithmetic import number_of
+from graphmend.transforms.legality.numbers.arithmetic import compares, handed_on, number_of
 from graphmend.transforms.legality.numbers.as_tensors import (
     INVERSE,
     NEGATIVE,
@@ -32,8 +32,8 @@ from graphmend.transforms.legality.numbers.as_tensors import (
 )
 from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.numbers.dictionaries import Dictionaries
-from graphmend.transforms.legality.numbers.forms import compares, handed_on
 from graphmend.transforms.legality.numbers.said import always_one_of, said
+from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -59,14 +59,11 @@ class ScalarUses(Dictionaries):
         that are only said may be written otherwise there, with `rewrites` other uses as well.
         """
         super().__init__(facts, rewrites=rewrites)
-        self.asks: list[ast.AST] = []
-        """The uses that ask torch for the number: branches, bounds of slices, indices. They have mends of their own."""
         self._within = within
         self._may_say = says or rewrites
         self._dtype = dtype
         self._seen: set[tuple[str, Hashable]] = set()
         self._mixed = False
-        self._start: ast.expr | None = None
         self._handed: list[frozenset[str]] = []
         self._added_to: set[str] = set()
 
@@ -254,11 +251,12 @@ class ScalarUses(Dictionaries):
             dtype = self._becomes(call, result)
         elif call.args == [node] and (result := counterparts.copied(call, name, dtype)) is not None:
             self._becomes(call, result)
-        elif folder in ("torch", "torch.Tensor") and not starred:
-            self._torch(call, node, dtype, last, method=folder != "torch")
+        elif folder in known.FUNCTIONAL and not starred:
+            self._torch(call, node, dtype, last, method=folder == "torch.Tensor")
         else:
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
-        if tensor_in(self.facts.value(call)) is None:
+        given = self.facts.value(call)
+        if tensor_in(given) is None and not isinstance(given, Container):  # several tensors, as `topk` gives
             self._follow(call, dtype)
 
     # The greater of two

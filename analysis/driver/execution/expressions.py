@@ -322,16 +322,16 @@ def _inner(m: Machine, node: ast.Await | ast.Starred, scope: Scope) -> Values:
 
 def _yield(m: Machine, node: ast.Yield, scope: Scope) -> Values:
     values = m.evaluate(node.value, scope) if node.value is not None else UNKNOWN
-    scope.yielded = union(scope.yielded or (), values)
-    if scope.inside is not None:
-        inside, scope.inside = scope.inside, None
-        inside(values)
+    given = scope.generator()
+    given.rest = union(given.rest, values)
+    scope.enter(values)
     return UNKNOWN
 
 
 def _yield_from(m: Machine, node: ast.YieldFrom, scope: Scope) -> Values:
     values = m.evaluate(node.value, scope)
-    scope.yielded = union(scope.yielded or (), *(a.held for a in values if isinstance(a, Object)))
+    given = scope.generator()
+    given.rest = union(given.rest, *(a.held for a in values if isinstance(a, Object)))
     return UNKNOWN
 
 

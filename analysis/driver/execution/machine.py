@@ -60,6 +60,8 @@ class DriverMachine:
         self._inside: Inside | None = None
         self._tops: dict[ModuleInfo, Scope] = {}
         self._importing = 0
+        self._left_apart = _STEPS
+        """Steps of the imported modules' top levels."""
         self._stack: list[FunctionInfo] = []
         self._classes: dict[ClassInfo, ClassObject] = {}
         self._generic: dict[ClassInfo, Object] = {}
@@ -234,11 +236,24 @@ class DriverMachine:
             tree = module.source.tree
             self._importing += module is not self.main
             certain, self.is_certain = self.is_certain, True
-            if tree is not None:
-                self.execute(tree.body, top)
+            with self._steps_of_imports(module):
+                if tree is not None:
+                    self.execute(tree.body, top)
             self.is_certain = certain
             self._importing -= module is not self.main
         return top
+
+    @contextmanager
+    def _steps_of_imports(self, module: ModuleInfo) -> Iterator[None]:
+        """What the program imports has steps of its own: a large package leaves the program its steps."""
+        apart = module is not self.main and self._importing == 1
+        if apart:
+            self.left, self._left_apart = self._left_apart, self.left
+        try:
+            yield
+        finally:
+            if apart:
+                self.left, self._left_apart = self._left_apart, self.left
 
     # -- assignment
 
@@ -299,7 +314,7 @@ class DriverMachine:
         finally:
             self._stack.pop()
         if scope.yielded is not None:
-            return (sequence([], scope.yielded),)
+            return (scope.yielded,)
         return union(scope.returned, NONE) if ends and scope.returned else scope.returned or NONE
 
     def _bind_parameters(

@@ -101,8 +101,21 @@ class Scope:
         self.shared: set[str] = set()
         """Names declared `global` or `nonlocal`."""
         self.returned: Values = ()
-        self.yielded: Values | None = None
+        self.yielded: Object | None = None
+        """What a generator has given so far, as a sequence."""
         self.inside: Inside | None = None
+
+    def enter(self, values: Values) -> None:
+        """A function that makes a context yields: the body of the `with` statement is executed, once."""
+        if self.inside is not None:
+            inside, self.inside = self.inside, None
+            inside(values)
+
+    def generator(self) -> Object:
+        """The sequence that a generator adds to."""
+        if self.yielded is None:
+            self.yielded = sequence([])
+        return self.yielded
 
 
 class Callable(Atom):

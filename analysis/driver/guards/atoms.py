@@ -65,6 +65,12 @@ class Input(Constant):
         return hash((type(self.raw), self.raw))
 
 
+class Drawn(Constant):
+    """A number that is drawn at random, or computed from one: `value` is one that it may be."""
+
+    __slots__ = ()
+
+
 def raw_of(atom: object) -> object:
     """The value of a constant, on which nothing depends; `...` of anything else."""
     if isinstance(atom, Input):
@@ -102,11 +108,13 @@ class Numbers(Atom):
     not guard on them: it makes a tensor of either.
     """
 
-    __slots__ = ("numbers", "scalar")
+    __slots__ = ("drawn", "numbers", "scalar")
 
-    def __init__(self, numbers: tuple[int | float, ...], *, scalar: bool = False) -> None:
+    def __init__(self, numbers: tuple[int | float, ...], *, scalar: bool = False, drawn: bool = False) -> None:
         self.numbers = numbers
         self.scalar = scalar
+        self.drawn = drawn
+        """Whether they are drawn at random, and these are some that it may be."""
 
 
 class Tensor(Atom):
@@ -116,7 +124,7 @@ class Tensor(Atom):
     those of a module's parameter.
     """
 
-    __slots__ = ("contiguous", "dtype", "gradient", "marks", "numbers", "shape")
+    __slots__ = ("contiguous", "drawn", "dtype", "gradient", "marks", "numbers", "shape")
 
     def __init__(
         self,
@@ -131,8 +139,15 @@ class Tensor(Atom):
         self.contiguous = contiguous
         self.marks: dict[int, str] = {}
         self.numbers: tuple[int | float, ...] | None = None
-        """What it holds, of at most one dimension, where driver code wrote it down."""
+        """What it holds, of at most one dimension, where driver code wrote it down or drew it."""
+        self.drawn = False
+        """Whether these are drawn at random."""
 
     def of_shape(self, shape: Shape | None) -> Tensor:
         """Another contiguous tensor of the same kind."""
         return Tensor(shape, self.dtype, self.gradient)
+
+
+def tensor(values: Values) -> Tensor | None:
+    """The one tensor that values are."""
+    return values[0] if len(values) == 1 and isinstance(values[0], Tensor) else None

@@ -23,7 +23,7 @@ from graphmend.analysis.driver.execution.objects import (
     Scope,
     Values,
 )
-from graphmend.analysis.driver.guards.atoms import Path, Same, Step, Tensor, raw_of
+from graphmend.analysis.driver.guards.atoms import Drawn, Path, Same, Step, Tensor, raw_of
 from graphmend.analysis.driver.guards.facts import MAKE_CLASSES
 
 if TYPE_CHECKING:
@@ -61,6 +61,11 @@ class Moment:
             values = self.values(path[:-1])
             return _PROPERTIES[str(last[0])](values[0], last) if len(values) == 1 else ...
         return leaf(self.values(path))
+
+    def is_drawn(self, path: Path) -> bool:
+        """Whether a number that was drawn at random stands at a path."""
+        stands = path[-1][0] not in ("mode", "backend") and path[-1][0] not in _PROPERTIES
+        return stands and any(isinstance(atom, Drawn) for atom in self.values(path))
 
     def values(self, path: Path) -> Values:
         """What stands at a path; nothing where that is not known."""

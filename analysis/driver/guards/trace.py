@@ -19,7 +19,7 @@ from graphmend.analysis.driver.execution.objects import (
     Values,
     union,
 )
-from graphmend.analysis.driver.guards.atoms import Compute, Input, Path, Tensor, raw_of
+from graphmend.analysis.driver.guards.atoms import Compute, Input, Path, Tensor, raw_of, tensor
 from graphmend.analysis.driver.guards.facts import SPECIALISED_SIZES, WIDENED
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class Frame:
         self.graphs: list[list[Guard]] = []
         self.choices: list[tuple[tuple[ast.AST, bool], ...]] = []
         """In which branches of unknown conditions each graph was compiled."""
+        self.skipped = False
+        """Whether the first call traced no operation: TorchDynamo (2.13) never compiles the function then."""
         self.seen: dict[Path, object] = {}
         self.calls = 0
         self.places: dict[ast.expr, Place] = {}
@@ -101,6 +103,8 @@ class Trace:
         """The scopes that were made while tracing."""
         self.written: set[tuple[int, str]] = set()
         """(owner, name) of attributes and variables that the traced code has set."""
+        self.computes = False
+        """Whether something was done with what may be a tensor."""
         self._open = records
         self._paths: dict[int, Path] = {}
         self._kept: list[object] = []
@@ -168,6 +172,7 @@ class Trace:
 
     def touch(self, atom: Atom) -> None:
         """Something is done with what entered the call."""
+        self.computes |= not isinstance(atom, Constant)
         if not self._open:
             return
         if isinstance(atom, Input):
@@ -191,10 +196,11 @@ class Trace:
         if path is not None and self._open:
             self.guard(path)
 
-    def touch_all(self, values: Values, depth: int = 3) -> None:
-        """Something is done with values and with what they hold."""
+    def touch_all(self, values: Values, depth: int = 3, *, numbers: bool = True) -> None:
+        """Something is done with values and with what they hold; without `numbers`, with all but these."""
         for atom in values:
-            self.touch(atom)
+            if numbers or not isinstance(atom, Constant):
+                self.touch(atom)
             if isinstance(atom, Object) and depth and not is_module(self.machine, atom) and atom.info is None:
                 path = self.path(atom)
                 if atom.fields is not None and path is not None:
@@ -202,7 +208,7 @@ class Trace:
                 held = [*enumerate(atom.items or ()), *(atom.fields or {}).items()]
                 for key, inner in held:
                     given = self.given(inner, (*path, ("item", key))) if path is not None else inner
-                    self.touch_all(given, depth - 1)
+                    self.touch_all(given, depth - 1, numbers=numbers)
 
     def touch_keys(self, values: Values) -> None:
         """A mapping is iterated over."""
@@ -239,25 +245,29 @@ class Trace:
     def _widened(self, path: Path, now: object) -> bool:
         kind = "global" if path[0][0] == "global" else str(path[-1][0])
         if path[-1][0] == "size":
-            return isinstance(now, int) and now not in SPECIALISED_SIZES and self.frame.widens(path, now)
+            if not isinstance(now, int) or now in SPECIALISED_SIZES:
+                return False
+            sized = tensor(self.moment.values(path[:-1]))
+            marked = sized is not None and sized.marks.get(int(str(path[-1][1]))) == "dynamic"
+            return self.frame.widens(path, now) or marked
         if kind == "attribute":
             owner = self.moment.values(path[:-1])
             kind = "module attribute" if any(is_module(self.machine, atom) for atom in owner) else kind
         of_type = now[0] if isinstance(now, tuple) and len(now) == 2 else None
         return of_type in WIDENED.get(kind, ()) and self.frame.widens(path, now)
 
-    def _tensor(self, tensor: Tensor, path: Path) -> None:
+    def _tensor(self, of: Tensor, path: Path) -> None:
         if path in self._said:
             return
         for what in ("dtype", "rank", "gradient", "contiguous"):
             self.guard((*path, (what,)))
-        for index, size in enumerate(tensor.shape or ()):
-            self.size(tensor, (*path, ("size", index)), index, size)
+        for index, size in enumerate(of.shape or ()):
+            self.size(of, (*path, ("size", index)), index, size)
         self.guard(path)
 
-    def size(self, tensor: Tensor, path: Path, index: int, size: int | None) -> None:
-        """Guard on one size of a tensor."""
-        mark = tensor.marks.get(index)
+    def size(self, of: Tensor, path: Path, index: int, size: int | None) -> None:
+        """Guard on one size of a of."""
+        mark = of.marks.get(index)
         specialised = size is None or size in SPECIALISED_SIZES or mark == "static"
         if not specialised and (self.frame.widens(path, size) or mark == "dynamic"):
             self.guard((*path[:-1], ("many", index)), lambda moment: _is_many(moment.peek(path)))

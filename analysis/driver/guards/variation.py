@@ -55,6 +55,8 @@ class Variation:
     dimensions: tuple[int, ...] = ()
     """The dimensions in which the sizes of the tensor differ, where one does."""
 
+    drawn: bool = False
+    """Whether the values that differ are drawn at random, so that those of `changes` are only some of them."""
     program: int = 0
     """Which of the module's programs this is of: each function that nothing calls is one by itself."""
 
@@ -79,9 +81,9 @@ class Variation:
         )
 
     @property
-    def optional(self) -> bool:
-        """Whether one of the values that differ is None."""
-        return ("NoneType", None) in self.changes[0]
+    def beside_number(self) -> bool:
+        """Whether one of the values that differ is a number, bool or None, whatever the other is."""
+        return any(isinstance(v, tuple) and v and v[0] in _PLAIN - {"str"} for v in self.changes[0])
 
     @property
     def of_kinds(self) -> bool:
@@ -108,6 +110,8 @@ class Variation:
     def guard(self) -> str:
         """The guard that fails, as TorchDynamo 2.13 prints it."""
         before, after = (_shown(v) for v in self.changes[0])
+        if self.drawn:
+            before, after = "a random number", "another one"
         kind, where = self.kind, written(self.path[:-1])
         if kind == "backend":
             return "BACKEND_MATCH failure: torch.compile detected different backend callables"
@@ -139,7 +143,9 @@ class Variation:
         """What messages say of it."""
         show = backends.shown if self.kind == "backend" else _shown
         before, after = (show(v) for v in self.changes[0])
-        if before == after:
+        if self.drawn:
+            before, after = "a random number", "another one"
+        elif before == after:
             after = "another one" if self.kind == "backend" else f"another {after.partition(' ')[2]}"
         times = len(self.changes)
         again = "once more" if times == 1 else f"{times} times more"

@@ -17,10 +17,13 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
     union,
 )
-from graphmend.analysis.driver.guards.atoms import Input, Numbers, Tensor, only, raw_of
-from graphmend.analysis.driver.history import numbers, tensors
+from graphmend.analysis.driver.guards.atoms import Input, Numbers, Tensor, only, raw_of, tensor
+from graphmend.analysis.driver.guards.facts import SPECIALISED_SIZES
+from graphmend.analysis.driver.history import tensors
+from graphmend.analysis.driver.history.numbers import arithmetic
 
 if TYPE_CHECKING:
+    from graphmend.analysis.driver.guards.trace import Trace
     from graphmend.analysis.driver.history.interface import Recorder
 
 #: rounds of a loop that are executed
@@ -32,7 +35,7 @@ _LONGEST = 64
 
 
 def items_of(m: Recorder, values: Values, most: int = ROUNDS) -> list[Values]:
-    """What a loop over something binds in its first rounds."""
+    """What a loop over something binds in its first rounds, and in the last one where it is known."""
     atom = values[0] if len(values) == 1 else None
     if isinstance(atom, Tensor):
         _touch(m, atom)
@@ -51,7 +54,7 @@ def items_of(m: Recorder, values: Values, most: int = ROUNDS) -> list[Values]:
             path = m.trace.path(atom) if m.trace is not None else None
             if m.trace is not None and path is not None:
                 items = [m.trace.given(one, (*path, ("item", i))) for i, one in enumerate(items)]
-            return items[:most]
+            return items if len(items) <= most or atom.rest else [*items[: most - 1], items[-1]]
     held = [one.held if isinstance(one, Object) else UNKNOWN for one in values]
     return [(union(*held) if held else UNKNOWN) or UNKNOWN] * UNKNOWN_ROUNDS
 
@@ -87,9 +90,9 @@ def operation(m: Recorder, op: ast.operator, left: Values, right: Values) -> Val
     if m.trace is not None:
         for atom in (*left, *right):
             m.trace.touch(atom)
-    if tensors.tensor(left) is not None or tensors.tensor(right) is not None:
+    if tensor(left) is not None or tensor(right) is not None:
         return tensors.binary(op, left, right)
-    found = numbers.binary(op, left, right)
+    found = arithmetic.binary(op, left, right)
     if found is not None:
         return found
     return _of_sequences(m, op, left, right)
@@ -116,11 +119,11 @@ def _operation(m: Recorder, node: ast.BinOp, scope: Scope) -> Values:
 
 def _unary(m: Recorder, node: ast.UnaryOp, scope: Scope) -> Values:
     operand = m.evaluate(node.operand, scope)
-    if tensors.tensor(operand) is not None:
+    if tensor(operand) is not None:
         if m.trace is not None:
             m.trace.touch(operand[0])
         return operand if not isinstance(node.op, ast.Not) else UNKNOWN
-    found = numbers.unary(node.op, operand)
+    found = arithmetic.unary(node.op, operand)
     if found is not None:
         return found
     known = comparisons.truth_of(operand) if isinstance(node.op, ast.Not) else None
@@ -136,9 +139,9 @@ def _compare(m: Recorder, node: ast.Compare, scope: Scope) -> Values:
         return expressions.evaluate(m, node, scope)
     left, right = m.evaluate(node.left, scope), m.evaluate(node.comparators[0], scope)
     op = node.ops[0]
-    if isinstance(op, _ELEMENTWISE) and (tensors.tensor(left) is not None or tensors.tensor(right) is not None):
+    if isinstance(op, _ELEMENTWISE) and (tensor(left) is not None or tensor(right) is not None):
         return tensors.compared(operation(m, ast.Add(), left, right))
-    found = numbers.comparison(op, left, right)
+    found = arithmetic.comparison(op, left, right)
     if found is not None:
         return found
     if isinstance(op, (ast.In, ast.NotIn)) and len(right) == 1 and isinstance(right[0], Object):
@@ -166,6 +169,7 @@ def _subscript(m: Recorder, node: ast.Subscript, scope: Scope) -> Values:
     if isinstance(owner, Tensor):
         if m.trace is not None:
             m.trace.touch(owner)
+            _needed(m, m.trace, owner, node.slice, scope)
         return tensors.subscript(owner, node.slice, lambda e: _index(m, e, scope))
     if isinstance(owner, Object) and isinstance(node.slice, ast.Slice):
         return _slice(m, owner, node.slice, scope)
@@ -185,16 +189,33 @@ def _subscript(m: Recorder, node: ast.Subscript, scope: Scope) -> Values:
 
 def stored_in_tensor(m: Recorder, target: ast.expr, scope: Scope) -> bool:
     """Whether what is assigned to is a part of a tensor, whose indices no trace depends on."""
-    owner = tensors.tensor(m.evaluate(target.value, scope)) if isinstance(target, ast.Subscript) else None
+    owner = tensor(m.evaluate(target.value, scope)) if isinstance(target, ast.Subscript) else None
     if owner is None or not isinstance(target, ast.Subscript):
         return False
     owner.numbers = None
     if m.trace is not None:
         m.trace.touch(owner)
+        _needed(m, m.trace, owner, target.slice, scope)
     for part in target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]:
         if not isinstance(part, ast.Slice):
             _index(m, part, scope)
     return True
+
+
+def _needed(m: Recorder, trace: Trace, owner: Tensor, index: ast.expr, scope: Scope) -> None:
+    """Numbers in an index that a trace needs (torch 2.8 to 2.13): one among several indices, and the bound of a slice
+    that is as long as 0 or 1."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    for part, size in zip(parts, owner.shape or (None,) * len(parts), strict=False):
+        if not isinstance(part, ast.Slice):
+            if isinstance(index, ast.Tuple):
+                trace.decide_all(m.evaluate(part, scope))
+            continue
+        given = [m.evaluate(e, scope) if e is not None else NONE for e in (part.lower, part.upper, part.step)]
+        inputs = [values for values in given if any(isinstance(atom, Input) for atom in values)]
+        picked = arithmetic.part(given)
+        if len(inputs) == 1 and size is not None and picked and len(range(size)[picked]) in SPECIALISED_SIZES:
+            trace.decide_all(inputs[0])
 
 
 def _index(m: Recorder, node: ast.expr, scope: Scope) -> Values:
@@ -207,7 +228,7 @@ def _index(m: Recorder, node: ast.expr, scope: Scope) -> Values:
 
 def _slice(m: Recorder, owner: Object, part: ast.Slice, scope: Scope) -> Values:
     given = (part.lower, part.upper, part.step)
-    picked = numbers.part([m.evaluate(e, scope) if e is not None else NONE for e in given])
+    picked = arithmetic.part([m.evaluate(e, scope) if e is not None else NONE for e in given])
     if m.trace is not None:
         m.trace.touch(owner)
     if owner.items is None or owner.rest or picked is None:
@@ -246,8 +267,29 @@ def _rounds(m: Recorder, generators: list[ast.comprehension], scope: Scope) -> l
     return found
 
 
+def _yield(m: Recorder, node: ast.Yield, scope: Scope) -> Values:
+    values = m.evaluate(node.value, scope) if node.value is not None else NONE
+    made = _gives(m, scope.generator(), [values])
+    scope.enter(values)
+    return made
+
+
+def _yield_from(m: Recorder, node: ast.YieldFrom, scope: Scope) -> Values:
+    return _gives(m, scope.generator(), items_of(m, m.evaluate(node.value, scope)))
+
+
+def _gives(m: Recorder, generator: Object, items: list[Values]) -> Values:
+    """A generator gives these, one after the other."""
+    if m.is_certain and generator.items is not None:
+        generator.items += items
+        expressions.bounded(generator)
+    else:
+        generator.rest = union(generator.rest, *items)
+    return UNKNOWN
+
+
 HANDLERS: dict[type, Any] = {
     ast.BinOp: _operation, ast.UnaryOp: _unary, ast.Compare: _compare, ast.Subscript: _subscript,
     ast.ListComp: _comprehension, ast.SetComp: _comprehension, ast.GeneratorExp: _comprehension,
-    ast.DictComp: _dict_comprehension,
+    ast.DictComp: _dict_comprehension, ast.Yield: _yield, ast.YieldFrom: _yield_from,
 }  # fmt: skip

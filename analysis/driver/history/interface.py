@@ -27,6 +27,8 @@ class Recorder(Machine, Protocol):
     choices: tuple[tuple[ast.AST, bool], ...]
     """The branches around, of conditions that are not known."""
     program_number: int
+    draws: int
+    """How many numbers were drawn at random since the generator was seeded."""
     in_place: dict[int, Compiled]
     """By identity, objects that compile their own calls."""
 

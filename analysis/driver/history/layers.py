@@ -6,9 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.driver.execution.objects import NONE, UNKNOWN, Constant, Object, Scope, Values
-from graphmend.analysis.driver.guards.atoms import Path, Shape, Size, Tensor, only
+from graphmend.analysis.driver.guards.atoms import Path, Shape, Size, Tensor, only, tensor
 from graphmend.analysis.driver.guards.facts import LEFT_OUT, READS_TRAINING
-from graphmend.analysis.driver.history import tensors
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.history.interface import Recorder
@@ -108,7 +107,7 @@ def call(m: Recorder, owner: Object, arguments: list[Values]) -> Values:
         trace.guard((*path, ("attribute", "training")))
     if owner.name == "torch.nn.Sequential" and owner.items is not None:
         return _in_turn(m, owner, owner.items, arguments[0] if arguments else UNKNOWN)
-    given = tensors.tensor(arguments[0]) if arguments else None
+    given = tensor(arguments[0]) if arguments else None
     if trace is not None:
         for values in arguments:
             trace.touch_all(values)
@@ -133,7 +132,7 @@ def call(m: Recorder, owner: Object, arguments: list[Values]) -> Values:
 
 def _shape(owner: Object, kind: str, given: Tensor) -> Shape | None:
     """The sizes of what a module gives back."""
-    weight = tensors.tensor(owner.attributes.get("weight", ()))
+    weight = tensor(owner.attributes.get("weight", ()))
     if kind in _KEEPS or given.shape is None or weight is None or weight.shape is None:
         return given.shape if kind in _KEEPS else None
     if kind == "Linear":

@@ -19,8 +19,7 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
     union,
 )
-from graphmend.analysis.driver.guards.atoms import Tensor, only, raw_of
-from graphmend.analysis.driver.history import tensors
+from graphmend.analysis.driver.guards.atoms import Tensor, only, raw_of, tensor
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.history.interface import Recorder
@@ -61,9 +60,7 @@ def _sizes(dataset: Atom | None, size: object, rest: bool) -> list[int] | None:
     """The sizes of the first batches and of the last one; None where they are not known."""
     if not isinstance(dataset, Object) or dataset.name != DATASET or not isinstance(size, int) or size <= 0:
         return None
-    lengths = {
-        one.shape[0] if one is not None and one.shape else None for one in map(tensors.tensor, dataset.items or ())
-    }
+    lengths = {one.shape[0] if one is not None and one.shape else None for one in map(tensor, dataset.items or ())}
     length = lengths.pop() if len(lengths) == 1 else None
     if length is None:
         return None
@@ -87,7 +84,7 @@ def _item(m: Recorder, dataset: Atom, node: ast.expr, scope: Scope) -> Values:
 
 
 def _row(values: Values) -> Values:
-    one = tensors.tensor(values)
+    one = tensor(values)
     if one is None:
         return UNKNOWN
     return (Tensor(one.shape[1:] if one.shape else None, one.dtype, one.gradient),)

@@ -31,7 +31,8 @@ from graphmend.analysis.driver.guards.facts import MODES, START
 from graphmend.analysis.driver.guards.moment import attribute_of
 from graphmend.analysis.driver.guards.trace import Frame, Trace
 from graphmend.analysis.driver.guards.variation import Place, Variation
-from graphmend.analysis.driver.history import flow, forms, layers, numbers, tensors, torch_calls, traced_calls
+from graphmend.analysis.driver.history import flow, forms, layers, tensors, torch_calls, traced_calls
+from graphmend.analysis.driver.history.numbers import arithmetic
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.near import Near
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 #: steps of one history; what comes behind them is not recorded
 _STEPS = 20_000
+#: and of one call of what another module defines, so that a large model leaves its driver some
+_ELSEWHERE = 4_000
 
 
 class HistoryMachine(DriverMachine):
@@ -58,6 +61,8 @@ class HistoryMachine(DriverMachine):
         """The branches around, of conditions that are not known."""
         self.program_number = 0
         """Which program this is: each function that nothing in sight calls is one by itself."""
+        self.draws = 0
+        """How many numbers were drawn at random since the generator was seeded."""
         self.in_place: dict[int, Compiled] = {}
         """Objects that compile their own calls."""
         self._writes: dict[tuple[int, str], Place] = {}
@@ -134,6 +139,7 @@ class HistoryMachine(DriverMachine):
         """The value of a call, which is executed."""
         atom = function[0] if len(function) == 1 else None
         if self.trace is not None and not torch_calls.is_followed(atom):
+            self.trace.computes |= not (isinstance(atom, Named) and atom.name.startswith("builtins."))
             for values in (*arguments, *keywords.values()):
                 self.trace.touch_all(values)
         if self.trace is not None and atom is not None:
@@ -208,11 +214,15 @@ class HistoryMachine(DriverMachine):
     ) -> Values:
         """The result of a function of the program."""
         signal, self.signal = self.signal, ""
+        leaves = function.info.module is not self.main and (not self._stack or self._stack[-1].module is self.main)
+        kept = max(0, self.left - _ELSEWHERE) if leaves and not self._importing else 0
+        self.left -= kept
         try:
             with self._decorated_modes(function.info):
                 return super().run(function, arguments, keywords, is_entry=is_entry)
         finally:
             self.signal = signal
+            self.left = max(0, self.left) + kept
 
     @contextmanager
     def _decorated_modes(self, info: FunctionInfo) -> Iterator[None]:
@@ -262,5 +272,5 @@ class HistoryMachine(DriverMachine):
 def _number(values: Values) -> Values:
     """What a name stands for, where it is that of a number: `math.pi`."""
     atom = values[0] if len(values) == 1 else None
-    known = numbers.CONSTANTS.get(atom.name) if isinstance(atom, Named) else None
+    known = arithmetic.CONSTANTS.get(atom.name) if isinstance(atom, Named) else None
     return values if known is None else (Constant(known),)

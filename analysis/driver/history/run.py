@@ -55,11 +55,12 @@ def history(program: ProgramView, module: ModuleInfo, reach: Reach) -> History:
             machine.begin()
             machine.enter(info, None)
             programs.append(_arguments(machine))
-    most: dict[tuple[str, Path], Variation] = {}
+    most: dict[tuple[str, Path, ast.AST | None], Variation] = {}
     for one in machine.variations:
-        known = most.setdefault((one.name, one.path), one)
+        key = one.name, one.path, one.site.node if one.target is None else None
+        known = most.setdefault(key, one)
         if (len(one.changes), one.calls) > (len(known.changes), known.calls):
-            most[one.name, one.path] = one
+            most[key] = one
     return History(list(most.values()), frozenset(machine.visited), programs, machine.objects)
 
 

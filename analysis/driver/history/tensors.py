@@ -16,8 +16,10 @@ from graphmend.analysis.driver.execution.objects import (
     Values,
     sequence,
 )
-from graphmend.analysis.driver.guards.atoms import Shape, Size, Tensor, only, raw_of
-from graphmend.analysis.driver.history import numbers, written
+from graphmend.analysis.driver.guards.atoms import Shape, Size, Tensor, only, raw_of, tensor
+from graphmend.analysis.driver.history import joins
+from graphmend.analysis.driver.history.joins import Arguments, Keywords
+from graphmend.analysis.driver.history.numbers import arithmetic, written
 from graphmend.analysis.lattice.external import ExternalName
 from graphmend.analysis.lattice.values import UNKNOWN as UNKNOWN_VALUE
 from graphmend.analysis.lattice.values import Const, Value
@@ -25,8 +27,6 @@ from graphmend.analysis.lattice.values import Tensor as TensorValue
 from graphmend.analysis.tensors import operations
 from graphmend.analysis.torch_facts.overloads import Returns
 
-Arguments = list[Values]
-Keywords = dict[str, Values]
 _Literal = tuple[Shape | None, str | None]
 
 _FACTORIES = frozenset({"ones", "zeros", "rand", "randn", "empty", "full", "randint"})
@@ -75,13 +75,15 @@ def factory(name: str, arguments: Arguments, keywords: Keywords) -> Tensor | Non
         made.numbers = written.numbers_of(arguments[0]) if arguments else None
         return made
     if name in ("arange", "linspace"):
-        row = numbers.spaced(name, arguments, keywords)
-        length = numbers.row(arguments) if name == "arange" else None
+        row = arithmetic.spaced(name, arguments, keywords)
+        length = arithmetic.row(arguments) if name == "arange" else None
         size = len(row) if row is not None else len(length) if length is not None else None
         whole = row is not None and name == "arange" and all(isinstance(one, int) for one in row)
         made = Tensor((size,), dtype or ("int64" if whole or length is not None else None), gradient)
         made.numbers = row
         return made
+    if name == "randperm":
+        return Tensor((_size(arguments[0]) if arguments else None,), dtype or "int64", gradient)
     if name == "eye":
         size = _size(arguments[0]) if arguments else None
         return Tensor((size, size), dtype or "float32", gradient)
@@ -129,11 +131,21 @@ def _general(
     if result is not None and result.is_tensor:
         return (_computed(name, operands, keywords, gradient),)
     if result is not None and result.kind == "tuple":
-        parts = [(Tensor(None, None, gradient, None),) if one.is_tensor else UNKNOWN for one in result.items]
-        return (sequence(parts, name="builtins.tuple"),)
+        fields = result.fields or (None,) * len(result.items)
+        parts = [_part(one, field, gradient) for one, field in zip(result.items, fields, strict=True)]
+        made = sequence(parts, name="builtins.tuple")
+        made.attributes.update(zip(result.fields, parts, strict=False))
+        return (made,)
     if result is not None and result.kind == "L":
         return (sequence([], (Tensor(None, None, gradient, None),), "builtins.tuple"),)
     return UNKNOWN
+
+
+def _part(result: Returns, field: str | None, gradient: bool | None) -> Values:
+    """One of several results; `field` is its name in a named tuple."""
+    if not result.is_tensor:
+        return UNKNOWN
+    return (Tensor(None, "int64", False, None) if field == "indices" else Tensor(None, None, gradient, None),)
 
 
 def _computed(name: str, operands: Arguments, keywords: Keywords, gradient: bool | None) -> Tensor:
@@ -183,6 +195,9 @@ def subscript(owner: Tensor, index: ast.expr, values: Function[[ast.expr], Value
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     if owner.shape is None or len(parts) > len(owner.shape):
         return (Tensor(None, owner.dtype, owner.gradient, None),)
+    picking = tensor(values(index)) if not isinstance(index, (ast.Tuple, ast.Slice)) else None
+    if picking is not None:
+        return (_picked(owner, picking),)
     left: list[Size] = []
     for part, size in zip(parts, owner.shape, strict=False):
         if isinstance(part, ast.Slice):
@@ -199,6 +214,15 @@ def subscript(owner: Tensor, index: ast.expr, values: Function[[ast.expr], Value
     return (Tensor(shape, owner.dtype, owner.gradient, owner.contiguous if first_only else None),)
 
 
+def _picked(owner: Tensor, index: Tensor) -> Tensor:
+    """`owner[index]`: rows by their numbers, or those for which a mask holds."""
+    if owner.shape is None or index.shape is None or index.dtype is None:
+        return Tensor(None, owner.dtype, owner.gradient, None)
+    if index.dtype == "bool":
+        return owner.of_shape((None, *owner.shape[len(index.shape) :]))
+    return owner.of_shape((*index.shape, *owner.shape[1:]))
+
+
 def rows(owner: Tensor, most: int) -> list[Values] | None:
     """What a loop over a tensor binds; None where the number of its rows is not known."""
     if not owner.shape or owner.shape[0] is None:
@@ -207,11 +231,6 @@ def rows(owner: Tensor, most: int) -> list[Values] | None:
         return [(written.of_number(owner, number),) for number in owner.numbers[:most]]
     row = Tensor(owner.shape[1:], owner.dtype, owner.gradient, owner.contiguous)
     return [(row,)] * min(owner.shape[0], most)
-
-
-def tensor(values: Values) -> Tensor | None:
-    """The one tensor that values are."""
-    return values[0] if len(values) == 1 and isinstance(values[0], Tensor) else None
 
 
 def _either(a: Tensor | None, b: Tensor | None) -> bool | None:
@@ -289,59 +308,10 @@ def _product(a: Tensor | None, b: Tensor | None) -> Shape | None:
 
 
 def _sliced(part: ast.Slice, size: Size, values: Function[[ast.expr], Values]) -> Size:
-    picked = numbers.part([values(e) if e is not None else NONE for e in (part.lower, part.upper, part.step)])
+    picked = arithmetic.part([values(e) if e is not None else NONE for e in (part.lower, part.upper, part.step)])
     if picked is None or size is None:
         return None
     return len(range(size)[picked])
-
-
-def _cat(operands: Arguments, keywords: Keywords) -> Values:
-    held = operands[0][0] if len(operands[0]) == 1 else None
-    items = held.items if isinstance(held, Object) and not held.rest else None
-    dim = only(operands[1] if len(operands) > 1 else keywords.get("dim", (Constant(0),)))
-    if not items or not isinstance(dim, int):
-        return (Tensor(None, None, None),)
-    parts = [tensor(values) for values in items]
-    known = next((p for p in parts if p is not None and p.shape is not None), None)
-    if known is None or known.shape is None or not -len(known.shape) <= dim < len(known.shape):
-        return (Tensor(None, None, None),)
-    dim %= len(known.shape)
-    # a part of which nothing is known adds at least one: the size is another one than before
-    added = [p.shape[dim] if p is not None and p.shape is not None and len(p.shape) > dim else None for p in parts]
-    shape = [*known.shape]
-    shape[dim] = sum(1 if size is None else size for size in added)
-    dtypes = {p.dtype if p is not None else None for p in parts}
-    gradients = {p.gradient if p is not None else None for p in parts}
-    return (
-        Tensor(
-            tuple(shape),
-            dtypes.pop() if len(dtypes) == 1 else known.dtype,
-            True if True in gradients else None if None in gradients else False,
-        ),
-    )
-
-
-def _stack(operands: Arguments, keywords: Keywords) -> Values:
-    held = operands[0][0] if len(operands[0]) == 1 else None
-    items = held.items if isinstance(held, Object) and not held.rest else None
-    first = tensor(items[0]) if items else None
-    dim = only(operands[1] if len(operands) > 1 else keywords.get("dim", (Constant(0),)))
-    if items is None or first is None or first.shape is None or dim != 0:
-        return (Tensor(None, None, None),)
-    return (first.of_shape((len(items), *first.shape)),)
-
-
-def _parts(operands: Arguments, keywords: Keywords, by_size: bool) -> Values:
-    first = tensor(operands[0])
-    number = only(operands[1] if len(operands) > 1 else next(iter(keywords.values()), UNKNOWN))
-    if first is None or not first.shape or first.shape[0] is None or not isinstance(number, int) or number < 1:
-        return UNKNOWN
-    if len(operands) > 2 or "dim" in keywords:
-        return UNKNOWN
-    size = first.shape[0]
-    step = number if by_size else -(-size // number)
-    sizes = [min(step, size - begin) for begin in range(0, size, step)][:12] if step else []
-    return (sequence([(first.of_shape((one, *first.shape[1:])),) for one in sizes]),)
 
 
 def _turned(operands: Arguments, keywords: Keywords) -> Values:
@@ -374,9 +344,7 @@ def _unsqueezed(operands: Arguments, keywords: Keywords) -> Values:
 
 
 _OPERATIONS: dict[str, Function[[Arguments, Keywords], Values]] = {
-    "cat": _cat, "concat": _cat, "concatenate": _cat, "stack": _stack,
-    "chunk": lambda o, k: _parts(o, k, by_size=False), "split": lambda o, k: _parts(o, k, by_size=True),
-    "t": _turned, "transpose": _turned, "swapaxes": _turned, "unsqueeze": _unsqueezed,
+    **joins.OPERATIONS, "t": _turned, "transpose": _turned, "swapaxes": _turned, "unsqueeze": _unsqueezed,
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.driver.execution import calls
@@ -25,10 +26,11 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
 )
 from graphmend.analysis.driver.frameworks import SEQUENCES
-from graphmend.analysis.driver.guards.atoms import Numbers, Tensor, only
+from graphmend.analysis.driver.guards.atoms import Numbers, Tensor, only, tensor
 from graphmend.analysis.driver.guards.facts import DECIDES, LASTING, MAKE_CLASSES, MODES
-from graphmend.analysis.driver.history import layers, loading, numbers, tensors, written
+from graphmend.analysis.driver.history import joins, layers, loading, tensors
 from graphmend.analysis.driver.history.forms import items_of, sizes
+from graphmend.analysis.driver.history.numbers import arithmetic, draws, written
 from graphmend.analysis.torch_facts.overloads import Returns
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def is_followed(atom: Atom | None) -> bool:
     if isinstance(atom, Object):
         return atom.info is not None or atom.name in SEQUENCES
     if isinstance(atom, Named):
-        return atom.name in _NUMBERED or atom.name in numbers.FUNCTIONS
+        return atom.name in _NUMBERED or atom.name in arithmetic.FUNCTIONS
     return isinstance(atom, Method) and isinstance(atom.receiver, Object) and atom.receiver.fields is not None
 
 
@@ -75,12 +77,16 @@ def _named(
 ) -> Values | None:
     package, _, last = name.rpartition(".")
     if m.trace is None:
-        if name in numbers.FUNCTIONS:
-            arguments = [written.held(v[0]) or v if len(v) == 1 else v for v in arguments]
+        if name in arithmetic.FUNCTIONS:
+            arguments = [written.held(v[0], item=True) or v if len(v) == 1 else v for v in arguments]
         elif package == "numpy" and (made_of := written.array(last, arguments, keywords)) is not None:
             return (made_of,)
-    if name in numbers.FUNCTIONS and arguments and not keywords:
-        return numbers.computed(numbers.FUNCTIONS[name], arguments)
+        if name in draws.GENERATORS:
+            return (m.make(None, name),)
+        if (number := draws.drawn(m, package, last, arguments, keywords)) is not None:
+            return number
+    if name in arithmetic.FUNCTIONS and arguments and not keywords:
+        return arithmetic.computed(arithmetic.FUNCTIONS[name], arguments)
     if name in MAKE_CLASSES and (arguments or keywords):
         return (m.make(None, name),)
     if name in _NUMBERED and arguments:
@@ -97,7 +103,7 @@ def _named(
     if name in loading.SPLITS and arguments:
         return loading.split(arguments[0], name)
     if name in ("torch.nn.Parameter", "torch.nn.parameter.Parameter") and arguments:
-        one = tensors.tensor(arguments[0])
+        one = tensor(arguments[0])
         return (Tensor(one.shape, one.dtype, True),) if one is not None else UNKNOWN
     if last in _MARKS and name.startswith("torch."):
         _mark(arguments, _MARKS[last])
@@ -112,16 +118,17 @@ def _named(
     if name.startswith("torch.") and not last[:1].isupper() and name not in MODES:
         factory = tensors.factory(last, arguments, keywords) if name.count(".") == 1 else None
         if factory is not None:
+            draws.fill(m, last, factory, arguments, keywords)
             return (factory,)
         _decide(m, last, arguments, keywords, 0)
-        if any(isinstance(a, Tensor) for values in arguments for a in values) or last in ("cat", "stack", "concat"):
+        if any(isinstance(a, Tensor) for values in arguments for a in values) or last in joins.OF_LISTS:
             return tensors.operation(last, arguments, keywords, _result(m, name, arguments, keywords))
     return None
 
 
 def _result(m: Recorder, name: str, arguments: Arguments, keywords: Keywords) -> Returns | None:
     """What a function of torch gives."""
-    of_tensors = (i for i, values in enumerate(arguments) if tensors.tensor(values) is not None)
+    of_tensors = (i for i, values in enumerate(arguments) if tensor(values) is not None)
     return m.program.torch.returns(name, len(arguments), frozenset(keywords), dict.fromkeys(of_tensors, True))
 
 
@@ -131,7 +138,7 @@ def _counted(m: Recorder, name: str, arguments: Arguments) -> Values | None:
         if m.trace is not None:
             for values in arguments:
                 m.trace.decide_all(values)
-        row = numbers.row(arguments)
+        row = arithmetic.row(arguments)
         if row is not None:
             return (sequence([(Constant(n),) for n in row[:_LONGEST]], UNKNOWN if len(row) > _LONGEST else ()),)
         start = only(arguments[0]) if len(arguments) > 1 else 0
@@ -164,7 +171,7 @@ def _pair(first: Values, second: Values) -> Values:
 
 
 def _mark(arguments: Arguments, mark: str) -> None:
-    one = tensors.tensor(arguments[0]) if arguments else None
+    one = tensor(arguments[0]) if arguments else None
     if one is None:
         return
     dims = arguments[1][0] if len(arguments) > 1 and len(arguments[1]) == 1 else None
@@ -199,14 +206,24 @@ def _method(m: Recorder, receiver: Atom, name: str, arguments: Arguments, keywor
             if held is not None and isinstance(index, int) and -len(held) <= index < len(held):
                 return held[index]
             return shape if not arguments else UNKNOWN
-        if name in ("item", "tolist") and m.trace is None and (known := written.held(receiver)) is not None:
-            return known
+        if name in ("numel", "nelement"):
+            shape = sizes(m, receiver)
+            held = shape[0].items if isinstance(shape[0], Object) else None
+            return arithmetic.computed(_product, held) or UNKNOWN if held is not None else UNKNOWN
+        if name in ("dim", "ndimension"):
+            return (Constant(len(receiver.shape)),) if receiver.shape is not None else UNKNOWN
+        if name in ("item", "tolist") and m.trace is None:
+            known = written.held(receiver, item=name == "item")
+            if known is not None:
+                return known
         _decide(m, name, arguments, keywords, 1)
         result = _result(m, f"torch.Tensor.{name}", arguments, keywords)
         return tensors.operation(name, [(receiver,), *arguments], keywords, result)
     if isinstance(receiver, Numbers) and name in ("item", "tolist"):
         return written.held(receiver)
     if isinstance(receiver, Object):
+        if receiver.name in draws.GENERATORS and m.trace is None:
+            return draws.drawn(m, receiver.name, name, arguments, keywords)
         if is_module(m, receiver):
             return _of_module(m, receiver, name, arguments)
         if receiver.items is not None:
@@ -214,6 +231,10 @@ def _method(m: Recorder, receiver: Atom, name: str, arguments: Arguments, keywor
         if receiver.fields is not None:
             return _of_mapping(m, receiver, name, arguments)
     return None
+
+
+def _product(*sizes: int) -> int:
+    return math.prod(sizes)
 
 
 def _of_module(m: Recorder, owner: Object, name: str, arguments: Arguments) -> Values | None:

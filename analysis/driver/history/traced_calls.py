@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.driver.execution.members import is_module
 from graphmend.analysis.driver.execution.objects import (
+    ANY,
     NOTHING,
     UNKNOWN,
     Atom,
@@ -14,6 +15,7 @@ from graphmend.analysis.driver.execution.objects import (
     ClassObject,
     Compiled,
     Constant,
+    Named,
     Object,
     Partial,
     Scope,
@@ -80,7 +82,7 @@ def _compiled(
     moment = Moment(m, named, around, m.modes, backend(compiled.site))
     frame.called(node, m.place(node, scope), named)
     failed = _failed(frame, moment, m.choices)
-    records = (not frame.graphs or failed is not None) and len(frame.graphs) <= LIMIT
+    records = not frame.skipped and (not frame.graphs or failed is not None) and len(frame.graphs) <= LIMIT
     if failed is not None and records:
         _report(m, compiled, target, frame, moment, failed, m.place(node, scope), node)
     m.trace = trace = Trace(m, frame, moment, records)
@@ -93,7 +95,9 @@ def _compiled(
     finally:
         m.trace = None
     guards = trace.close()
-    if records:
+    if records and not (frame.graphs or trace.computes):
+        frame.skipped = True
+    elif records:
         frame.graphs.append(guards)
         frame.choices.append(trace_choices)
     for known in m.variations:
@@ -129,7 +133,11 @@ def _target(m: Recorder, compiled: Compiled, scope: Scope) -> _Target | None:
         for forward in m.attribute(atom, "forward" if is_module(m, atom) else "__call__", scope):
             if isinstance(forward, Callable):
                 return _Target(forward.info.node, forward.info.qualname, forward, atom)
-    return None
+        return None
+    if isinstance(atom, Named):
+        return _Target(compiled, atom.name.rpartition(".")[2], None, None)
+    given = compiled.site.node.args if isinstance(compiled.site.node, ast.Call) else ()
+    return _Target(compiled, ast.unparse(given[0]), None, None) if atom is ANY and given else None
 
 
 def _dynamic(m: Recorder, compiled: Compiled, scope: Scope) -> bool | None:
@@ -210,10 +218,15 @@ def _execute(
 ) -> Values:
     given = {name: trace.given(values, (("argument", name),)) for name, values in named.items()}
     if target.function is None:
-        assert target.owner is not None
-        trace.touch_class(target.owner)
         inputs = [given[f"args[{i}]"] for i in range(len(arguments))]
-        return layers.call(m, target.owner, inputs)
+        owner = target.owner
+        of_torch = owner is not None and is_module(m, owner)
+        for values in (*inputs, *(given[name] for name in keywords)):
+            trace.touch_all(values, numbers=of_torch)  # whether other code computes with a number is not known
+        if owner is None:
+            return UNKNOWN
+        trace.touch_class(owner)
+        return layers.call(m, owner, inputs) if of_torch else UNKNOWN
     function = target.function
     if target.partial is not None:
         path: Path = (("argument", _PARTIAL),)
@@ -328,6 +341,7 @@ def _report(
             target=target.function.info if target.function is not None else None,
             owner=owner.info if isinstance(owner, Object) else None,
             program=m.program_number,
+            drawn=moment.is_drawn(failed.path),
         )
     )
 

@@ -142,7 +142,7 @@ def calls():
         assert isinstance(event, Recompiles)
         variation = event.variation
         made = any(step[0] in ("closure", "keyword", "default") for step in variation.path)
-        other = variation.kind == "argument" and not (variation.number or variation.optional)
+        other = variation.kind == "argument" and not (variation.number or variation.beside_number)
         if variation.write is not None and variation.write.traced:
             return None
         if variation.of_another_model:

@@ -99,7 +99,7 @@ def calls():
         variation = event.variation
         if variation.kind not in ("argument", "item", "type") or variation.path[0][0] != "argument":
             return None
-        if not (variation.number or variation.optional):
+        if not (variation.number or variation.beside_number):
             return None
         if any(value[0] == "str" for value in variation.changes[0] if isinstance(value, tuple)):
             return None

@@ -81,3 +81,33 @@ def number_of(facts: FunctionFacts, other: ast.expr, known: Value | None = None)
         raise NeedsPythonNumberError(f"`{ast.unparse(other)}` is no number")
     found = number_type(facts, other)
     return found if found is not None else value.type if isinstance(value, (Static, Scalar)) else None
+
+
+# Forms of code around a number
+
+
+def compares(pattern: ast.pattern) -> bool:
+    """Does a pattern ask for nothing but equality?"""
+    inner = pattern.patterns if isinstance(pattern, ast.MatchOr) else [pattern]
+    return all(
+        isinstance(p, ast.MatchValue) or (isinstance(p, ast.MatchAs) and p.name is None and p.pattern is None)
+        for p in inner
+    )
+
+
+def handed_on(node: ast.expr) -> set[str]:
+    """Names whose very number an expression hands on."""
+    match node:
+        case ast.Name(id=name):
+            return {name}
+        case ast.IfExp(body=body, orelse=orelse):
+            return handed_on(body) | handed_on(orelse)
+        case ast.BoolOp(values=values):
+            return {n for v in values for n in handed_on(v)}
+        case ast.NamedExpr(target=target, value=value):
+            return {target.id} | handed_on(value)
+        case ast.Call(func=ast.Name(id="max" | "min" | "abs"), args=args):
+            return {n for a in args for n in handed_on(a)}
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            return handed_on(operand)
+    return set()

@@ -58,6 +58,9 @@ class Counterpart:
     """Is that tensor known to hold floating numbers, so that its dtype is the one?"""
     real: bool = False
     """Is it known to hold no complex ones, whose dtype is the one as well?"""
+    formula: str = ""
+    """The whole text instead, with fields for `parts`, and names of torch."""
+    parts: tuple[tuple[str, ast.expr], ...] = ()
     said: tuple[tuple[ast.Name, str], ...] = ()
     """Names in it that give their number back where it is said, and how: "item", or a builtin."""
 

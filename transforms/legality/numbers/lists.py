@@ -16,7 +16,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, number_of
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, WRAPS
-from graphmend.transforms.legality.numbers.meetings import Meetings
+from graphmend.transforms.legality.numbers.written_out import WrittenOut
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -27,7 +27,7 @@ _KINDS = ("bool", "int", "float")
 _STATISTICS = ("numpy.mean", "numpy.sum", "numpy.max", "numpy.min", "statistics.mean", "statistics.fmean")
 
 
-class Lists(Meetings):
+class Lists(WrittenOut):
     """Follows lists, whose elements are followed by `_follow` and `_name`."""
 
     def __init__(self, facts: FunctionFacts, *, rewrites: bool = False) -> None:

@@ -47,6 +47,10 @@ class Meetings:
         self.counterparts: dict[ast.expr, Counterpart] = {}
         """The uses that must be written otherwise."""
         self.differences: list[Difference] = []
+        self._start: ast.expr | None = None
+        """What takes the number out of its tensor."""
+        self.asks: list[ast.AST] = []
+        """The uses that ask torch for the number: branches, bounds of slices, indices. They have mends of their own."""
         self.computes = False
         """Are numbers computed or compared, which a wider dtype does as Python does?"""
 
@@ -69,7 +73,7 @@ class Meetings:
         """Is the number cast to the dtype that torch computes in when a Python number meets the tensor?"""
         kind, of = dtype_kind(dtype), kinds(self.facts, other)
         before = self.counterparts.get(number, Counterpart(number))
-        like = _of_its_dtype(self.facts, other)
+        like = of_its_dtype(self.facts, other)
         if not self.rewrites or before.like is not None or like is None:
             return False
         if kind not in ("bool", "int", "float") or (kind != "float" and of != {"float"}):
@@ -127,7 +131,7 @@ class Meetings:
 
     def _is_dtype_of(self, like: ast.expr, tensor: ast.expr) -> bool:
         """Has a tensor the dtype of the name `like`, which is bound once?"""
-        of = _of_its_dtype(self.facts, tensor)
+        of = of_its_dtype(self.facts, tensor)
         if not (isinstance(like, ast.Name) and isinstance(of, ast.Name) and like.id == of.id):
             return False
         return len(bindings(self.facts).get(like.id, [])) + (like.id in parameters(self.facts.function)) == 1
@@ -175,6 +179,8 @@ class Meetings:
         arguments = [*receiver, *call.args]
         keyword = next((k.arg for k in call.keywords if k.value is node), None)
         place = next((i for i, a in enumerate(arguments) if a is node), None)
+        if last == "linspace" and (place in (0, 1) or keyword in ("start", "end")):
+            return
         if place is None and keyword not in numeric.KEYWORDS:
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")
         first = self.facts.value(arguments[0]) if arguments and place != 0 else None
@@ -197,7 +203,7 @@ class Meetings:
         elif last in numeric.FILLS and place in (numeric.FILLS[last], None) and of is not None:
             if last in ("fill_", "fill") and not holds(of, dtype):
                 self.differences.append(OVERFLOW)
-        elif last == "full_like" and self.rewrites and of is not None and place == 1 and len(arguments) == 2:
+        elif self.rewrites and of is not None and (last, place, len(arguments)) in numeric.NEW_FILLED:
             self._fills(call, of, dtype)
         elif last == "full" and place in (1, None):
             if not any(k.arg == "dtype" for k in call.keywords) and dtype_kind(dtype) != "float":
@@ -214,11 +220,16 @@ class Meetings:
         self.counterparts[call] = Counterpart(arguments[0], bounds=bounds)
 
     def _fills(self, call: ast.Call, value: Tensor, dtype: Hashable) -> None:
-        """`torch.full_like(x, number)`, which takes no tensor to fill with."""
+        """`torch.full_like(x, number)`, `x.new_full(size, number)`, which take no tensor to fill with."""
         if any(k.arg in ("dtype", None) for k in call.keywords) or not holds(value, dtype):
             self.differences += [OVERFLOW, PRECISION]
         options = "".join(f", {k.arg}={ast.unparse(k.value)}" for k in call.keywords if k.arg)
-        self.counterparts[call] = Counterpart(call.args[0], "", "empty_like", options, filled=call.args[1])
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "new_full":
+            parts = (("input", call.func.value), ("size", call.args[0]), ("value", call.args[1]))
+            text = f"{{input}}.new_empty({{size}}{options}).fill_({{value}})"
+            self.counterparts[call] = Counterpart(call, formula=text, parts=parts)
+        else:
+            self.counterparts[call] = Counterpart(call.args[0], "", "empty_like", options, filled=call.args[1])
 
     def _takes(self, value: Tensor, dtype: Hashable) -> None:
         """A tensor and a number that is converted to its dtype."""
@@ -252,7 +263,7 @@ _KEEP_DTYPE = frozenset(
 )
 
 
-def _of_its_dtype(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
+def of_its_dtype(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
     """A name or an attribute in the expression of a tensor that has its dtype, if that is floating, and is whole
     otherwise as well; None where none is known.
     """
@@ -271,7 +282,7 @@ def _of_its_dtype(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:
             pass
         case _:
             return None
-    return _of_its_dtype(facts, inner) if isinstance(facts.value(inner), Tensor) else None
+    return of_its_dtype(facts, inner) if isinstance(facts.value(inner), Tensor) else None
 
 
 def _is_added_to(facts: FunctionFacts, name: str) -> bool:

@@ -15,4 +15,6 @@ COMPARISONS = frozenset("eq ne lt le gt ge greater less greater_equal less_equal
 BOUNDS = frozenset("clamp clip clamp_min clamp_max".split())
 #: they write a number into the tensor that they are given
 FILLS = {"fill_": 1, "fill": 1, "masked_fill": 2, "masked_fill_": 2, "index_fill": 3, "index_fill_": 3}
+#: they make a new tensor, by the place of the number among as many arguments
+NEW_FILLED = frozenset([("full_like", 1, 2), ("new_full", 2, 3)])
 KEYWORDS = frozenset("other value exponent min max fill_value".split())

@@ -119,7 +119,7 @@ def other_ranks_meet(facts: FunctionFacts, node: ast.expr, picks: Container[ast.
                 parts = [left, right]
             case ast.Compare(left=left, comparators=rights):
                 parts = [left, *rights]
-            case ast.Call(func=function, args=args) if _word(facts, function) in WORKS:
+            case ast.Call(func=function, args=args) if works_on_each(facts, one):
                 parts = [*([function.value] if isinstance(function, ast.Attribute) else []), *args]
             case _:
                 continue
@@ -281,13 +281,23 @@ def one_by_one(facts: FunctionFacts, node: ast.expr, picks: Container[ast.expr])
             folder, _, last = (qualified(facts, function) or "").rpartition(".")
             receiver = [function.value] if folder == "torch.Tensor" and isinstance(function, ast.Attribute) else []
             given = {k.arg: k.value for k in keywords}
-            loss = rowwise.is_loss_of_each(last, given)
-            works = folder in known.FUNCTIONAL and (last in WORKS or loss) and None not in given
-            options = [v for k, v in given.items() if not (loss and k == "reduction")]
-            parts = [*receiver, *args, *options] if works else None
+            options = [v for k, v in given.items() if not (rowwise.is_loss_of_each(last, given) and k == "reduction")]
+            parts = [*receiver, *args, *options] if works_on_each(facts, node) and None not in given else None
         case _:
             parts = None
     return parts is not None and all(one_by_one(facts, p, picks) for p in parts)
+
+
+@answers("domain")
+def works_on_each(facts: FunctionFacts, call: ast.Call) -> bool:
+    """Does a function work on each element by itself: also the greater, or less, of two tensors?"""
+    folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
+    if folder not in known.FUNCTIONAL:
+        return False
+    if last in ("max", "min"):
+        arguments = call.args if folder == "torch.Tensor" else call.args[1:]
+        return len(arguments) == 1 and not call.keywords and is_tensor(facts, arguments[0])
+    return last in WORKS or rowwise.is_loss_of_each(last, {k.arg: k.value for k in call.keywords})
 
 
 #: elementwise functions, whatever the dtype; what is in new memory that is not written has no value to keep

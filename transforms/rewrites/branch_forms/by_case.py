@@ -23,7 +23,7 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
-from graphmend.transforms.code.bindings import reaching, stores
+from graphmend.transforms.code.bindings import display_of, reaching, stores
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.code.qualified_names import called, constant, method
@@ -66,7 +66,7 @@ class _UnknownTableError(Exception):
 
 @asks("effects", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    tables = [(looked, _display(facts, looked.table)) for looked in _looked_up(facts)]
+    tables = [(looked, display_of(facts, looked.table)) for looked in _looked_up(facts)]
     try:
         chosen = [_chosen(facts, looked, display) for looked, display in tables if display is not None]
     except _UnknownTableError as error:
@@ -214,39 +214,3 @@ def _looked(facts: FunctionFacts, node: ast.expr) -> _Looked | None:
         case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *rest], keywords=[]) if key is node:
             return _Looked(above, table, node, rest[0]) if len(rest) == 1 else None
     return None
-
-
-def _display(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | ast.Tuple | None:
-    """The display that a table is, or that its name always stands for."""
-    if isinstance(table, (ast.Dict, ast.List, ast.Tuple)):
-        return table
-    if not isinstance(table, ast.Name):
-        return None
-    local = table.id in locals_of(facts.function)
-    bound = reaching(facts, table) if local else _of_module(facts, table.id)
-    scope = facts.function if local else facts.source.tree
-    if not isinstance(bound, (ast.Dict, ast.List, ast.Tuple)) or scope is None:
-        return None
-    if local and stores(facts, table.id) > 1:
-        return None
-    only_read: list[ast.expr] = []
-    for node in ast.walk(scope):
-        match node:
-            case ast.Subscript(value=value, ctx=ast.Load()) | ast.Call(func=ast.Attribute(value=value, attr="get")):
-                only_read.append(value)
-    loads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == table.id and isinstance(n.ctx, ast.Load)]
-    return bound if all(load in only_read for load in loads) else None
-
-
-def _of_module(facts: FunctionFacts, name: str) -> ast.expr | None:
-    """What a name of the module is bound to, once and at its top."""
-    tree = facts.source.tree
-    if tree is None:
-        return None
-    found = [
-        s.value
-        for s in tree.body
-        if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
-    ]
-    stored = sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(tree))
-    return found[0] if len(found) == stored == 1 else None

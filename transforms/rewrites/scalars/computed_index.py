@@ -25,18 +25,20 @@ from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind
+from graphmend.analysis.lattice.values import Container, Scalar, Tensor, Value, dtype_kind
+from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
-from graphmend.transforms.if_conversion.kept_scalars import conversion, taken
+from graphmend.transforms.if_conversion.kept_scalars import conversion, taken, written
 from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.legality.gradients import lost, recorded
 from graphmend.transforms.legality.in_place import dense
 from graphmend.transforms.legality.memory import written_to
+from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.rows.masked_elements import same_dtype
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
@@ -270,6 +272,7 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix |
         return _module(facts, node, parent, index)
     differences = [d for d in index.differences if d.kind != "shape"]
     table: tuple[str, type] | None = None
+    forms: Mapping[ast.expr, Counterpart] = {}
     if isinstance(value, Container) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor):
         if written_to(facts, node):
             return refuse(NAME, f"`{ast.unparse(node)}` is written to, which a copy does not pass on")
@@ -279,12 +282,15 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix |
             differences += [_COPY, _LAYOUT, *lost(facts, facts.statement, _LOST)]
     elif table := _table(facts, node.value):
         differences.append(Difference("exception", "an index out of range raises later, or another exception"))
-        uses = ScalarUses(facts, "int64" if table[1] is int else "float64")
+        uses = ScalarUses(facts, "int64" if table[1] is int else "float64", rewrites=True)
         try:
             uses.follow(node)
         except NeedsPythonNumberError as error:
             return refuse(NAME, str(error))
+        if uses.also:
+            return refuse(NAME, f"`{ast.unparse(uses.also[0])}` stays a Python number")
         differences += uses.differences
+        forms = uses.counterparts
         function, argument = "torch.tensor", table[0]
         places = [n.id for n in ast.walk(node.slice) if isinstance(n, ast.Name) and is_tensor(facts, n)]
         if places:
@@ -299,7 +305,8 @@ def _sequence(facts: FunctionFacts, node: ast.Subscript, index: _Index) -> Fix |
         imports = Imports(facts)
         dtype = f", dtype={imports.name('torch.float64')}" if double else ""
         made = f"{imports.name(function)}({argument}{dtype})[{index.text}].squeeze(0)"
-        return [*imports.edits(), replace_expression(facts.source, node, made)]
+        texts = written(facts, imports, {node: made}, forms)
+        return [*imports.edits(), *(replace_expression(facts.source, n, text) for n, text in texts.items())]
 
     return offer(NAME, "select from a stacked tensor", facts, make, differences)
 
@@ -364,6 +371,7 @@ def _module(facts: FunctionFacts, node: ast.Subscript, call: ast.Call, index: _I
 
 def _table(facts: FunctionFacts, node: ast.expr) -> tuple[str, type] | None:
     """The text of a display of numbers that is indexed from 0, or of a shape, and the type of its numbers."""
+    table, node = node, display_of(facts, node) or node
     if isinstance(node, ast.Dict):
         if [constant(k) for k in node.keys] != list(range(len(node.keys))):
             return None
@@ -375,7 +383,9 @@ def _table(facts: FunctionFacts, node: ast.expr) -> tuple[str, type] | None:
     else:
         return None
     kinds = {type(constant(v)) for v in values}
-    if len(kinds) != 1 or not kinds <= {int, float} or not all(isinstance(facts.value(v), Static) for v in values):
+    if len(kinds) != 1 or not kinds <= {int, float}:
         return None
     code = Code(facts.source)
+    if table is not node and not isinstance(node, ast.Dict):
+        return code.text(table), kinds.pop()
     return f"[{', '.join(code.argument(v) for v in values)}]", kinds.pop()

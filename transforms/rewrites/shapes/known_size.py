@@ -4,21 +4,27 @@ Before:
     first = mask.nonzero()[0]
     y = F.one_hot(labels).float() @ table
     z = torch.repeat_interleave(x, torch.tensor([1, 2, 1]))
+    others = similarity[~torch.eye(n, dtype=torch.bool)].view(n, -1)
 
 After:
     first = torch.nonzero_static(mask, size=1)[0]
     y = F.one_hot(labels, num_classes=table.shape[0]).float() @ table
     z = torch.repeat_interleave(x, torch.tensor([1, 2, 1]), output_size=4)
+    others = similarity.flatten()[
+        torch.nonzero_static((~torch.eye(n, dtype=torch.bool)).flatten(), size=n * (n - 1)).squeeze(1)
+    ].view(n, -1)
 
 Legal when:
     the size follows from the code: of what is not zero only the first is used; the classes are multiplied with a
     matrix, which must have as many rows; the repeats are two or more literals, or a tensor is added, or stored, at
-    the places in the result, of which it must have as many; `bincount` is told a `minlength`.
+    the places in the result, of which it must have as many; `bincount` is told a `minlength`; a mask is a diagonal, or
+    all but one, or what it picks is viewed in sizes that are known.
 
 Differs in:
     where the size does not fit, which raised before: nothing that is not zero gives -1, fewer classes than rows go
     well. A `bincount` raises for what would have made its result longer, and cuts what is not whole, unless its dtype
-    is known; of no numbers at all it has the dtype of its weights. How many different numbers there are is a 0-d
+    is known; of no numbers at all it has the dtype of its weights. A mask that picks another number than is viewed
+    gives other elements, or the last one again, where it raised. How many different numbers there are is a 0-d
     tensor, whose whole numbers wrap around.
 """
 
@@ -28,18 +34,21 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, qualified
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.gradients import recorded
+from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.legality.rows.counts import asks_length
 from graphmend.transforms.legality.rows.masked_elements import (
     missing_dimensions,
     nonzero_of,
     one_by_one,
+    other_shape,
     picked,
 )
 from graphmend.transforms.legality.rows.sizes import met_size
@@ -61,9 +70,9 @@ _CONVERSIONS = ("float", "double", "half", "bfloat16", "to", "type", "type_as")
 _Form = tuple[ast.expr, str, list[Difference]]
 
 
-@asks("effects", "domain", "numbers", "shapes", "gradients", "names")
+@asks("effects", "memory", "domain", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    for form in (_first, _classes, _repeats, _bins, _distinct):
+    for form in (_counted, _first, _classes, _repeats, _bins, _distinct):
         imports = Imports(facts)
         try:
             found = form(facts, Code(facts.source), imports)
@@ -77,6 +86,72 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
             return offer(NAME, _TITLE, facts, make, differences)
     return _pattern(facts)
+
+
+def _counted(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:
+    """`s[~torch.eye(n, dtype=torch.bool)]`, `s[m].view(n, n - 1)`: the mask, or the view, says how many are picked."""
+    found = picked(facts, facts.node)
+    if found is None or not isinstance(getattr(facts.node, "ctx", ast.Load()), ast.Load):
+        return None
+    differences = other_shape(facts, found)
+    size = _off_diagonal(facts, code, found.mask)
+    missing, mask = missing_dimensions(facts, found), facts.value(found.mask)
+    if size is None and missing == 0 and (size := _viewed(facts, code)) is not None:
+        says = "a mask that picks another number than is viewed no longer raises"
+        differences = [*differences, Difference("exception", says)]
+    rank = mask.rank if isinstance(mask, Tensor) else None
+    if size is None or missing is None or rank is None or not repeatable(facts, found.mask):
+        return None
+    picks, tensor = code.operand(found.mask), code.operand(found.tensor)
+    if rank > 1:
+        picks, tensor = f"{picks}.flatten()", f"{tensor}.flatten({f'0, {rank - 1}' if missing else ''})"
+    index = f"{imports.name('torch.nonzero_static')}({picks}, size={size}).squeeze(1)"
+    assert isinstance(facts.node, ast.expr)
+    return facts.node, f"{tensor}[{index}]", differences
+
+
+def _off_diagonal(facts: FunctionFacts, code: Code, mask: ast.expr) -> str | None:
+    """How many elements a mask picks that is true on the diagonal alone, or everywhere else."""
+    others, name, node = False, "", mask
+    while True:
+        match node:
+            case (
+                ast.UnaryOp(op=ast.Invert(), operand=inner)
+                | ast.Call(func=ast.Attribute(value=inner, attr="logical_not"), args=[], keywords=[])
+            ):
+                others = not others
+            case ast.Call(func=ast.Attribute(value=inner, attr="bool" | "to" | "clone")) if is_tensor(facts, inner):
+                pass
+            case ast.Compare(left=inner, ops=[ast.Eq() | ast.NotEq() as op], comparators=[ast.Constant(value=0)]):
+                others ^= isinstance(op, ast.Eq)
+            case ast.Name():
+                bound = reaching(facts, node)
+                if bound is None or changed_in_place(facts, node):
+                    return None
+                name, inner = name or node.id, bound
+            case _:
+                break
+        node = inner
+    eye = called(facts, node, "torch.eye")
+    if eye is None or len(eye.args) != 1 or any(k.arg in ("n", "m", "out", None) for k in eye.keywords):
+        return None
+    n = f"{name}.shape[0]" if name else code.operand(eye.args[0])
+    return f"{n} * ({n} - 1)" if others else n
+
+
+def _viewed(facts: FunctionFacts, code: Code) -> str | None:
+    """How many elements there must be for the view around them."""
+    attribute = facts.parent(facts.node)
+    call = facts.parent(attribute) if isinstance(attribute, ast.Attribute) else None
+    if not isinstance(call, ast.Call) or attribute is not call.func or method(facts, call, "view", "reshape") is None:
+        return None
+    sizes = call.args[0].elts if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple) else call.args
+    literal = [constant(s) for s in sizes]
+    if not sizes or call.keywords or any(isinstance(n, int) and n < 0 for n in literal):
+        return None
+    if any(number_type(facts, s) != "int" for s in sizes) or not repeatable(facts, *sizes):
+        return None
+    return " * ".join(code.operand(s) for s in sizes)
 
 
 def _first(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | None:

@@ -35,14 +35,12 @@ from graphmend.transforms.code.text_edits import deletion, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import observed
 from graphmend.transforms.legality.memory import changed_in_place
-from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.operations import rowwise
 from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.rows.masked_elements import (
-    WORKS,
     Picked,
     one_by_one,
     picked,
+    works_on_each,
 )
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
 from graphmend.transforms.rewrites.masked_losses import loss_of
@@ -122,7 +120,7 @@ def _reduction(
     while True:
         parent = facts.parent(node)
         if isinstance(parent, ast.Attribute) and isinstance(call := facts.parent(parent), ast.Call):
-            if call.func is parent and parent.attr in REDUCTIONS:
+            if call.func is parent and parent.attr in REDUCTIONS and not works_on_each(facts, call):
                 _check_each(facts, elements, node)
                 return _given(facts, found, Reduction(call, node, parent.attr), call.args)
             node = _elementwise(facts, call)
@@ -132,7 +130,8 @@ def _reduction(
                 for argument in loss.arguments:
                     _check_each(facts, elements, argument, picks=True)
                 return Reduction(parent, parent, last, loss=loss)
-            if parent.args[0] is node and last in REDUCTIONS and _of_torch(facts, parent):
+            reduces = last in REDUCTIONS and _of_torch(facts, parent) and not works_on_each(facts, parent)
+            if parent.args[0] is node and reduces:
                 _check_each(facts, elements, node)
                 return _given(facts, found, Reduction(parent, node, last), parent.args[1:])
             node = _elementwise(facts, parent)
@@ -144,9 +143,8 @@ def _reduction(
 
 def _elementwise(facts: FunctionFacts, call: ast.Call) -> ast.expr:
     """A call that works on each element by itself."""
-    folder, _, last = (qualified(facts, call.func) or "").rpartition(".")
-    loss = rowwise.is_loss_of_each(last, {k.arg: k.value for k in call.keywords})
-    if folder not in known.FUNCTIONAL or not (last in WORKS or loss):
+    if not works_on_each(facts, call):
+        last = (qualified(facts, call.func) or "").rpartition(".")[2]
         raise NotReducibleError(f"`{last or ast.unparse(call.func)}` of picked elements has no form that works on all")
     return call
 

@@ -36,6 +36,7 @@ from graphmend.transforms.legality.rows.masked_elements import (
     Picked,
     aligned,
     is_line,
+    missing_dimensions,
     one_by_one,
     other_rank,
     other_shape,
@@ -84,7 +85,8 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
     picks = picks_in(facts, value, mask)
     if any(picked(facts, n) and n not in picks for n in ast.walk(value) if isinstance(n, ast.expr)):
         return refuse(NAME, "elements are picked by another mask than they are stored by")
-    rows = not one_by_one(facts, value, picks)
+    same = not picks and _row_for_all(facts, value, found)
+    rows = not same and not one_by_one(facts, value, picks)
     if rows and not by_rows(facts, value, picks, flat=is_line(facts, mask)):
         return refuse(NAME, f"`{ast.unparse(value)}` is not known to compute one element, or one row, at a time")
     if not rows and any(other_rank(facts, p.tensor, tensor) for p in picks.values()):
@@ -122,6 +124,13 @@ def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
         differences.append(_OVERLAP)
     differences += gradient_differences(facts, statement, [[value]])
     return offer(NAME, "store under the mask with torch.where", facts, make, differences)
+
+
+@answers("domain")
+def _row_for_all(facts: FunctionFacts, value: ast.expr, found: Picked) -> bool:
+    """Has what is stored no more dimensions than one row that the mask picks, so that every row gets the same?"""
+    missing, known = missing_dimensions(facts, found), facts.value(value)
+    return isinstance(known, Tensor) and None not in (missing, known.rank) and (known.rank or 0) <= (missing or 0)
 
 
 _SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}

@@ -66,7 +66,7 @@ class _Sliced(NamedTuple):
     node: ast.Subscript
     part: ast.Slice
     dim: int
-    """The dimension of the tensor that is sliced."""
+    """The dimension of the tensor that is sliced, below zero where it is counted from the end."""
     whole: bool
     """Do all other indices take whole dimensions?"""
     kept: bool = False
@@ -115,7 +115,7 @@ def _behind_numbers(facts: FunctionFacts, found: _Sliced) -> str | None:
     index = found.node.slice
     indices = index.elts if isinstance(index, ast.Tuple) else [index]
     front, behind = indices[: found.dim], indices[found.dim + 1 :]
-    if behind or not front or any(isinstance(i, (ast.Slice, ast.Starred)) for i in front):
+    if found.dim < 0 or behind or not front or any(isinstance(i, (ast.Slice, ast.Starred)) for i in front):
         return None
     if not all(_is_known(facts, i) and constant(i) is not ... for i in front):
         return None
@@ -150,7 +150,7 @@ def _reduced_along(facts: FunctionFacts, found: _Sliced) -> _Reduced | None:
     arguments = call.args[1:] if folder == "torch" else call.args
     given = [*arguments, *(k.value for k in call.keywords if k.arg in ("dim", "axis"))]
     rank = value.rank if isinstance(value := facts.value(node), Tensor) else None
-    own = (found.dim,) if rank is None else (found.dim, found.dim - rank)
+    own = (found.dim,) if rank is None else (found.dim, found.dim + (rank if found.dim < 0 else -rank))
     some = not given and last in OF_ALL
     one = len(given) == 1 and last in ("sum", "mean") and constant(given[0]) in own
     if (
@@ -348,13 +348,16 @@ def _sliced(facts: FunctionFacts, node: ast.Subscript) -> _Sliced | None:
     whole = all(map(_is_whole, others))
     added = [i for i, o in enumerate(indices) if isinstance(o, ast.Constant) and o.value is None]
     kept = len(added) > 0 and added[0] > at and all(_is_whole(o) or isinstance(o, ast.Constant) for o in others)
-    known = all(_is_known(facts, o) for o in others) or kept
+    known = all(_is_whole(o) or _is_known(facts, o) for o in others) or kept
     part = indices[at]
-    return _Sliced(node, part, at, whole, whole or kept) if known and isinstance(part, ast.Slice) else None
+    dim = at - len(indices) if any(constant(i) is ... for i in indices[:at]) else at
+    if dim < 0 and added:  # the result has it at another place from the end
+        return None
+    return _Sliced(node, part, dim, whole, whole or kept) if known and isinstance(part, ast.Slice) else None
 
 
 def _is_whole(index: ast.expr) -> bool:
-    return isinstance(index, ast.Slice) and index.lower is index.upper is index.step is None
+    return constant(index) is ... or (isinstance(index, ast.Slice) and index.lower is index.upper is index.step is None)
 
 
 def _by_tensor(facts: FunctionFacts, part: ast.Slice) -> bool:

@@ -1,4 +1,5 @@
-"""Arithmetic and comparison of constants. What is computed from an input of a traced call stays one."""
+"""Arithmetic and comparison of constants. What is computed from an input of a traced call stays one, and what is
+computed from a number that was drawn is drawn."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphmend.analysis.driver.execution.objects import Constant, Values
-from graphmend.analysis.driver.guards.atoms import Compute, Input, only, raw_of
+from graphmend.analysis.driver.guards.atoms import Compute, Drawn, Input, only, raw_of
 
 _BINARY: dict[type[ast.operator], Function[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -56,7 +57,8 @@ def computed(function: Function[..., Any], operands: list[Values]) -> Values | N
     for one in inputs:
         one.trace.uses(one)
     if not inputs:
-        return (Constant(result),)
+        drawn = type(result) in (int, float) and any(isinstance(atom, Drawn) for atom in atoms)
+        return ((Drawn if drawn else Constant)(result),)
     paths = tuple(dict.fromkeys(path for one in inputs for path in one.paths))
     return (Input(result, paths, _again(function, [a for a in atoms if isinstance(a, Constant)]), inputs[0].trace),)
 

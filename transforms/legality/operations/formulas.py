@@ -1,0 +1,105 @@
+"""What functions compute that take Python numbers alone, written with operations that take 0-d tensors too.
+
+A field in braces is an argument; names of torch are written out. Measured with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from graphmend.transforms.fix import Difference
+
+_ADDED = Difference("rounding", "what is scaled and added in one operation may round in its last digit")
+_SIZES = Difference("output", "tensors of two sizes are no longer warned of")
+_RANGE = Difference("exception", "a number out of the range that the function takes no longer raises")
+_COMPILED = Difference("exception", "once compiled, a number out of its range no longer raises")
+_FINITE = Difference("gradients", "a number that is infinite, or NaN, makes all gradients NaN")
+_SLOPE = Difference("gradients", "where both are 0 the gradient may be NaN")
+
+
+class Formula(NamedTuple):
+    """A function of torch, the tensor first."""
+
+    parameters: str
+    """By position; what is no field of the text must be left out, or be False or None."""
+    number: str
+    """The one that may be a 0-d tensor in the formula."""
+    text: str
+    differences: tuple[Difference, ...] = ()
+
+
+_DIFFERENCE = "({input} - {target})"
+
+FORMULAS = {
+    "leaky_relu": Formula(
+        "input negative_slope inplace",
+        "negative_slope",
+        "torch.where({input} > 0, {input}, {input} * {negative_slope})",
+        (_FINITE,),
+    ),
+    "elu": Formula(
+        "input alpha inplace",
+        "alpha",
+        "torch.where({input} > 0, {input}, {input}.clamp(max=0).expm1() * {alpha})",
+        (Difference("rounding", "an exponential may round in its last digit"), _FINITE),
+    ),
+    "hardshrink": Formula("input lambd", "lambd", "torch.where({input}.abs() <= {lambd}, 0, {input})"),
+    "softshrink": Formula(
+        "input lambd",
+        "lambd",
+        "torch.where({input}.abs() > {lambd}, {input} - {input}.sign() * {lambd}, {input} * 0)",
+        (_RANGE, _FINITE),
+    ),
+    "huber_loss": Formula(
+        "input target reduction delta",
+        "delta",
+        f"torch.where({_DIFFERENCE}.abs() <= {{delta}}, 0.5 * {_DIFFERENCE} ** 2, "
+        f"{{delta}} * ({_DIFFERENCE}.abs() - 0.5 * {{delta}}))",
+        (_ADDED, _SIZES, _RANGE, _FINITE),
+    ),
+    "smooth_l1_loss": Formula(
+        "input target size_average reduce reduction beta",
+        "beta",
+        f"torch.where({_DIFFERENCE}.abs() < {{beta}}, 0.5 * {_DIFFERENCE} ** 2 / {{beta}}, "
+        f"{_DIFFERENCE}.abs() - 0.5 * {{beta}})",
+        (_ADDED, _SIZES, _RANGE, _FINITE, _SLOPE),
+    ),
+    "margin_ranking_loss": Formula(
+        "input other target margin size_average reduce reduction",
+        "margin",
+        "(-{target} * ({input} - {other}) + {margin}).clamp(min=0)",
+        (_SIZES,),
+    ),
+    "triplet_margin_loss": Formula(
+        "input positive negative margin",
+        "margin",
+        "({margin} + torch.pairwise_distance({input}, {positive}) - torch.pairwise_distance({input}, {negative}))"
+        ".clamp(min=0)",
+        (_ADDED, _RANGE),
+    ),
+    "add": Formula("input other alpha", "alpha", "({input} + {other} * {alpha})", (_ADDED,)),
+    "sub": Formula("input other alpha", "alpha", "({input} - {other} * {alpha})", (_ADDED,)),
+    "addcmul": Formula(
+        "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} * {tensor2})", (_ADDED,)
+    ),
+    "addcdiv": Formula(
+        "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} / {tensor2})", (_ADDED,)
+    ),
+}
+#: those that reduce what the formula gives, by the mean where nothing else is said
+LOSSES = frozenset("huber_loss smooth_l1_loss margin_ranking_loss triplet_margin_loss".split())
+
+
+class Like(NamedTuple):
+    """A function that takes a 0-d tensor of the dtype of the tensor that it works on."""
+
+    place: int
+    parameter: str
+    difference: Difference
+
+
+LIKE = {
+    "quantile": Like(1, "q", _COMPILED),
+    "nanquantile": Like(1, "q", _COMPILED),
+    "lerp": Like(2, "weight", Difference("rounding", "the weight is of the tensor's own precision")),
+}
