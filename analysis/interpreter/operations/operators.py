@@ -307,6 +307,8 @@ def compared(w: Walk, node: ast.expr, op: ast.cmpop, left: Value, right: Value) 
             if isinstance(op, ast.Eq) and a is not None:
                 w.emit(Operation, node, "== None", left)
             return BOOL  # Dynamo answers `t == None` by itself (torch 2.13)
+        if isinstance(other, Const) and isinstance(other.value, str) and isinstance(op, (ast.Eq, ast.NotEq)):
+            return BOOL  # no tensor equals a text: Python answers that itself
         return operations.compare(node, left, right)
     if isinstance(left, Const) and isinstance(right, Const):
         return _fold_compare(op, left.value, right.value)
