@@ -6,15 +6,15 @@ A mend is safe where nothing differs, unsafe where each difference is named, and
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.code.positions import is_elif, replaceable
-from graphmend.transforms.code.text_edits import checked, replace_statements
+from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
 from graphmend.transforms.legality.context import observed, overloading, telling
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
+from graphmend.transforms.legality.totality import uncaught
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class Rewrite:
             return refuse(self.name, f"`{asked}` would tell the difference")
         if "exception" in kinds and observed(facts, facts.statement):
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
+        if finding.effect != "recompiles" and (raising := uncaught(facts)) is not None:
+            return refuse(self.name, f"no `except` would see `{ast.unparse(raising)}` raise in a graph")
         if not answer.narrows and (forgotten := orphaned(facts)):
             answer = _differing(answer, forgotten)
         answer = replace(answer, edits=self._made(answer))
@@ -120,15 +122,6 @@ def offer(
 def prepare(rewrite: str, title: str, facts: FunctionFacts, make: Make, differences: Iterable[Difference] = ()) -> Fix:
     """A fix that gives code the form that other mends are about."""
     return replace(offer(rewrite, title, facts, make, differences), prepares=True)
-
-
-def spell(
-    rewrite: str, title: str, facts: FunctionFacts, statement: ast.stmt, text: str, *kept: Sequence[ast.stmt]
-) -> Fix | Refusal:
-    """A fix that prepares by writing a statement in another form; `kept[i]` fills the hole number i of its text."""
-    if not replaceable(facts, [statement]) or is_elif(facts.source, statement):
-        return refuse(rewrite, "the statement shares its line with another one")
-    return prepare(rewrite, title, facts, lambda: [replace_statements(facts.source, [statement], text, *kept)])
 
 
 def show(rewrite: str, title: str, facts: FunctionFacts, make: Make, reason: str) -> Fix:

@@ -33,7 +33,8 @@ from graphmend.transforms.code.liveness import always_leaves
 from graphmend.transforms.code.text_edits import HOLE
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.tensor_predicates import depends
-from graphmend.transforms.rewrites.answers import asks, spell
+from graphmend.transforms.rewrites.answers import asks
+from graphmend.transforms.rewrites.respelled import spell
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.if_conversion.tensor_predicates import depends
-from graphmend.transforms.rewrites.answers import asks, spell
+from graphmend.transforms.rewrites.answers import asks
+from graphmend.transforms.rewrites.respelled import spell
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
