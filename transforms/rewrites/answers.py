@@ -5,6 +5,7 @@ A mend is safe where nothing differs, unsafe where each difference is named, and
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
 from graphmend.transforms.legality.context import observed, overloading, telling
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
+from graphmend.transforms.legality.totality import uncaught
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class Rewrite:
             return refuse(self.name, f"`{asked}` would tell the difference")
         if "exception" in kinds and observed(facts, facts.statement):
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
+        if finding.effect != "recompiles" and (raising := uncaught(facts)) is not None:
+            return refuse(self.name, f"no `except` would see `{ast.unparse(raising)}` raise in a graph")
         if not answer.narrows and (forgotten := orphaned(facts)):
             answer = _differing(answer, forgotten)
         answer = replace(answer, edits=self._made(answer))
