@@ -92,7 +92,15 @@ def test_gradients_that_raise_may_raise_with_the_result_when_compiled() -> None:
     early = {"raised": "RuntimeError"}
     assert judge.compiled_differences([fine, late, fine], [fine, early, early]) == {}
     assert judge.compiled_differences([fine], [early]) == {"raised True instead of nothing": 0}
-    assert judge.compiled_differences([late], [fine]) == {"grads.raised": 0}
+    assert judge.differences([fine], [late]) == {"grads.raised": 0}
+    assert judge.differences([late], [fine]) == {}
+
+
+def test_what_nobody_uses_raises_in_no_graph() -> None:
+    raising, fine = {"raised": "RuntimeError"}, {"value": ["int", "1"], "grads": None}
+    assert judge.new_differences([raising], [fine], [raising]) == {}
+    assert judge.new_differences([fine], [raising], [fine]) == {"raised True instead of nothing": 0}
+    assert judge.differences([raising], [fine]) == {"raised nothing instead of RuntimeError": 0}
 
 
 def test_a_mend_admits_what_its_kinds_do() -> None:

@@ -80,3 +80,49 @@ def test_output_is_emitted_once() -> None:
     found = mended(text)
     assert found.source.text.count("graphmend.runtime.emit") == 1
     assert mend_all(found.source, unsafe=True).source.text == found.source.text
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "return x, x + took",
+        "return x * took",
+        "z = x * took\n    return z",
+        "x[0] = took",
+        "x.add_(took)",
+        "assert took < 9",
+    ],
+)
+def test_a_clock_does_not_stand_still_for_what_is_computed(use: str) -> None:
+    text = "import time, torch\n@torch.compile\ndef case(x: torch.Tensor):\n    began = time.time()\n    y = x.exp()\n"
+    used = Source(f"{text}    took = time.time() - began\n    {use}\n    return y\n")
+    kept = Source(f"{text}    took = time.time() - began\n    print(took)\n    return y\n")
+    assert not mend_all(used, unsafe=True).changed
+    assert {answer.fix.rewrite for answer in mend_all(kept, unsafe=True).applied} == {"emit", "skip_value"}
+
+
+@pytest.mark.parametrize(
+    ("follows", "caught", "mended"),
+    [
+        ("y = x @ w", "RuntimeError", False),
+        ("y = x @ w", "(KeyError, Exception)", False),
+        ("x -= 1; y = x", "RuntimeError", False),
+        ("y = x @ w", "KeyError", True),
+        ("y = x", "RuntimeError", True),
+    ],
+)
+def test_a_break_stays_where_its_try_would_not_see_what_the_graph_raises(
+    follows: str, caught: str, mended: bool
+) -> None:
+    text = f"""\
+import torch
+@torch.compile
+def case(x: torch.Tensor, w: torch.Tensor):
+    try:
+        n = x.sum().item()
+        {follows}
+    except {caught}:
+        return x * 2
+    return y * n
+"""
+    assert mend_all(Source(text), unsafe=True).changed is mended

@@ -16,6 +16,7 @@ from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, reads, surely_bound, writes
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.context import guarding_try
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising import python, tensors
 from graphmend.transforms.legality.raising.python import MAY
@@ -34,6 +35,13 @@ _METADATA = frozenset(
 )
 
 
+#: exceptions that no operation of torch raises, nor what is derived from them
+_NEVER_TORCH = frozenset(
+    "AttributeError ImportError ModuleNotFoundError KeyError NameError StopIteration OSError FileNotFoundError "
+    "KeyboardInterrupt SystemExit ZeroDivisionError UnicodeError".split()
+)
+
+
 @answers("totality")
 def may_raise(
     facts: FunctionFacts, *nodes: ast.expr, protected: Container[ast.expr] = frozenset(), at: ast.stmt | None = None
@@ -49,6 +57,31 @@ def may_raise(
     for node in nodes:
         judge.take(node)
     return list(dict.fromkeys(judge.found))
+
+
+@answers("totality")
+def uncaught(facts: FunctionFacts) -> ast.AST | None:
+    """The first operation on tensors in the `try` around a statement that may raise what a handler catches now.
+
+    TorchDynamo runs a frame that breaks inside of a `try` as plain Python. Once nothing in it breaks, the body is part
+    of a graph, and what that raises, while it is traced or while it runs, passes the handlers (torch 2.8 to 2.13).
+    """
+    guarding = guarding_try(facts, facts.statement)
+    if guarding is None or not any(_catches_torch(handler.type) for handler in guarding.handlers):
+        return None
+    for node in (n for statement in guarding.body for n in ast.walk(statement)):
+        if isinstance(node, ast.AugAssign) and isinstance(facts.value(node.target), Tensor):
+            return node
+        if not isinstance(node, (ast.Call, ast.BinOp, ast.Subscript, ast.Compare, ast.UnaryOp)):
+            continue
+        if not isinstance(facts.value(node), Static) and may_raise(facts, node, at=guarding):
+            return node
+    return None
+
+
+def _catches_torch(of: ast.expr | None) -> bool:
+    names = of.elts if isinstance(of, ast.Tuple) else [of]
+    return any(not (isinstance(name, ast.Name) and name.id in _NEVER_TORCH) for name in names)
 
 
 class _Judge:

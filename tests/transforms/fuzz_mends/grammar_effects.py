@@ -74,7 +74,7 @@ RULES: Rules = {
         (1, "(<ranked>, <ranked>)"),
     ],
     "environment": [
-        (1, "<use:time><new:count> = time.time()\n<new:tensor> = <tensor>"),
+        (1, "<use:time>began = time.time()\n<new:tensor> = <tensor>"),
         (0.6, "<use:gc>gc.collect()"),
         (0.6, "<use:os>os.environ['FUZZ'] = '1'"),
         (0.7, "<use:importlib><new:tensor> = <tensor> * importlib.import_module('math').pi"),

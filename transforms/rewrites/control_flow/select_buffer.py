@@ -97,7 +97,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), replace_statements(facts.source, [statement], new, *kept)]
 
     differences = [
-        Difference("evaluation", "while compiled both sides are prepared"),
+        *([Difference("state", "while compiled both sides are prepared")] if kept[2:] else []),
         Difference("aliasing", "while compiled the buffer is a tensor of its own"),
         Difference("exception", "the two tensors are taken to have one shape"),
         *predicates.differences,

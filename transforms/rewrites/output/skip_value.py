@@ -9,8 +9,9 @@ After:
     for step in range(10) if torch.compiler.is_compiling() else tqdm(range(10)):
 
 Legal when:
-    the call is one of those below: a clock, a progress bar around something to loop over, a context that only
-    watches or chooses between kernels for the same, a question whether a logger would write.
+    the call is one of those below: a clock whose time is only written, kept or returned, a progress bar around
+    something to loop over, a context that only watches or chooses between kernels for the same, a question whether a
+    logger would write.
 
 Differs in:
     the value means nothing while compiled, no progress is shown, the context is not entered there.
@@ -21,6 +22,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.code.bindings import bindings, stores
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import bound_anywhere
@@ -68,6 +71,8 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if isinstance(parent, ast.Expr):
         return None
     if folder == "time" and last.removesuffix("_ns") in _CLOCKS:
+        if (other := _reaches(facts, call)) is not None:
+            return refuse(NAME, f"more is made of the time in `{ast.unparse(other).splitlines()[0]}`")
         stand_in, difference = ("0" if last.endswith("_ns") else "0.0"), "the clock stands still while compiled"
     elif last in ("tqdm", "trange", "track", "progress_bar") and call.args:
         stand_in, difference = code.operand(call.args[0]), "no progress is shown while compiled"
@@ -96,3 +101,63 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     silences = finding.code in ("GM202", "GM203", "GM204")
     kind: DifferenceKind = "output" if silences else "state"
     return offer(NAME, "use a stand-in while compiled", facts, make, [Difference(kind, difference)], silences=silences)
+
+
+def _reaches(facts: FunctionFacts, source: ast.expr) -> ast.AST | None:
+    """The first statement that makes more of a number than to write it, hand it out, or keep it in an attribute or a
+    container: that computes a tensor with it, or decides by it.
+    """
+    names: set[str] = set()
+    rest: list[ast.AST] = [source]
+    while rest:
+        node = rest.pop()
+        statement = next(n for n in (node, *facts.ancestors(node)) if isinstance(n, ast.stmt))
+        match statement:
+            case ast.Expr(ast.Call(ast.Attribute(value=holder))) if isinstance(facts.value(holder), Tensor):
+                return statement
+            case ast.Expr(ast.Call()):
+                continue
+            case ast.Return(value=ast.expr() as value):
+                parts = value.elts if isinstance(value, ast.Tuple) else [value]
+                if all(_is_time(facts, part) for part in parts if node in ast.walk(part)):
+                    continue
+                return statement
+            case ast.Assign(targets=targets) if len(targets) == 1:
+                target = targets[0]
+            case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+                pass
+            case _:
+                return statement
+        for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+            if isinstance(part, ast.Name) and part.id not in names:
+                if statement.value is None or not _is_time(facts, statement.value):
+                    return statement
+                names.add(part.id)
+                rest += (
+                    n
+                    for n in ast.walk(facts.function)
+                    if isinstance(n, ast.Name) and n.id == part.id and isinstance(n.ctx, ast.Load)
+                )
+            elif not isinstance(part, ast.Name) and isinstance(facts.value(getattr(part, "value", part)), Tensor):
+                return statement
+    return None
+
+
+def _is_time(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+    """Is an expression a number that is made of times and constants alone, or text? Names in `seen` are taken to be:
+    each of their bindings is asked about.
+    """
+    match node:
+        case ast.Constant(value=int() | float()) | ast.JoinedStr():
+            return True
+        case ast.Name(id=name):
+            bound = bindings(facts).get(name, [])
+            values = [one.value for one in bound if one.value is not None and not one.part]
+            known = bool(bound) and len(values) == len(bound) == stores(facts, name)
+            return name in seen or (known and all(_is_time(facts, value, seen | {name}) for value in values))
+        case ast.BinOp(left=left, right=right):
+            return _is_time(facts, left, seen) and _is_time(facts, right, seen)
+        case ast.Call(func=function):
+            name = qualified(facts, function) or ""
+            return name.startswith("time.") or name in ("round", "int", "float")
+    return False
