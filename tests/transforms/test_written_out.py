@@ -42,6 +42,9 @@ return F.hardshrink(x, s.item()) * 2
 width = s.item()
 return F.softshrink(x, lambd=width)
 
+# threshold
+return F.threshold(x, s.item(), 0.25), F.threshold(y, threshold=s.item(), value=-1.0)
+
 # huber
 return F.huber_loss(x, y, delta=s.item())
 
@@ -104,6 +107,16 @@ return x.select(1, at - 1)
 k = int(n)
 values, _ = x[:, 0].topk(k)
 return values.sum(), x.flatten().topk(k).values.mean(), x[1].topk(k, largest=False)[0].max()
+
+# in_order
+k = int(n)
+least, _ = torch.kthvalue(x, k, 0)
+return least, x.kthvalue(k).values, x.sort().values.kthvalue(k, dim=0)[0] * 2
+
+# band
+width = n.item()
+inside = torch.ones(4, 3).tril(width) - torch.ones(4, 3).tril(diagonal=-width)
+return x * inside, torch.triu(x, -width + 1), (x > 0).triu(width)
 
 # greatest_share
 k = int(s * x.numel())

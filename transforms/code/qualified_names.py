@@ -52,6 +52,23 @@ def method(facts: FunctionFacts, node: ast.expr, *names: str) -> ast.Call | None
     return None
 
 
+_MAKES = ("zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "clone")
+
+
+def makes_tensor(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is a node a call that makes a tensor that nothing else holds, and that asks for no gradients by itself?"""
+    if called(facts, node, *(f"torch.{name}" for name in _MAKES)):
+        return not any(k.arg in ("requires_grad", "out") for k in getattr(node, "keywords", ()))
+    return method(facts, node, "clone", "new_zeros", "new_ones", "new_full") is not None
+
+
+def written_tensor(node: ast.expr) -> ast.expr:
+    """The tensor that a chain of methods in place works on."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+        node = node.func.value
+    return node
+
+
 def is_tensor(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is an expression a torch tensor on every path that the analysis saw?"""
     value = facts.value(node)

@@ -12,7 +12,7 @@ from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.program.entities import Function, Instance, Record
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.expression_text import shortened
-from graphmend.transforms.code.qualified_names import constant, qualified
+from graphmend.transforms.code.qualified_names import constant, makes_tensor, qualified, written_tensor
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
@@ -205,11 +205,14 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
         return [f"`{shortened(node)}` works in place"]
     if folder == "torch.Tensor" and last in ("item", "tolist", "numpy", "__bool__", "__int__", "__float__"):
         return [f"`{shortened(node)}` takes a Python value out of a tensor"]
+    operands = in_place_operands(facts, node)
+    if operands and last not in known.EFFECTFUL and all(makes_tensor(facts, written_tensor(o)) for o in operands):
+        return []  # `torch.zeros(2).index_fill_(0, i, 1)`: nothing else sees it
     if last in known.EFFECTFUL or last.endswith("_") or any(k.arg == "out" for k in node.keywords):
         return [f"`{shortened(node.func)}` changes something"]
     if any(k.arg is None for k in node.keywords) and (last in flags.INPLACE or last in flags.MAX_NORM):
         return [f"`{shortened(node)}` may work in place"]
-    if in_place_operands(facts, node):
+    if operands:
         return [f"`{shortened(node)}` works in place"]
     if folder != "torch.Tensor" and _given(node, "max_norm", flags.MAX_NORM.get(last)) is not None:
         return [f"`{shortened(node)}` changes the table that it reads"]

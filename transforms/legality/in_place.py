@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.liveness import parameters, stored
-from graphmend.transforms.code.qualified_names import called, is_tensor, method, number_type, qualified
+from graphmend.transforms.code.qualified_names import is_tensor, makes_tensor, method, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.operations import aliases
@@ -25,7 +25,6 @@ _RESULT_UNUSED = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 #: methods whose derivative needs none of their values
 _VALUE_UNUSED = frozenset("add sub subtract neg negative masked_fill clone detach".split())
 _SCALED = frozenset("mul multiply div divide true_divide".split())
-_NEW = ("zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "clone")
 
 
 @answers("gradients")
@@ -140,9 +139,7 @@ def is_new(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is a value a tensor that nothing else holds, and whose value its own backward does not need?"""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, _RESULT_UNUSED) and is_tensor(facts, node)
-    if called(facts, node, *(f"torch.{name}" for name in _NEW)):
-        return not any(k.arg == "requires_grad" for k in getattr(node, "keywords", ()))
-    return method(facts, node, "clone", "new_zeros", "new_ones", "new_full") is not None
+    return makes_tensor(facts, node)
 
 
 def bound_to(facts: FunctionFacts, name: str) -> list[ast.expr]:

@@ -224,20 +224,46 @@ def _topk(given: _Given) -> _Picked | None:
         return None
     if "dim" in given.arguments and given.dim("dim") not in (0, -1):
         return None
-    whole: ast.expr = given.call
-    target = None
-    match given.facts.parent(given.call):
-        case ast.Attribute(attr="values") | ast.Subscript(slice=ast.Constant(value=0)) as parent:
-            whole = parent
-        case ast.Assign(targets=[ast.Tuple(elts=[ast.Name(), ast.Name(id=places)]) as pair]):
-            if places in reads(given.facts.function):
-                return None
-            target = pair
-        case _:
-            return None
+    values = _values(given)
+    if values is None:
+        return None
     ordered = f"{{input}}.sort({'descending=True' if largest else ''}).values"
     positions = "torch.arange({input}.shape[0], device={input}.device)"
-    return _Picked(f"{ordered}[{positions} < {{k}}]", (_RANGE, _LAYOUT, _TIES), True, whole, target)
+    return _Picked(f"{ordered}[{positions} < {{k}}]", (_RANGE, _LAYOUT, _TIES), True, *values)
+
+
+def _kthvalue(given: _Given) -> _Picked | None:
+    """The value of `x.kthvalue(n)`, which is element n - 1 of those in order."""
+    dim = given.dim("dim") if "dim" in given.arguments else -1
+    values = _values(given)
+    if dim is None or values is None or "keepdim" in given.arguments or given.number != "k":
+        return None
+    ordered = f"{{input}}.sort({'' if dim == -1 else dim}).values"
+    picked = f"{ordered}.index_select({dim}, ({{k}} - 1).reshape(1)).squeeze({dim})"
+    return _Picked(picked, (_RANGE, _LAYOUT, _TIES), False, *values)
+
+
+def _values(given: _Given) -> tuple[ast.expr, ast.Tuple | None] | None:
+    """What is written otherwise where of the values and the places that a call gives only the values are used, and the
+    target of both if there is one.
+    """
+    match given.facts.parent(given.call):
+        case ast.Attribute(attr="values") | ast.Subscript(slice=ast.Constant(value=0)) as parent:
+            return parent, None
+        case ast.Assign(targets=[ast.Tuple(elts=[ast.Name(), ast.Name(id=places)]) as pair]):
+            return None if places in reads(given.facts.function) else (given.call, pair)
+    return None
+
+
+def _triangle(compares: str) -> Callable[[_Given], _Picked | None]:
+    """`x.tril(n)` and `x.triu(n)`: elements on one side of a diagonal, the others are zero."""
+
+    def form(given: _Given) -> _Picked | None:
+        columns, rows = (f"torch.arange({{input}}.shape[{dim}], device={{input}}.device)" for dim in (-1, -2))
+        side = f"{columns} {compares} {rows}[:, None] + {{diagonal}}"
+        return _Picked(f"torch.where({side}, {{input}}, False)", (_LAYOUT,))
+
+    return form
 
 
 def _at(dim: int, index: str) -> str:
@@ -251,4 +277,7 @@ _PARTS: dict[str, tuple[str, Callable[[_Given], _Picked | None]]] = {
     "roll": ("input shifts dims", _roll),
     "select": ("input dim index", _select),
     "topk": ("input k dim largest sorted", _topk),
+    "kthvalue": ("input k dim keepdim", _kthvalue),
+    "tril": ("input diagonal", _triangle("<=")),
+    "triu": ("input diagonal", _triangle(">=")),
 }

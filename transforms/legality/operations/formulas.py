@@ -50,6 +50,9 @@ FORMULAS = {
         "torch.where({input}.abs() > {lambd}, {input} - {input}.sign() * {lambd}, {input} * 0)",
         (_RANGE, _FINITE),
     ),
+    "threshold": Formula(
+        "input threshold value inplace", "threshold", "torch.where({input} <= {threshold}, {value}, {input})"
+    ),
     "huber_loss": Formula(
         "input target reduction delta",
         "delta",
