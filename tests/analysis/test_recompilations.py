@@ -340,6 +340,26 @@ def test_messages_say_what_varies(calls: str, message: str, advice: str) -> None
     assert advice in finding.advice
 
 
+def test_indices_are_evaluated_once() -> None:
+    driver = """\
+class Batches:
+    n = 0
+
+    def step(self):
+        self.n += 1
+        return self.n
+
+
+b = Batches()
+for _ in range(2):
+    {}
+    f(x, b.n)
+"""
+    for taken in ("y = x[b.step()]", "x[b.step()] = 0", "y = x[b.step():]"):
+        (finding,) = check(Source(COMPILED.replace("x if", "x + m if") + driver.format(taken), "a.py")).findings
+        assert "`m` is 1 in one call of `f` and 2 in another" in finding.message
+
+
 def test_names_of_unknown_modules_may_stand_for_tensors() -> None:
     calls = "import lib\nfrom lib import mean\nf(x, mean)\nf(x, lib.std)\nf(x, undefined)\n"
     assert not [f for f in check(Source(COMPILED + calls, "a.py")).findings if f.effect == "recompiles"]

@@ -167,10 +167,7 @@ def _subscript(m: Recorder, node: ast.Subscript, scope: Scope) -> Values:
     owners = m.evaluate(node.value, scope)
     owner = owners[0] if len(owners) == 1 else None
     if isinstance(owner, Tensor):
-        if m.trace is not None:
-            m.trace.touch(owner)
-            _needed(m, m.trace, owner, node.slice, scope)
-        return tensors.subscript(owner, node.slice, lambda e: _index(m, e, scope))
+        return tensors.subscript(owner, node.slice, _indices(m, owner, node.slice, scope))
     if isinstance(owner, Object) and isinstance(node.slice, ast.Slice):
         return _slice(m, owner, node.slice, scope)
     if not isinstance(owner, Object) or isinstance(node.slice, ast.Slice):
@@ -193,37 +190,40 @@ def stored_in_tensor(m: Recorder, target: ast.expr, scope: Scope) -> bool:
     if owner is None or not isinstance(target, ast.Subscript):
         return False
     owner.numbers = None
-    if m.trace is not None:
-        m.trace.touch(owner)
-        _needed(m, m.trace, owner, target.slice, scope)
-    for part in target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]:
-        if not isinstance(part, ast.Slice):
-            _index(m, part, scope)
+    _indices(m, owner, target.slice, scope)
     return True
 
 
-def _needed(m: Recorder, trace: Trace, owner: Tensor, index: ast.expr, scope: Scope) -> None:
+def _indices(m: Recorder, owner: Tensor, index: ast.expr, scope: Scope) -> list[list[Values]]:
+    """What an index into a tensor is: of each of its parts the value, or the bounds and the step of a slice."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    given = [_of_part(m, part, scope) for part in parts]
+    if m.trace is not None:
+        m.trace.touch(owner)
+        _needed(m.trace, owner, index, given)
+        for atom in (atom for part in given for values in part for atom in values):
+            m.trace.touch(atom)
+    return [[tuple(Constant(raw_of(a)) if isinstance(a, Constant) else a for a in one) for one in part] for part in given]
+
+
+def _of_part(m: Recorder, part: ast.expr, scope: Scope) -> list[Values]:
+    if not isinstance(part, ast.Slice):
+        return [m.evaluate(part, scope)]
+    return [m.evaluate(e, scope) if e is not None else NONE for e in (part.lower, part.upper, part.step)]
+
+
+def _needed(trace: Trace, owner: Tensor, index: ast.expr, parts: list[list[Values]]) -> None:
     """Numbers in an index that a trace needs (torch 2.8 to 2.13): one among several indices, and the bound of a slice
     that is as long as 0 or 1."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    for part, size in zip(parts, owner.shape or (None,) * len(parts), strict=False):
-        if not isinstance(part, ast.Slice):
+    for given, size in zip(parts, owner.shape or (None,) * len(parts), strict=False):
+        if len(given) == 1:
             if isinstance(index, ast.Tuple):
-                trace.decide_all(m.evaluate(part, scope))
+                trace.decide_all(given[0])
             continue
-        given = [m.evaluate(e, scope) if e is not None else NONE for e in (part.lower, part.upper, part.step)]
         inputs = [values for values in given if any(isinstance(atom, Input) for atom in values)]
         picked = arithmetic.part(given)
         if len(inputs) == 1 and size is not None and picked and len(range(size)[picked]) in SPECIALISED_SIZES:
             trace.decide_all(inputs[0])
-
-
-def _index(m: Recorder, node: ast.expr, scope: Scope) -> Values:
-    values = m.evaluate(node, scope)
-    if m.trace is not None:
-        for atom in values:
-            m.trace.touch(atom)
-    return tuple(Constant(raw_of(a)) if isinstance(a, Constant) else a for a in values)
 
 
 def _slice(m: Recorder, owner: Object, part: ast.Slice, scope: Scope) -> Values:

@@ -7,7 +7,6 @@ import ast
 from collections.abc import Callable as Function
 
 from graphmend.analysis.driver.execution.objects import (
-    NONE,
     UNKNOWN,
     Constant,
     Method,
@@ -190,23 +189,23 @@ def binary(op: ast.operator, left: Values, right: Values) -> Values:
     return (Tensor(one.shape if scalar else None, dtype, one.gradient if scalar else None, one.contiguous),)
 
 
-def subscript(owner: Tensor, index: ast.expr, values: Function[[ast.expr], Values]) -> Values:
-    """`owner[index]`, where indices are ints and slices."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    if owner.shape is None or len(parts) > len(owner.shape):
+def subscript(owner: Tensor, index: ast.expr, given: list[Arguments]) -> Values:
+    """`owner[index]`, where indices are ints and slices. `given` is, for each of them, its value, or the bounds and the
+    step of the slice."""
+    if owner.shape is None or len(given) > len(owner.shape):
         return (Tensor(None, owner.dtype, owner.gradient, None),)
-    picking = tensor(values(index)) if not isinstance(index, (ast.Tuple, ast.Slice)) else None
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    alone = given[0][0] if not isinstance(index, (ast.Tuple, ast.Slice)) else None
+    picking = tensor(alone) if alone is not None else None
     if picking is not None:
         return (_picked(owner, picking),)
     left: list[Size] = []
-    for part, size in zip(parts, owner.shape, strict=False):
+    for part, values, size in zip(parts, given, owner.shape, strict=False):
         if isinstance(part, ast.Slice):
-            left.append(_sliced(part, size, values))
-        elif isinstance(only(values(part)), int):
-            continue
-        else:
+            left.append(_sliced(values, size))
+        elif not isinstance(only(values[0]), int):
             return (Tensor(None, owner.dtype, owner.gradient, None),)
-    picked = only(values(index)) if owner.numbers is not None and not isinstance(index, (ast.Tuple, ast.Slice)) else ...
+    picked = only(alone) if owner.numbers is not None and alone is not None else ...
     if owner.numbers is not None and isinstance(picked, int) and -len(owner.numbers) <= picked < len(owner.numbers):
         return (written.of_number(owner, owner.numbers[picked]),)
     first_only = not isinstance(index, ast.Tuple)
@@ -307,8 +306,8 @@ def _product(a: Tensor | None, b: Tensor | None) -> Shape | None:
     return (*a.shape[:-1], b.shape[1])
 
 
-def _sliced(part: ast.Slice, size: Size, values: Function[[ast.expr], Values]) -> Size:
-    picked = arithmetic.part([values(e) if e is not None else NONE for e in (part.lower, part.upper, part.step)])
+def _sliced(given: Arguments, size: Size) -> Size:
+    picked = arithmetic.part(given)
     if picked is None or size is None:
         return None
     return len(range(size)[picked])
