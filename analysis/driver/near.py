@@ -36,7 +36,6 @@ class Near:
         self.project = project
         self._main = main
         self._alone = main is not None and (project.is_library or is_installed(main.source.path))
-        self._met: set[str] = set()
 
     def get(self, name: str) -> ModuleInfo | None:
         """A module by its dotted name; None for one that is not followed."""
@@ -61,14 +60,14 @@ class Near:
         """Whether the source of a module is followed."""
         return module is self._main or not (self._alone or is_installed(module.source.path))
 
-    def registering(self, names: list[str]) -> Iterator[ModuleInfo]:
+    def registering(self, names: list[str], met: set[str]) -> Iterator[ModuleInfo]:
         """Of the modules that imports execute, directly or not, those that hand definitions to a decorator of the
-        program, which may keep them; each only once."""
+        program, which may keep them; none of those that were `met`, which grows."""
         todo = list(names)
-        while todo and len(self._met) < _MOST:
+        while todo and len(met) < _MOST:
             name = todo.pop()
-            text = self.text(name) if name not in self._met else None
-            self._met.add(name)
+            text = self.text(name) if name not in met else None
+            met.add(name)
             if text is None or (self._main is not None and name == self._main.name):
                 continue
             todo += text.imports

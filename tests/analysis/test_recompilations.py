@@ -21,6 +21,8 @@ from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import versions
 
+from .folder import Folder
+
 sys.path.insert(0, str(Path(__file__).with_name("recompilations")))
 
 import label
@@ -358,6 +360,19 @@ for _ in range(2):
     for taken in ("y = x[b.step()]", "x[b.step()] = 0", "y = x[b.step():]"):
         (finding,) = check(Source(COMPILED.replace("x if", "x + m if") + driver.format(taken), "a.py")).findings
         assert "`m` is 1 in one call of `f` and 2 in another" in finding.message
+
+
+def test_registered_modules_are_called_in_a_history() -> None:
+    files = {
+        "registry.py": "MODELS = {}\ndef register(cls):\n    MODELS['net'] = cls\n    return cls\n",
+        "nets.py": "import torch\nfrom registry import register\n@register\nclass Net(torch.nn.Module):\n"
+        "    def forward(self, x, n):\n        return x + n\n",
+        "main.py": "import torch\nimport nets\nfrom registry import MODELS\nnet = torch.compile(MODELS['net']())\n"
+        "for n in (2, 4):\n    net(torch.ones(3), n)\n",
+    }
+    result = check(Source(files["main.py"], "main.py"), Project(Folder(files)))
+    found = [*result.findings, *(f for its in result.elsewhere.values() for f in its)]
+    assert [f.code for f in found] == ["GM702"]
 
 
 def test_names_of_unknown_modules_may_stand_for_tensors() -> None:

@@ -60,6 +60,7 @@ class DriverMachine:
         self._inside: Inside | None = None
         self._tops: dict[ModuleInfo, Scope] = {}
         self._importing = 0
+        self._imported: set[str] = set()
         self._left_apart = _STEPS
         """Steps of the imported modules' top levels."""
         self._stack: list[FunctionInfo] = []
@@ -366,7 +367,8 @@ class DriverMachine:
         if self._importing:
             return
         names = list(scope.module.imported(node).values())
-        for module in self._near.registering([one for q in names for one in (q, q.rpartition(".")[0]) if one]):
+        owners = [one for q in names for one in (q, q.rpartition(".")[0]) if one]
+        for module in self._near.registering(owners, self._imported):
             self.top_level(module)
 
     # -- compile sites
