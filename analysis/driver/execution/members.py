@@ -146,7 +146,7 @@ def is_enumeration(m: Machine, info: ClassInfo) -> bool:
 
 def _member(m: Machine, info: ClassInfo, name: str, values: Values) -> Values:
     """What is bound in a class, as it is read: of an enumeration, the member."""
-    if name.startswith("_") or not is_enumeration(m, info):
+    if name.startswith("_") or name not in info.names or name in info.methods or not is_enumeration(m, info):
         return values
     return (Member(info, name, values, not PLAIN_VALUES.isdisjoint(outside_bases(m.program, info))),)
 
