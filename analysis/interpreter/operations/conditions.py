@@ -86,19 +86,24 @@ def condition(w: Walk, test: ast.expr, kind: BranchKind, message: Value | None =
     return None, {path: without_none(value)}, {}
 
 
+#: what is not evaluated as a whole on every run
+_PARTLY = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
 def _present(w: Walk, test: ast.expr) -> Environment:
     """The names that are not None on either side of a test, as it has taken an attribute or an element of them."""
     found: Environment = {}
     stack: list[ast.AST] = [test]
     while stack:
         node = stack.pop()
-        if isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.comprehension)):
-            continue  # not all of it is evaluated
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.value, ast.Name):
+        if isinstance(node, _PARTLY):
+            continue
+        asks = isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and not hasattr(None, node.attr))
+        if asks and isinstance(node.value, ast.Name):
             value = w.env.get(node.value.id)
             if isinstance(value, Choice) and NONE in value.options:
                 found[node.value.id] = without_none(value)
-        stack += ast.iter_child_nodes(node)
+        stack += [node.left, node.comparators[0]] if isinstance(node, ast.Compare) else ast.iter_child_nodes(node)
     return found
 
 
