@@ -57,6 +57,11 @@ def _attribute(m: Machine, node: ast.Attribute, scope: Scope) -> Values:
 
 
 def _call(m: Machine, node: ast.Call, scope: Scope) -> Values:
+    return m.call(*called(m, node, scope), node, scope)
+
+
+def called(m: Machine, node: ast.Call, scope: Scope) -> tuple[Values, list[Values], dict[str, Values]]:
+    """What a call calls, and what it passes."""
     function = m.evaluate(node.func, scope)
     arguments: list[Values] = []
     for argument in node.args:
@@ -73,7 +78,7 @@ def _call(m: Machine, node: ast.Call, scope: Scope) -> Values:
             for atom in values:
                 if isinstance(atom, Object) and atom.fields is not None:
                     keywords.update({k: v for k, v in atom.fields.items() if isinstance(k, str)})
-    return m.call(function, arguments, keywords, node, scope)
+    return function, arguments, keywords
 
 
 def _spread(values: Values) -> list[Values]:

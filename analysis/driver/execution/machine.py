@@ -90,9 +90,10 @@ class DriverMachine:
 
     def enter_context(self, node: ast.expr, inside: Inside, scope: Scope) -> Values:
         """The value of a context of a `with` statement; a function that makes it executes `inside` where it yields."""
+        called = expressions.called(self, node, scope) if isinstance(node, ast.Call) else None
         self._inside = inside
         try:
-            return self.evaluate(node, scope)
+            return self.call(*called, node, scope) if called is not None else self.evaluate(node, scope)
         finally:
             self._inside = None
 

@@ -256,18 +256,18 @@ class Trace:
         of_type = now[0] if isinstance(now, tuple) and len(now) == 2 else None
         return of_type in WIDENED.get(kind, ()) and self.frame.widens(path, now)
 
-    def _tensor(self, of: Tensor, path: Path) -> None:
+    def _tensor(self, owner: Tensor, path: Path) -> None:
         if path in self._said:
             return
         for what in ("dtype", "rank", "gradient", "contiguous"):
             self.guard((*path, (what,)))
-        for index, size in enumerate(of.shape or ()):
-            self.size(of, (*path, ("size", index)), index, size)
+        for index, size in enumerate(owner.shape or ()):
+            self.size(owner, (*path, ("size", index)), index, size)
         self.guard(path)
 
-    def size(self, of: Tensor, path: Path, index: int, size: int | None) -> None:
-        """Guard on one size of a of."""
-        mark = of.marks.get(index)
+    def size(self, owner: Tensor, path: Path, index: int, size: int | None) -> None:
+        """Guard on one size of a tensor."""
+        mark = owner.marks.get(index)
         specialised = size is None or size in SPECIALISED_SIZES or mark == "static"
         if not specialised and (self.frame.widens(path, size) or mark == "dynamic"):
             self.guard((*path[:-1], ("many", index)), lambda moment: _is_many(moment.peek(path)))
