@@ -98,8 +98,11 @@ def _present(w: Walk, test: ast.expr) -> Environment:
         node = stack.pop()
         if isinstance(node, _PARTLY):
             continue
-        asks = isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and not hasattr(None, node.attr))
-        if asks and isinstance(node.value, ast.Name):
+        if (
+            isinstance(node, (ast.Attribute, ast.Subscript))
+            and isinstance(node.value, ast.Name)
+            and not (isinstance(node, ast.Attribute) and hasattr(None, node.attr))
+        ):
             value = w.env.get(node.value.id)
             if isinstance(value, Choice) and NONE in value.options:
                 found[node.value.id] = without_none(value)
