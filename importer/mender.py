@@ -61,7 +61,7 @@ class Mender:
             self._overlay[path] = mended.source.text
             self._project.forget(path)
         else:
-            self._project.release_trees()
+            self._project.release_all_trees()
         notes = _Notes(texts)
         left = [notes.note(finding, mended.looked_at) | {"reason": reason} for finding, reason in mended.left]
         mends: dict[str, list[Note]] = {}

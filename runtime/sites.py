@@ -6,7 +6,7 @@ import contextlib
 import functools
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -34,11 +34,7 @@ class Site:
             # A logging handler may format later or on another thread, when the graph has reused the memory.
             tensors = [tensor.clone() for tensor in tensors]
         args, kwargs = self.args.fill(tensors, numbers), self.kwargs.fill(tensors, numbers)
-        output = functools.partial(call_from, self.frames, function, args, kwargs)
-        if waiting is None:
-            output()
-        else:
-            waiting.append(output)
+        make([functools.partial(call_from, self.frames, function, args, kwargs)])
 
 
 class _State(threading.local):
@@ -56,6 +52,15 @@ def held() -> Iterator[list[Callable[[], None]]]:
         yield _state.waiting
     finally:
         _state.waiting = around
+
+
+def make(output: Iterable[Callable[[], None]]) -> None:
+    """Makes output calls, unless a graph that is not done yet holds its own."""
+    if _state.waiting is not None:
+        _state.waiting += output
+        return
+    for call in output:
+        call()
 
 
 _sites: dict[str, Site] = {}

@@ -244,7 +244,7 @@ class ClassInfo:
         """Release the methods' syntax trees; what they assign is read before."""
         self.assigned, self.grown, self.registered  # noqa: B018
         self.node.body.clear()
-        for method in self.methods.values():
+        for method in (*self.methods.values(), *self.setters.values()):
             method.release_trees()
         for cls in self.classes.values():
             cls.release_trees()
@@ -253,7 +253,7 @@ class ClassInfo:
         """Release all definitions."""
         for cls in self.classes.values():
             cls.close()
-        for kept in (self.methods, self.classes, self.names, self.annotations, self.attribute_cache):
+        for kept in (self.methods, self.setters, self.classes, self.names, self.annotations, self.attribute_cache):
             kept.clear()
         for name in ("assigned", "registered"):
             self.__dict__.pop(name, None)

@@ -120,8 +120,13 @@ class Project:
                 module.close()
 
     def release_trees(self) -> None:
-        """Release the syntax trees of modules that were checked, and of imported ones that were parsed again, in a lean
-        project."""
+        """Release the syntax trees of imported modules that were parsed again, in a lean project."""
+        for module in self._modules.values() if self._lean else ():
+            if module is not None:
+                module.release_trees_again()
+
+    def release_all_trees(self) -> None:
+        """Release those of modules that were checked too: no facts are asked of their results from now on."""
         for module in self._modules.values() if self._lean else ():
             if module is None:
                 continue

@@ -18,7 +18,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 
 from .. import mechanism
-from ..sites import held
+from ..sites import held, make
 from .assumptions import Assumptions
 from .fallback import Failed
 
@@ -108,13 +108,13 @@ class Recovery:
             try:
                 with held() as output:  # where the graph cannot go on, the program's own code makes it
                     result = self._assumptions.checked(inputs, compiled(*inputs))
-            except torch.OutOfMemoryError:
-                raise
-            except Exception as error:
+            except BaseException as error:
+                if isinstance(error, torch.OutOfMemoryError) or not isinstance(error, Exception):
+                    make(output)  # no other code comes to make it
+                    raise
                 reason = f"{type(error).__name__}: {error}".splitlines()[0]
             else:
-                for call in output:
-                    call()
+                make(output)
                 return result
             self._restore(inputs, state)
             self._invalidate(reason)

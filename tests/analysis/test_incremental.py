@@ -10,6 +10,7 @@ import pytest
 from graphmend.analysis.check import check
 from graphmend.analysis.finding import Finding
 from graphmend.analysis.incremental.document import IncrementalAnalysis
+from graphmend.analysis.program.project import Project
 from graphmend.analysis.syntax.source import Source
 
 MODEL = """\
@@ -480,3 +481,11 @@ def main(n):
         found = document.update(state).findings
         assert [f.code for f in found] == codes
         assert facts(found) == from_scratch(state)
+
+
+def test_the_analysis_of_another_document_leaves_results_as_they_are() -> None:
+    project = Project(lean=True)
+    text = "import torch\n\n\n@torch.compile\ndef case(x: torch.Tensor):\n    print(x)\n    return x\n"
+    kept = check(Source(text, "one.py"), project)
+    assert IncrementalAnalysis("other.py", project).update(text).findings
+    assert kept.facts(kept.findings[0]).function.name == "case"

@@ -272,6 +272,22 @@ def test_output_is_made_once_and_as_it_was_where_it_stood(backend: str, capsys: 
     assert "could not go on" in reasons("function")[0]
 
 
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, KeyboardInterrupt])
+def test_output_of_a_graph_that_ends_for_good_is_made(error: type[BaseException], capsys: Any) -> None:
+    from graphmend.runtime import sites
+    from graphmend.runtime.captures.recovery import Recovery
+
+    def compiled(_: Any) -> Any:
+        sites.make([lambda: print("said")])
+        assert not capsys.readouterr().out
+        raise error
+
+    inner = Recovery(torch.fx.symbolic_trace(lambda x: x + 1), print).around(compiled)
+    with pytest.raises(error):
+        inner(x())
+    assert capsys.readouterr().out == "said\n"
+
+
 def test_output_does_not_keep_a_number_out_of_the_graph(capsys: pytest.CaptureFixture[str]) -> None:
     from graphmend.runtime import emit
 

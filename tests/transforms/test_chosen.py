@@ -7,7 +7,7 @@ from judge import close, edited, nested, run, torch
 
 from graphmend.analysis.check import check
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms.fix import Fix
+from graphmend.transforms.fix import Fix, Refusal
 from graphmend.transforms.mend import mend
 
 HEAD = "import torch\n\n\n"
@@ -81,3 +81,23 @@ def test_the_whole_graph() -> None:
     exec(compile(after.replace("fullgraph=True", "fullgraph=True, backend='eager'"), "model.py", "exec"), names)
     x = torch.tensor([0.0, 1.0, 2.0])
     assert close(run(names["case"], (x,)), run(nested(PICKS), (x,)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("between", ["self.set()", "print(self.set())", "key.strip(); self.set()"])
+def test_what_is_chosen_from_stays_until_it_is_used(between: str) -> None:
+    text = f"""\
+import torch
+class Net(torch.nn.Module):
+    key = "a"
+    def set(self):
+        self.key = "b"
+    @torch.compile
+    def forward(self, x: torch.Tensor):
+        key = self.key if x.sum() > 0 else "b"
+        {between}
+        return x * {{"a": 2, "b": 3}}[key]
+"""
+    found = check(Source(text))
+    answers = [answer for finding in found.findings for answer in mend(finding, found.facts(finding))]
+    assert any("may change what is chosen from" in one.reason for one in answers if isinstance(one, Refusal))
+    assert not any(one.rewrite == "late_choice" for one in answers if isinstance(one, Fix))

@@ -90,6 +90,7 @@ def test_output_is_emitted_once() -> None:
         "z = x * took\n    return z",
         "x[0] = took",
         "x.add_(took)",
+        "kept = []\n    kept.append(x * took)",
         "assert took < 9",
     ],
 )
@@ -107,6 +108,7 @@ def test_a_clock_does_not_stand_still_for_what_is_computed(use: str) -> None:
         ("y = x @ w", "RuntimeError", False),
         ("y = x @ w", "(KeyError, Exception)", False),
         ("x -= 1; y = x", "RuntimeError", False),
+        ("try: y = x @ w\n        except KeyError: y = x", "RuntimeError", False),
         ("y = x @ w", "KeyError", True),
         ("y = x", "RuntimeError", True),
     ],

@@ -168,6 +168,17 @@ def test_nothing_that_they_are_given_changes(body: str) -> None:
     assert all(torch.equal(a, b) for a, b in zip((x, y, s), kept, strict=True))
 
 
+@pytest.mark.torch
+def test_a_loss_of_no_width() -> None:
+    before, after, _ = both(EACH["smooth"])
+    y, seen = torch.tensor([0.0, 1.0, -2.0]), []
+    for function in (before, after):
+        x = torch.zeros(3, requires_grad=True)
+        function(x, y, torch.tensor(0.0), None).sum().backward()
+        seen.append(x.grad)
+    assert torch.equal(*seen)
+
+
 NUMBERS = bodies("""
 # in_place
 return F.leaky_relu(x.clone(), s.item(), inplace=True)

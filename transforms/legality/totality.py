@@ -67,7 +67,9 @@ def uncaught(facts: FunctionFacts) -> ast.AST | None:
     of a graph, and what that raises, while it is traced or while it runs, passes the handlers (torch 2.8 to 2.13).
     """
     guarding = guarding_try(facts, facts.statement)
-    if guarding is None or not any(_catches_torch(handler.type) for handler in guarding.handlers):
+    while guarding is not None and not any(_catches_torch(handler.type) for handler in guarding.handlers):
+        guarding = guarding_try(facts, guarding)
+    if guarding is None:
         return None
     for node in (n for statement in guarding.body for n in ast.walk(statement)):
         if isinstance(node, ast.AugAssign) and isinstance(facts.value(node.target), Tensor):

@@ -12,9 +12,10 @@ from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.transforms.code.bindings import bound_before
 from graphmend.transforms.code.expression_text import Code, shortened
-from graphmend.transforms.code.liveness import locals_of, reads, writes
+from graphmend.transforms.code.liveness import locals_of, parameters, reads, writes
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
 from graphmend.transforms.if_conversion.tensor_predicates import depends
+from graphmend.transforms.legality.effects import effects
 from graphmend.transforms.rewrites.decided_tests import decided
 
 if TYPE_CHECKING:
@@ -171,8 +172,8 @@ def check_python(facts: FunctionFacts, tree: Tree) -> None:
                 raise NotLateError(f"`{shortened(value)}` is not known to be a Python value")
 
 
-def check_kept(behind: Sequence[ast.stmt], tree: Tree) -> None:
-    """Raises where what is chosen from may change before it is used."""
+def check_kept(facts: FunctionFacts, behind: Sequence[ast.stmt], tree: Tree, found: Sequence[Use]) -> None:
+    """Raises where what is chosen from may change before it is used, which is up to the end of `behind`."""
     values = [value for leaf in leaves(tree) for value in leaf.values.values()]
     names = {name for leaf in leaves(tree) for name in leaf.values}
     attributes = {n.attr for value in values for n in ast.walk(value) if isinstance(n, ast.Attribute)}
@@ -180,6 +181,21 @@ def check_kept(behind: Sequence[ast.stmt], tree: Tree) -> None:
     stored = {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
     if writes(*behind) & (reads(*values) | names) or stored & attributes:
         raise NotLateError("what is chosen from changes before it is used")
+    if any(_may_change(facts, n) for value in values for n in ast.walk(value)):
+        own = effects(facts, found[0].whole) if len(found) == 1 else []  # what the only use does comes too late
+        if others := [effect for effect in effects(facts, *behind) if effect not in own]:
+            raise NotLateError(f"{others[0]}, and may change what is chosen from")
+
+
+def _may_change(facts: FunctionFacts, node: ast.AST) -> bool:
+    """May code elsewhere bind what a name or attribute stands for to something else?"""
+    if not isinstance(node, (ast.Name, ast.Attribute)):
+        return False
+    if isinstance(facts.value(node), (ExternalName, Function, Class)):
+        return False
+    around = (above for above in facts.ancestors(node) if isinstance(above, ast.Lambda))
+    bound = {name for one in around for name in parameters(one)}
+    return isinstance(node, ast.Attribute) or node.id not in locals_of(facts.function) | bound
 
 
 # -- where it is used

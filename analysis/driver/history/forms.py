@@ -203,7 +203,9 @@ def _indices(m: Recorder, owner: Tensor, index: ast.expr, scope: Scope) -> list[
         _needed(m.trace, owner, index, given)
         for atom in (atom for part in given for values in part for atom in values):
             m.trace.touch(atom)
-    return [[tuple(Constant(raw_of(a)) if isinstance(a, Constant) else a for a in one) for one in part] for part in given]
+    return [
+        [tuple(Constant(raw_of(a)) if isinstance(a, Constant) else a for a in one) for one in part] for part in given
+    ]
 
 
 def _of_part(m: Recorder, part: ast.expr, scope: Scope) -> list[Values]:

@@ -14,7 +14,6 @@ _SIZES = Difference("output", "tensors of two sizes are no longer warned of")
 _RANGE = Difference("exception", "a number out of the range that the function takes no longer raises")
 _COMPILED = Difference("exception", "once compiled, a number out of its range no longer raises")
 _FINITE = Difference("gradients", "a number that is infinite, or NaN, makes all gradients NaN")
-_SLOPE = Difference("gradients", "where both are 0 the gradient may be NaN")
 
 
 class Formula(NamedTuple):
@@ -63,9 +62,10 @@ FORMULAS = {
     "smooth_l1_loss": Formula(
         "input target size_average reduce reduction beta",
         "beta",
-        f"torch.where({_DIFFERENCE}.abs() < {{beta}}, 0.5 * {_DIFFERENCE} ** 2 / {{beta}}, "
+        f"torch.where({_DIFFERENCE}.abs() < {{beta}}, "
+        f"0.5 * {_DIFFERENCE} ** 2 / torch.where({{beta}} > 0, {{beta}}, 1), "
         f"{_DIFFERENCE}.abs() - 0.5 * {{beta}})",
-        (_ADDED, _SIZES, _RANGE, _FINITE, _SLOPE),
+        (_ADDED, _SIZES, _RANGE, _FINITE),
     ),
     "margin_ranking_loss": Formula(
         "input other target margin size_average reduce reduction",

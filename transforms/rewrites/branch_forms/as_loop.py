@@ -25,10 +25,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.expression_text import Code, shortened
 from graphmend.transforms.code.liveness import fresh, reads, writes
-from graphmend.transforms.code.positions import begins_line, replaceable
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.positions import begins_line, is_elif, replaceable
+from graphmend.transforms.code.qualified_names import is_tensor, number_type, qualified
 from graphmend.transforms.code.text_edits import insert_before, replace_expression, replace_statements
 from graphmend.transforms.fix import Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.tensor_predicates import depends, effects_of_test
@@ -61,10 +61,13 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return None
     statement, generator = facts.statement, taken.generator
     named = isinstance(statement, ast.Assign) and statement.value is taken.call and _is_new(statement, taken.call)
-    if not begins_line(facts.source, statement) or not replaceable(facts, [statement]):
-        return refuse(NAME, "the statement shares its line with another one")
+    alone = begins_line(facts.source, statement) and replaceable(facts, [statement])
+    if not alone or is_elif(facts.source, statement):
+        return refuse(NAME, "the statement shares its line with another one, or is an `elif`")
     if found := [*effects_of_test(facts, generator.ifs[0]), *effects(facts, taken.element, generator.iter)]:
         return refuse(NAME, found[0])
+    if taken.of == "sum" and not (is_tensor(facts, taken.element) or number_type(facts, taken.element) == "int"):
+        return refuse(NAME, f"`sum` of numbers like `{shortened(taken.element)}` may round otherwise")
     if not named and (reason := _late(facts, taken.call)) is not None:
         return refuse(NAME, reason)
     code = Code(facts.source)
@@ -125,11 +128,8 @@ def _late(facts: FunctionFacts, call: ast.Call) -> str | None:
             return None if simple or head else "the statement evaluates it again, or not always"
         if isinstance(above, (ast.IfExp, ast.BoolOp, ast.Lambda, ast.comprehension, ast.NamedExpr)):
             return "it is not evaluated always, or not first"
-        if isinstance(above, ast.expr) and (
-            found := effects(
-                facts, *(n for n in ast.iter_child_nodes(above) if n is not child and isinstance(n, ast.expr))
-            )
-        ):
+        beside = [n.value if isinstance(n, ast.keyword) else n for n in ast.iter_child_nodes(above) if n is not child]
+        if found := effects(facts, *(n for n in beside if isinstance(n, ast.expr))):
             return f"{found[0]}, and would come later"
         child = above
     return None

@@ -118,8 +118,9 @@ def _named(facts: FunctionFacts, statement: ast.stmt, tree: Tree, bound: set[ast
         return None
     block = facts.body_of(statement)
     behind = block[block.index(statement) + 1 :]
-    check_kept(behind, tree)
     found = uses(facts, statement, behind, tree)
+    last = max((i for i, s in enumerate(behind) if any(use.whole in ast.walk(s) for use in found)), default=-1)
+    check_kept(facts, behind[: last + 1], tree, found)
     if (
         not replaceable(facts, [statement])
         or not begins_line(facts.source, statement)

@@ -23,6 +23,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.program.entities import Function
 from graphmend.transforms.code.bindings import bindings, stores
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
@@ -115,8 +116,11 @@ def _reaches(facts: FunctionFacts, source: ast.expr) -> ast.AST | None:
         match statement:
             case ast.Expr(ast.Call(ast.Attribute(value=holder))) if isinstance(facts.value(holder), Tensor):
                 return statement
-            case ast.Expr(ast.Call()):
-                continue
+            case ast.Expr(ast.Call(func=function) as call) if not isinstance(facts.value(function), Function):
+                parts = [*call.args, *(k.value for k in call.keywords)]
+                if all(_is_time(facts, part) for part in parts if node in ast.walk(part)):
+                    continue
+                return statement
             case ast.Return(value=ast.expr() as value):
                 parts = value.elts if isinstance(value, ast.Tuple) else [value]
                 if all(_is_time(facts, part) for part in parts if node in ast.walk(part)):
@@ -158,6 +162,6 @@ def _is_time(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = frozen
         case ast.BinOp(left=left, right=right):
             return _is_time(facts, left, seen) and _is_time(facts, right, seen)
         case ast.Call(func=function):
-            name = qualified(facts, function) or ""
-            return name.startswith("time.") or name in ("round", "int", "float")
+            folder, _, last = (qualified(facts, function) or "").rpartition(".")
+            return folder == "time" or (folder == "builtins" and last in ("round", "int", "float"))
     return False
