@@ -63,7 +63,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Puts the stand-in in the place of the analysis; the paths that were analysed, in order."""
     checked: list[str] = []
 
-    def check(source: Source, project: object = None, settings: Settings | None = None) -> Result:
+    def check(source: Source, project: object = None, settings: Settings | None = None, **_: object) -> Result:
         checked.append(source.path)
         settings = settings or Settings()
         findings = find(source) if source.tree is not None else ()

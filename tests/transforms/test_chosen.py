@@ -8,7 +8,7 @@ from judge import close, edited, nested, run, torch
 from graphmend.analysis.check import check
 from graphmend.analysis.syntax.source import Source
 from graphmend.transforms.fix import Fix, Refusal
-from graphmend.transforms.mend import mend
+from graphmend.transforms.mend import mend, mend_all
 
 HEAD = "import torch\n\n\n"
 EXAMPLES = "\n\ndef example_inputs():\n    return [(torch.rand(4, 4),)]\n"
@@ -101,3 +101,24 @@ class Net(torch.nn.Module):
     answers = [answer for finding in found.findings for answer in mend(finding, found.facts(finding))]
     assert any("may change what is chosen from" in one.reason for one in answers if isinstance(one, Refusal))
     assert not any(one.rewrite == "late_choice" for one in answers if isinstance(one, Fix))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "body",
+    [
+        "k = 'a' if x.sum() > 1 else 'b'\n    return x + 1 if k == mode else x * 2",
+        "k = 'a' if x.sum() > 1 else 'b'\n    return (x - 1 if k != mode else x * 2) + 1",
+        "k = (0, 1) if x.sum() > 1 else (1, 0)\n    y, (a, b) = x + 1, k\n    return y * a, x - b",
+        "k = (0, 1) if x.sum() > 1 else (1, 0)\n    return x + 1, k",
+        "k = 1 if x.sum() > 1 else 3\n    return x * k, mode and k",
+    ],
+)
+def test_what_is_chosen_late_keeps_its_place(body: str) -> None:
+    text = f"import torch\n@torch.compile\ndef case(x: torch.Tensor, mode: str):\n    {body}\n"
+    after = mend_all(Source(text), unsafe=True).source.text
+    before, mended = nested(text), nested(after)
+    for sign in (1, -1):
+        for mode in ("a", "b", "c", ""):
+            x = sign * torch.rand(3) + sign
+            assert str(mended(x, mode)) == str(before(x, mode))

@@ -99,13 +99,6 @@ acts = {"relu": torch.relu, "tanh": torch.tanh}
 f = acts["relu"] if x.mean() > 0 else acts["tanh"]
 return f(x)
 
-# functions_chosen_in_a_branch
-if x.mean() > 0:
-    f = torch.relu
-else:
-    f = torch.tanh
-return f(x)
-
 # a_number_that_is_counted_in_has_another_name
 x = x.flatten().float()
 total = 0.0

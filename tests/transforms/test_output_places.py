@@ -91,6 +91,8 @@ def test_output_is_emitted_once() -> None:
         "x[0] = took",
         "x.add_(took)",
         "kept = []\n    kept.append(x * took)",
+        "kept = []\n    kept.append(took)\n    if kept[0] > 9:\n        y = x",
+        "x.took = took",
         "assert took < 9",
     ],
 )
@@ -126,5 +128,29 @@ def case(x: torch.Tensor, w: torch.Tensor):
     except {caught}:
         return x * 2
     return y * n
+"""
+    assert mend_all(Source(text), unsafe=True).changed is mended
+
+
+@pytest.mark.parametrize(
+    ("around", "behind"),
+    [("with contextlib.suppress(RuntimeError):", ""), ("try:", "    finally:\n        SEEN.append(1)\n")],
+)
+@pytest.mark.parametrize(("follows", "mended"), [("y = x @ w", False), ("y = x", True)])
+def test_a_break_stays_where_what_comes_behind_an_exception_would_not(
+    around: str, behind: str, follows: str, mended: bool
+) -> None:
+    text = f"""\
+import contextlib
+import torch
+SEEN = []
+@torch.compile
+def case(x: torch.Tensor, w: torch.Tensor):
+    y = x
+    {around}
+        n = x.sum().item()
+        {follows}
+        y = y * n
+{behind}    return y
 """
     assert mend_all(Source(text), unsafe=True).changed is mended

@@ -59,10 +59,14 @@ return F.smooth_l1_loss(x, y, beta=s.item(), reduction="none")
 return F.margin_ranking_loss(x, y, y.sign(), margin=s.item())
 
 # scaled
+x = x.float()
+y = y.float()
 return x.add(y, alpha=1 - s.item()), torch.sub(x, y, alpha=s.item())
 
 # scaled_products
 v = s.item()
+x = x.float()
+y = y.float()
 return torch.addcmul(x, x, y, value=v), torch.addcdiv(x, y, y.abs() + 1, value=v)
 
 # between
@@ -172,9 +176,9 @@ def test_nothing_that_they_are_given_changes(body: str) -> None:
 def test_a_loss_of_no_width() -> None:
     before, after, _ = both(EACH["smooth"])
     y, seen = torch.tensor([0.0, 1.0, -2.0]), []
-    for function in (before, after):
+    for loss in (before, after):
         x = torch.zeros(3, requires_grad=True)
-        function(x, y, torch.tensor(0.0), None).sum().backward()
+        loss(x, y, torch.tensor(0.0), None).sum().backward()
         seen.append(x.grad)
     assert torch.equal(*seen)
 

@@ -5,7 +5,7 @@ by, what it asks of its own values. Whether gradients are recorded there says `F
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,22 @@ def observed(facts: FunctionFacts, statement: ast.stmt) -> bool:
         return True
     around = [item.context_expr for a in facts.ancestors(statement) if isinstance(a, ast.With) for item in a.items]
     return any(isinstance(c, ast.Call) and _module_name(facts, c.func) in _SWALLOW for c in around)
+
+
+@answers("context")
+def guards(facts: FunctionFacts, statement: ast.stmt) -> Iterator[ast.Try | ast.With]:
+    """What around a statement goes on where it raises, from the inside out: a `try` with its handlers, or with what it
+    does in the end, and a context that swallows exceptions.
+    """
+    inside: ast.AST = statement
+    for above in facts.ancestors(statement):
+        if isinstance(above, ast.Try) and (above.finalbody or (above.handlers and inside in above.body)):
+            yield above
+        elif isinstance(above, ast.With):
+            calls = (item.context_expr for item in above.items if isinstance(item.context_expr, ast.Call))
+            if any(_module_name(facts, call.func) in _SWALLOW for call in calls):
+                yield above
+        inside = above
 
 
 #: contexts behind which the program goes on after an exception

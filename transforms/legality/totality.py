@@ -16,7 +16,7 @@ from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, reads, surely_bound, writes
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.context import guarding_try
+from graphmend.transforms.legality.context import guards
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising import python, tensors
 from graphmend.transforms.legality.raising.python import MAY
@@ -61,14 +61,12 @@ def may_raise(
 
 @answers("totality")
 def uncaught(facts: FunctionFacts) -> ast.AST | None:
-    """The first operation on tensors in the `try` around a statement that may raise what a handler catches now.
+    """The first operation on tensors in the `try` around a statement that may raise what is caught, or seen, there now.
 
     TorchDynamo runs a frame that breaks inside of a `try` as plain Python. Once nothing in it breaks, the body is part
     of a graph, and what that raises, while it is traced or while it runs, passes the handlers (torch 2.8 to 2.13).
     """
-    guarding = guarding_try(facts, facts.statement)
-    while guarding is not None and not any(_catches_torch(handler.type) for handler in guarding.handlers):
-        guarding = guarding_try(facts, guarding)
+    guarding = next((one for one in guards(facts, facts.statement) if _catches_torch(one)), None)
     if guarding is None:
         return None
     for node in (n for statement in guarding.body for n in ast.walk(statement)):
@@ -81,9 +79,11 @@ def uncaught(facts: FunctionFacts) -> ast.AST | None:
     return None
 
 
-def _catches_torch(of: ast.expr | None) -> bool:
-    names = of.elts if isinstance(of, ast.Tuple) else [of]
-    return any(not (isinstance(name, ast.Name) and name.id in _NEVER_TORCH) for name in names)
+def _catches_torch(guard: ast.Try | ast.With) -> bool:
+    if isinstance(guard, ast.With) or guard.finalbody:
+        return True
+    caught = [t for h in guard.handlers for t in (h.type.elts if isinstance(h.type, ast.Tuple) else [h.type])]
+    return any(not (isinstance(of, ast.Name) and of.id in _NEVER_TORCH) for of in caught)
 
 
 class _Judge:

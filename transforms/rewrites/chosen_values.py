@@ -165,9 +165,11 @@ def _is_path(node: ast.expr) -> bool:
 
 
 def check_python(facts: FunctionFacts, tree: Tree) -> None:
-    """Raises where a tensor, or what is not known, is chosen."""
+    """Raises where a tensor, or what is not known, is chosen, or where choosing does something."""
     for leaf in leaves(tree):
         for value in leaf.values.values():
+            if found := effects(facts, value):
+                raise NotLateError(found[0])
             if not _is_python(facts, value):
                 raise NotLateError(f"`{shortened(value)}` is not known to be a Python value")
 

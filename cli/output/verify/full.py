@@ -5,6 +5,7 @@ after: a few lines a break, as wide as the terminal. `--verbose` adds every hint
 from __future__ import annotations
 
 import os
+import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
@@ -219,7 +220,8 @@ def _judged(findings: Sequence[Judged], path: str, out: Page) -> None:
     other = dict.fromkeys(i.finding.function for i in findings if i.state == "not reached" and i.reason == NOT_CALLED)
     named = [f"{relative(path)}:{name}" for name in other if name.count(".") <= 1]  # no function within another one
     if named:
-        out.write(f"    to run them: graphmend verify {' '.join(named)}\n")
+        more = "" if len(named) <= FEW or out.verbose else f"  # and {len(named) - FEW} more"
+        out.write_whole(f"    to run them: graphmend verify {shlex.join(named if not more else named[:FEW])}{more}\n")
 
 
 def _codes(findings: Iterable[Finding], path: str) -> str:

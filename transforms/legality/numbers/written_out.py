@@ -29,6 +29,7 @@ _RANGE = Difference("exception", "a number that is not in range gives less, or s
 _LAYOUT = Difference("strides", "the result may have other strides")
 _COPY = Difference("aliasing", "the result is a copy instead of a view")
 _TIES = Difference("gradients", "of equal elements another one may get the gradient")
+_RANKS = Difference("exception", "a tensor of fewer than two dimensions raises otherwise")
 _WHOLE = Difference("exception", "a number that is no whole one raises no more")
 #: what a loss does with what it computes of each element
 _REDUCED: dict[object, str] = {"mean": ".mean()", "sum": ".sum()", "none": ""}
@@ -121,8 +122,11 @@ class WrittenOut(Meetings):
         of = self.facts.value(tensor)
         if not isinstance(of, Tensor) or of.ndarray:
             return False
+        is_float = kinds(self.facts, tensor) == {"float"}
+        if last in formulas.OF_BOOLS and not is_float:
+            return False
         self.differences += form.differences
-        if kinds(self.facts, tensor) != {"float"}:
+        if not is_float:
             self.differences.append(Difference("exception", f"`{last}` of whole numbers raises no more, or otherwise"))
         self._meets(of, dtype, ast.Mult, left=False, number=node, other=tensor)
         others = [given[n] for n in fields if given[n] not in (node, tensor)]
@@ -261,7 +265,7 @@ def _triangle(compares: str) -> Callable[[_Given], _Picked | None]:
     def form(given: _Given) -> _Picked | None:
         columns, rows = (f"torch.arange({{input}}.shape[{dim}], device={{input}}.device)" for dim in (-1, -2))
         side = f"{columns} {compares} {rows}[:, None] + {{diagonal}}"
-        return _Picked(f"torch.where({side}, {{input}}, False)", (_LAYOUT,))
+        return _Picked(f"torch.where({side}, {{input}}, False)", (_LAYOUT, _RANKS))
 
     return form
 

@@ -50,7 +50,9 @@ FORMULAS = {
         (_RANGE, _FINITE),
     ),
     "threshold": Formula(
-        "input threshold value inplace", "threshold", "torch.where({input} <= {threshold}, {value}, {input})"
+        "input threshold value inplace",
+        "threshold",
+        "torch.where({input} <= {threshold}, torch.full_like({input}, {value}), {input})",
     ),
     "huber_loss": Formula(
         "input target reduction delta",
@@ -89,6 +91,8 @@ FORMULAS = {
         "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} / {tensor2})", (_ADDED,)
     ),
 }
+#: those that take truth values too, and give such
+OF_BOOLS = frozenset("add sub addcmul addcdiv".split())
 #: those that reduce what the formula gives, by the mean where nothing else is said
 LOSSES = frozenset("huber_loss smooth_l1_loss margin_ranking_loss triplet_margin_loss".split())
 

@@ -113,7 +113,8 @@ def _holds_tensor(value: object) -> bool:
 def place(facts: FunctionFacts, node: ast.Subscript) -> str | None:
     """`container[key]`, where the container is no tensor."""
     base, found, key = facts.value(node.value), facts.value(node), constant(node.slice)
-    if isinstance(found, Const) or isinstance(node.slice, ast.Slice):
+    known = isinstance(base, Container) and (base.fields is not None or base.items is not None) and key is not None
+    if isinstance(node.slice, ast.Slice) or (isinstance(found, Const) and not known):
         return None if isinstance(base, (Container, Static)) else MAY
     if isinstance(node.value, ast.Attribute) and node.value.attr == "shape" and isinstance(key, int):
         owner = facts.value(node.value.value)

@@ -29,14 +29,15 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.code.expression_text import Code, is_bracketed
+from graphmend.transforms.code.expression_text import Code, is_bracketed, shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.positions import begins_line, is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, delete, replace_expression, replace_statements
-from graphmend.transforms.fix import Fix, Refusal, TextEdit
+from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, effects_of_test
 from graphmend.transforms.legality.effects import effects
+from graphmend.transforms.legality.raising.tensors import truth
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 from graphmend.transforms.rewrites.asked_again import Asked, named
 from graphmend.transforms.rewrites.chosen_values import (
@@ -130,6 +131,11 @@ def _named(facts: FunctionFacts, statement: ast.stmt, tree: Tree, bound: set[ast
     imports = Imports(facts)
     predicates = Predicates(facts, imports)
     asked = _asked(predicates, tree, [statement, *behind])
+    late = [fork.test for fork in forks(tree) if truth(facts, fork.test) is not None]
+    differences = [
+        *predicates.differences,
+        *(Difference("exception", f"`{shortened(t)}` raises later, or not at all") for t in late),
+    ]
     lines = [line for one in asked.values() for line in one.lines]
     kept: list[list[ast.stmt]] = []
     rest = _rest(statement, tree, bound, asked, kept) if isinstance(statement, ast.If) else []
@@ -145,7 +151,7 @@ def _named(facts: FunctionFacts, statement: ast.stmt, tree: Tree, bound: set[ast
         edits += [replace_expression(facts.source, whole, text) for whole, text in texts.items()]
         return [*imports.edits(), *edits]
 
-    return prepare(NAME, _TITLE, facts, make, predicates.differences)
+    return prepare(NAME, _TITLE, facts, make, differences)
 
 
 def _asked(predicates: Predicates, tree: Tree, behind: Sequence[ast.stmt]) -> dict[Fork, Asked]:
@@ -230,11 +236,14 @@ def _text(facts: FunctionFacts, use: Use, tree: Tree, asked: dict[Fork, Asked]) 
 
     found = text(tree)
     assert found is not None
-    return found[1:-1] if is_bracketed(found) and _stands_alone(facts, use.whole) else found
+    bare = is_bracketed(found) and not _is(found, ast.Tuple) and _stands_alone(facts, use.whole)
+    return found[1:-1] if bare else found
 
 
 def _either(asked: Asked, then: str, otherwise: str) -> str:
     """A choice between two texts, shorter where they are what a test gives."""
+    loose = (ast.IfExp, ast.BoolOp, ast.Tuple, ast.Lambda, ast.NamedExpr)
+    then, otherwise = (f"({t})" if _is(t, *loose) and not is_bracketed(t) else t for t in (then, otherwise))
     match then, otherwise:
         case "True", "False":
             return asked.holds if asked.holds.isidentifier() else f"({asked.holds})"
@@ -249,3 +258,8 @@ def _either(asked: Asked, then: str, otherwise: str) -> str:
         case _, "False":
             return f"({asked.holds} and {then})"
     return f"({then} if {asked.holds} else {otherwise})"
+
+
+def _is(text: str, *kinds: type[ast.expr]) -> bool:
+    """Is the text of an expression of one of some kinds?"""
+    return isinstance(ast.parse(f"({text})", mode="eval").body, kinds)

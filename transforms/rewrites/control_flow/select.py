@@ -284,6 +284,7 @@ def _compared(facts: FunctionFacts, statement: ast.stmt, one: Given, other: Give
             raise NotAFunctionError(f"`{given[2]}` is no tensor, so that it is not selected in a graph")
     if all(isinstance(v, Static) or (isinstance(v, Container) and isinstance(v.element, Static)) for v in values):
         same = all(isinstance(v, Const) for v in values) and values[0].key == values[1].key
+        same = same and repr(values[0]) == repr(values[1])  # 0.0 and -0.0 are equal
         if not same:
             raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are Python values, which are not selected in a graph")
         return

@@ -114,7 +114,7 @@ def _reaches(facts: FunctionFacts, source: ast.expr) -> ast.AST | None:
         node = rest.pop()
         statement = next(n for n in (node, *facts.ancestors(node)) if isinstance(n, ast.stmt))
         match statement:
-            case ast.Expr(ast.Call(ast.Attribute(value=holder))) if isinstance(facts.value(holder), Tensor):
+            case ast.Expr(ast.Call(ast.Attribute(value=holder))) if _is_used(facts, holder, statement):
                 return statement
             case ast.Expr(ast.Call(func=function) as call) if not isinstance(facts.value(function), Function):
                 parts = [*call.args, *(k.value for k in call.keywords)]
@@ -142,9 +142,20 @@ def _reaches(facts: FunctionFacts, source: ast.expr) -> ast.AST | None:
                     for n in ast.walk(facts.function)
                     if isinstance(n, ast.Name) and n.id == part.id and isinstance(n.ctx, ast.Load)
                 )
-            elif not isinstance(part, ast.Name) and isinstance(facts.value(getattr(part, "value", part)), Tensor):
+            elif not isinstance(part, ast.Name) and _is_used(facts, part, statement):
                 return statement
     return None
+
+
+def _is_used(facts: FunctionFacts, holder: ast.expr, statement: ast.stmt) -> bool:
+    """Does a function compute with what holds a number: a tensor, or what it reads again elsewhere?"""
+    owner = holder.value if isinstance(holder, ast.Subscript) else holder
+    if isinstance(facts.value(owner), Tensor) or isinstance(facts.value(getattr(owner, "value", owner)), Tensor):
+        return True
+    own = {*ast.walk(statement)}
+    text = ast.unparse(owner)
+    reads = (n for n in ast.walk(facts.function) if isinstance(n, (ast.Name, ast.Attribute)) and n not in own)
+    return any(isinstance(n.ctx, ast.Load) and ast.unparse(n) == text for n in reads)
 
 
 def _is_time(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
