@@ -59,14 +59,10 @@ return F.smooth_l1_loss(x, y, beta=s.item(), reduction="none")
 return F.margin_ranking_loss(x, y, y.sign(), margin=s.item())
 
 # scaled
-x = x.float()
-y = y.float()
 return x.add(y, alpha=1 - s.item()), torch.sub(x, y, alpha=s.item())
 
 # scaled_products
 v = s.item()
-x = x.float()
-y = y.float()
 return torch.addcmul(x, x, y, value=v), torch.addcdiv(x, y, y.abs() + 1, value=v)
 
 # between

@@ -123,8 +123,6 @@ class WrittenOut(Meetings):
         if not isinstance(of, Tensor) or of.ndarray:
             return False
         is_float = kinds(self.facts, tensor) == {"float"}
-        if last in formulas.OF_BOOLS and not is_float:
-            return False
         self.differences += form.differences
         if not is_float:
             self.differences.append(Difference("exception", f"`{last}` of whole numbers raises no more, or otherwise"))
@@ -133,7 +131,8 @@ class WrittenOut(Meetings):
         if any(kinds(self.facts, other) != {"float"} for other in others):
             self.differences.append(PROMOTES)
         parts = tuple((n, given[n]) for n in sorted(fields))
-        self.counterparts[call] = Counterpart(call, formula=form.text + _REDUCED[how], parts=parts)
+        text = form.text if is_float else form.of_any or form.text
+        self.counterparts[call] = Counterpart(call, formula=text + _REDUCED[how], parts=parts)
         return True
 
     def _may_come_again(self, node: ast.expr) -> bool:

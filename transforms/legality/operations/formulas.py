@@ -25,8 +25,12 @@ class Formula(NamedTuple):
     """The one that may be a 0-d tensor in the formula."""
     text: str
     differences: tuple[Difference, ...] = ()
+    of_any: str = ""
+    """The text where the tensors are not known to be of floating numbers, if it is another one."""
 
 
+#: of truth values it is one again
+_OF_BOOLS = "({input} + {other} * {alpha}.to(torch.promote_types({input}.dtype, {other}.dtype)))"
 _DIFFERENCE = "({input} - {target})"
 
 FORMULAS = {
@@ -82,7 +86,7 @@ FORMULAS = {
         ".clamp(min=0)",
         (_ADDED, _RANGE),
     ),
-    "add": Formula("input other alpha", "alpha", "({input} + {other} * {alpha})", (_ADDED,)),
+    "add": Formula("input other alpha", "alpha", "({input} + {other} * {alpha})", (_ADDED,), _OF_BOOLS),
     "sub": Formula("input other alpha", "alpha", "({input} - {other} * {alpha})", (_ADDED,)),
     "addcmul": Formula(
         "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} * {tensor2})", (_ADDED,)
@@ -91,8 +95,6 @@ FORMULAS = {
         "input tensor1 tensor2 value", "value", "({input} + {value} * {tensor1} / {tensor2})", (_ADDED,)
     ),
 }
-#: those that take truth values too, and give such
-OF_BOOLS = frozenset("add sub addcmul addcdiv".split())
 #: those that reduce what the formula gives, by the mean where nothing else is said
 LOSSES = frozenset("huber_loss smooth_l1_loss margin_ranking_loss triplet_margin_loss".split())
 

@@ -288,6 +288,12 @@ def _compared(facts: FunctionFacts, statement: ast.stmt, one: Given, other: Give
         if not same:
             raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are Python values, which are not selected in a graph")
         return
+    parts = [v.items if isinstance(v, Container) and v.items is not None else () for v in values]
+    for pair in zip(*parts, strict=False):
+        if all(isinstance(v, Static) for v in pair) and repr(pair[0]) != repr(pair[1]):
+            raise NotAFunctionError(
+                f"`{one[2]}` and `{other[2]}` hold Python values, which are not selected in a graph"
+            )
     possible = [option for v in values for option in options(v)]
     numbers = any(isinstance(v, Static) and v.type in NUMBER_TYPES for v in possible)
     if (numbers or any(isinstance(v, Static) for v in values)) and any(tensor_in(v) is not None for v in values):
