@@ -283,13 +283,10 @@ def _compared(facts: FunctionFacts, statement: ast.stmt, one: Given, other: Give
         ):
             raise NotAFunctionError(f"`{given[2]}` is no tensor, so that it is not selected in a graph")
     if all(isinstance(v, Static) or (isinstance(v, Container) and isinstance(v.element, Static)) for v in values):
-        same = all(isinstance(v, Const) for v in values) and values[0].key == values[1].key
-        same = same and repr(values[0]) == repr(values[1])  # 0.0 and -0.0 are equal
-        if not same:
+        if not (isinstance(one[1], Const) and repr(one[1]) == repr(other[1])):  # 0.0 and -0.0 are equal
             raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` are Python values, which are not selected in a graph")
         return
-    parts = [v.items if isinstance(v, Container) and v.items is not None else () for v in values]
-    for pair in zip(*parts, strict=False):
+    for pair in zip(*(v.items or () if isinstance(v, Container) else () for v in values), strict=False):
         if all(isinstance(v, Static) for v in pair) and repr(pair[0]) != repr(pair[1]):
             raise NotAFunctionError(
                 f"`{one[2]}` and `{other[2]}` hold Python values, which are not selected in a graph"
