@@ -94,6 +94,38 @@ if __name__ == "__main__":
     assert found["text"].startswith("Net(SimpleNamespace(width=12, classes=3))(torch.randn(2, 48)")
 
 
+README = """
+# Net
+
+```bash
+python train.py model.py Net
+```
+
+1. As a module:
+
+   ``` python
+   from types import SimpleNamespace
+   from model import Net
+   net = Net(SimpleNamespace(width=3, classes=5))
+   !ls
+   ```
+```python
+>>> net(torch.randn(6, 12), 0.25).shape
+torch.Size([6, 5])
+```
+```py
+net(  # and so on
+```
+"""
+
+
+def test_a_page_shows_how_a_module_is_used(tmp_path: Path) -> None:
+    page = README.replace(">>> net", ">>> import torch\n>>> net")
+    found = one(tmp_path, {"model.py": NET, "README.md": page})
+    expected = "Net(SimpleNamespace(width=3, classes=5))(torch.randn(6, 12), 0.25)"
+    assert (found.get("text"), found.get("origin")) == (expected, "as in README.md"), found
+
+
 def test_sizes_that_code_of_the_model_demands_are_kept(tmp_path: Path) -> None:
     """A smaller image would not do: the model's own text says 128 * 128."""
     net = """
