@@ -1,4 +1,4 @@
-"""The tests that say whether mends, the runtime, the worker and the importer hold with a torch, run by its interpreter."""
+"""The tests that say whether mends, the runtime, the worker and the importer hold with a torch, in its interpreter."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _permuted(shape: Shape, dims: list[Size]) -> Shape | None:
 
 
 def _flattened(shape: Shape, ends: list[Size]) -> Shape | None:
-    first, last = (*ends, *(0, -1)[len(ends) :])
+    first, last = ends if len(ends) == 2 else (ends[0] if ends else 0, -1)
     if first is None or last is None or not shape:
         return None
     first, last = first % len(shape), last % len(shape)
