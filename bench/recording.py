@@ -50,7 +50,9 @@ class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.embed = torch.nn.Embedding(100, 64)
-        self.layers = torch.nn.ModuleList(torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True) for _ in range(6))
+        self.layers = torch.nn.ModuleList(
+            torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True) for _ in range(6)
+        )
 
     def forward(self, ids: torch.Tensor):
         x = self.embed(ids)

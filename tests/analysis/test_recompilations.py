@@ -121,10 +121,11 @@ def test_pages_give_a_guard_as_torch_prints_it() -> None:
         for i, text in enumerate(rule.invalid)
     }
     code = "import json, sys, label; print(json.dumps(label.label(json.load(sys.stdin))))"
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=label.HERE, input=json.dumps(texts), capture_output=True, text=True, check=True
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(
+        command, cwd=label.HERE, input=json.dumps(texts), capture_output=True, text=True, timeout=300, check=True
     )
-    said = json.loads(run.stdout.splitlines()[-1])
+    said = json.loads(ran.stdout.splitlines()[-1])
     for rule in RULES_OF_FAMILY:
         given = re.findall(r"`([^`]+)`", " ".join((rule.__doc__ or "").split()))
         guards = [guard for name in texts if name.startswith(rule.code) for guard in said[name]["guards"]]
