@@ -62,7 +62,7 @@ _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Assert, ast.R
 _LEAVES = (ast.Break, ast.Continue, ast.Return)
 
 
-@asks("effects", "totality", "memory", "order", "gradients", "numbers", "names", any_value=True)
+@asks("effects", "totality", "memory", "order", "numbers", "gradients", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = _outermost(facts)
     if statement is None or _is_single(statement):
