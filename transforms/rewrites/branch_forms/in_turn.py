@@ -44,11 +44,11 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, awaited, fresh, reads, writes
 from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
-from graphmend.transforms.fix import Fix, Refusal
+from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.blocks import may_return, returns
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
-from graphmend.transforms.legality.gradients import gradient_differences
+from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 from graphmend.transforms.rewrites.asked_again import keeps
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "in_turn"
+_LEAKS = Difference("gradients", "gradients may become NaN where the derivative of a change in place is not finite")
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Assert, ast.Raise)
 _LEAVES = (ast.Break, ast.Continue, ast.Return)
 
@@ -88,6 +89,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         *turns.predicates.differences,
         *found.differences,
         *gradient_differences(facts, statement, [turns.evaluated]),
+        *([_LEAKS] if turns.changes and recorded(facts, statement) else []),
     ]
     text = "\n".join(turns.lines) + "\n"
     return prepare(
@@ -150,6 +152,8 @@ class _Turns:
         """What fills the holes of the lines."""
         self.evaluated: list[ast.expr] = []
         """What is computed whatever the tests decide."""
+        self.changes = False
+        """Is something changed in place where a test holds?"""
         self._bound: set[str] = set()
         """Names that were bound so far."""
         self._chosen: set[str] = set()
@@ -264,6 +268,7 @@ class _Turns:
             self.evaluated.append(value)
         self.lines += self._asked(HOLE.format(len(self.kept)), "" if always else place.holds, place.indent)
         self.kept.append([statement])
+        self.changes |= isinstance(statement, (ast.Expr, ast.AugAssign))
         self._bound |= names
         self._chosen |= set() if always else names
 
