@@ -364,3 +364,33 @@ def plain_graphs(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[
     torch._dynamo.reset()
     attempt.plan_of(function.__code__).give_up()
     return graphs(function, *calls)
+
+
+def test_a_frame_that_captures_nothing_is_traced_once() -> None:
+    """Its break says nothing of the switches: without them there would be the same one."""
+
+    def looped(x: Any) -> Any:
+        for _ in range(3):
+            if x.sum() > 40:
+                break
+            x = x + 1
+        return x
+
+    def breaks(calls: Callable[[], list[int]]) -> int:
+        torch._dynamo.utils.counters.clear()
+        assert calls() == [0]
+        return sum(torch._dynamo.utils.counters["graph_break"].values())
+
+    assert breaks(lambda: graphs(looped, (x(),))) == breaks(lambda: plain_graphs(looped, (x(),))) == 1
+
+
+def test_a_frame_that_captures_in_vain_is_traced_again() -> None:
+    """The loop needs the number, so all of it is as without the switches."""
+
+    def looped(x: Any, n: Any) -> Any:
+        for _ in range(int(n.sum()) + 1):
+            x = x * 2
+        return x
+
+    calls = [(x(), torch.tensor([n, 7])) for n in (3, 4, 5)]
+    assert sum(graphs(looped, *calls)) <= sum(plain_graphs(looped, *calls)) + 1
