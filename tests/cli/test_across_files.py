@@ -290,7 +290,7 @@ def test_a_mend_that_goes_with_another_one_is_shown_where_two_files_find_the_bre
     """The branch goes once the line in it is mended: `check` says so, as `--fix` does it."""
     (folder / "model.py").write_text(
         "import logging\nimport torch\nfrom torch import nn\n\nlog = logging.getLogger(__name__)\n\n\n"
-        "class Net(nn.Module):\n    def forward(self, x):\n        x = torch.relu(x)\n"
+        "class Net(nn.Module):\n    def forward(self, x):\n        x = torch.flatten(x)\n"
         "        if torch.isnan(x).any():\n            log.warning('nan')\n            x = torch.nan_to_num(x)\n"
         "        return x\n"
     )
