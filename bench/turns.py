@@ -129,7 +129,7 @@ def main() -> None:
     from paper_models import ROWS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    rows = ["t5-small", "biogpt", "bart-base", "PegasusForCausalLM", "layoutlmv3-base", "whisper"]
+    rows = ["biogpt", "PegasusForCausalLM", "layoutlmv3-base", "t5-small", "bart-base", "whisper"]
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=rows)
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--calls", type=int, default=20)
