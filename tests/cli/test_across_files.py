@@ -138,7 +138,7 @@ def test_too_many_callers_are_left_out_with_a_remark(run: Run, project: Path) ->
     for number in range(MANY):
         (project / f"model{number}.py").write_text(MODEL)
     outcome = run("check", "helper.py")
-    assert outcome.status == 0
+    assert "in helper (assumed" in outcome.out
     assert f"{MANY + 1} files that import the checked ones were not looked at" in outcome.err
 
 
@@ -311,6 +311,7 @@ def test_verify_checks_each_caller_with_its_own_settings(folder: Path, settings:
         path.parent.mkdir(exist_ok=True)
         (path.parent / "__init__.py").touch()
         path.write_text(text)
+    (package / "graphmend.toml").write_text('assume-compiled = "never"\n')
     (package / "train" / "graphmend.toml").write_text(settings)
     judged = Static(package / "helper.py", Configurations(), None).judged(Report(str(package / "helper.py")))
     assert [each.finding.code for each in judged] == codes
