@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.facts.function_facts import above as nodes_around
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Static, Tensor
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -42,8 +43,44 @@ def guards(facts: FunctionFacts, statement: ast.stmt) -> Iterator[ast.Try | ast.
         inside = above
 
 
+@answers("context")
+def contexts(facts: FunctionFacts, statement: ast.stmt) -> Iterator[ast.With]:
+    """The `with` around a statement whose contexts may see that it raises: all but those of torch, and what only stands
+    in the place of one.
+    """
+    for above in facts.ancestors(statement):
+        if isinstance(above, ast.With) and not all(_is_blind(facts, item.context_expr) for item in above.items):
+            yield above
+
+
+def _is_blind(facts: FunctionFacts, node: ast.expr) -> bool:
+    value = facts.value(node)
+    made = value.cls if isinstance(value, ExternalInstance) else ""
+    named = _module_name(facts, node.func if isinstance(node, ast.Call) else node)
+    of_torch = any(name.startswith("torch.") or name == "contextlib.nullcontext" for name in (made, named))
+    return of_torch or (isinstance(value, Static) and value.type == "device")
+
+
 #: contexts behind which the program goes on after an exception
 _SWALLOW = ("contextlib.suppress", "pytest.raises")
+
+#: what reads or changes the names of a function as data, called without arguments but for `eval` and `exec`
+_READS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
+_READS_FRAMES = ("sys._getframe", "inspect.currentframe", "inspect.stack")
+
+
+@answers("names")
+def reading_names(facts: FunctionFacts) -> str | None:
+    """What the function calls that sees its names, and whatever they mean now."""
+    for node in ast.walk(facts.function):
+        if not isinstance(node, ast.Call):
+            continue
+        own = isinstance(node.func, ast.Name) and node.func.id not in facts.names and node.func.id in _READS_NAMES
+        if own and (not node.args or node.func.id in ("eval", "exec")):
+            return ast.unparse(node)
+        if _module_name(facts, node.func) in _READS_FRAMES:
+            return ast.unparse(node)
+    return None
 
 
 @answers("context")
