@@ -38,6 +38,8 @@ COUNTED_OTHERWISE = {
     "draws/masked_rows": "how many rows a mask keeps is not known",
     "loops/gpt_sliding_window": "strides are known as contiguous or not",
     "loops/history_deque_of_fixed_length": "whether two items are one tensor is not compared",
+    "workshop/replay_window_is_full": "whether two items are one tensor is not compared",
+    "workshop/scheduler_drives_a_compiled_step": "schedulers are not followed",
     "kinds/past_key_values_none_then_tuple": "sizes of the parts of a chunk along the last dimension are not known",
 }
 
