@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.facts.function_facts import above as nodes_around
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.transforms.code.bindings import stores
+from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -64,9 +66,9 @@ def _is_blind(facts: FunctionFacts, node: ast.expr) -> bool:
 #: contexts behind which the program goes on after an exception
 _SWALLOW = ("contextlib.suppress", "pytest.raises")
 
-#: what reads or changes the names of a function as data, called without arguments but for `eval` and `exec`
-_READS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
-_READS_FRAMES = ("sys._getframe", "inspect.currentframe", "inspect.stack")
+#: what reads the names of the function that calls it as data, and what does without arguments
+_READS_NAMES = ("eval", "exec", "sys._getframe", "inspect.currentframe", "inspect.stack")
+_READS_NAMES_BARE = ("locals", "vars", "dir")
 
 
 @answers("names")
@@ -75,10 +77,8 @@ def reading_names(facts: FunctionFacts) -> str | None:
     for node in ast.walk(facts.function):
         if not isinstance(node, ast.Call):
             continue
-        own = isinstance(node.func, ast.Name) and node.func.id not in facts.names and node.func.id in _READS_NAMES
-        if own and (not node.args or node.func.id in ("eval", "exec")):
-            return ast.unparse(node)
-        if _module_name(facts, node.func) in _READS_FRAMES:
+        name = _module_name(facts, node.func)
+        if name in _READS_NAMES or (name in _READS_NAMES_BARE and not node.args):
             return ast.unparse(node)
     return None
 
@@ -168,6 +168,7 @@ def _called_from(facts: FunctionFacts, function: ast.AST) -> set[str]:
 _TELLS: dict[str, frozenset[str]] = {
     "strides": frozenset({"stride", "is_contiguous", "storage_offset", "dim_order", "suggest_memory_format"}),
     "aliasing": frozenset({"data_ptr", "untyped_storage", "storage", "is_set_to", "_base", "_is_view", "is_leaf"}),
+    "gradients": frozenset({"requires_grad", "grad_fn"}),
 }
 _CLASSES_OF_COPIES = ("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer")
 
@@ -179,11 +180,19 @@ def telling(facts: FunctionFacts, kinds: Collection[str]) -> str | None:
     """
     names = frozenset[str]().union(*(_TELLS.get(kind, frozenset()) for kind in kinds))
     for node in ast.walk(facts.function) if names else ():
-        if isinstance(node, ast.Attribute) and node.attr in names:
+        if isinstance(node, ast.Attribute) and node.attr in names and not _is_given(facts, node):
             return ast.unparse(node)
         if "aliasing" in kinds and _tells_tensors_apart(facts, node):
             return ast.unparse(node)
     return None
+
+
+def _is_given(facts: FunctionFacts, node: ast.Attribute) -> bool:
+    """Is an attribute written, or read of what the function was given and never binds?"""
+    if not isinstance(node.ctx, ast.Load):
+        return True
+    of = node.value
+    return isinstance(of, ast.Name) and of.id in parameters(facts.function) and not stores(facts, of.id)
 
 
 def _tells_tensors_apart(facts: FunctionFacts, node: ast.AST) -> bool:

@@ -83,18 +83,18 @@ def uncaught_around(facts: FunctionFacts) -> Difference | None:
     """The same for what may see exceptions further out: contexts of the program's own, and a `try` around a call of the
     function in sight, or of one that calls it. That frame runs as plain Python for a break in what it calls, too.
     """
-    seen, stack = {facts.function}, [(facts, (_Part(facts, facts.function),))]
-    for around in contexts(facts, facts.statement):
-        if (raising := _raising(facts, around, "all")) is not None:
-            return _passes(raising, ast.unparse(around.items[0].context_expr))
+    for context in contexts(facts, facts.statement):
+        if (raising := _raising(facts, context, "all")) is not None:
+            return _passes(raising, ast.unparse(context.items[0].context_expr))
+    seen = {facts.function}
+    stack: list[tuple[FunctionFacts, tuple[_Part, ...]]] = [(facts, (_Part(facts, facts.function),))]
     while stack:
         called, inside = stack.pop()
         for caller in called.calls():
             for around in (*guards(caller, caller.statement), *contexts(caller, caller.statement)):
-                parts = (_Part(caller, around, caller.node), *inside)
-                raising = (_raising(part.facts, part.block, _caught(around), part.call) for part in parts)
-                if (first := next((one for one in raising if one is not None), None)) is not None:
-                    return _passes(first, caller.function.name)
+                for part in (_Part(caller, around, caller.node), *inside):
+                    if (raising := _raising(part.facts, part.block, _caught(around), part.call)) is not None:
+                        return _passes(raising, caller.function.name)
             if caller.function not in seen:
                 seen.add(caller.function)
                 stack.append((caller, (_Part(caller, caller.function, caller.node), *inside)))
