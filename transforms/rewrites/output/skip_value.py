@@ -28,7 +28,7 @@ from graphmend.transforms.code.bindings import bindings, stores
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import bound_anywhere
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, DifferenceKind, Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -176,6 +176,10 @@ def _is_time(facts: FunctionFacts, node: ast.expr, source: ast.AST, seen: frozen
             values = [one.value for one in bound if one.value is not None and not one.part]
             known = bool(bound) and len(values) == len(bound) == stores(facts, name)
             return name in seen or (known and all(_is_time(facts, value, source, seen | {name}) for value in values))
+        case ast.BinOp(left=left, op=ast.Div() | ast.FloorDiv() | ast.Mod() | ast.Pow(), right=right):
+            return bool(constant(right)) and _is_time(
+                facts, left, source, seen
+            )  # no time may pass while it stands still
         case ast.BinOp(left=left, right=right):
             return _is_time(facts, left, source, seen) and _is_time(facts, right, source, seen)
         case ast.Call(func=function):
