@@ -13,6 +13,7 @@ from graphmend.transforms.rewrites.branch_forms import (
     context_outside,
     filter_inside,
     guard_clause,
+    in_turn,
     last_leave,
     late_choice,
     loop_outside,
@@ -89,6 +90,7 @@ _FORMS: tuple[Rewrite, ...] = (
     as_loop.rewrite,
     on_a_copy.rewrite,
     stop_flag.rewrite,
+    in_turn.rewrite,
 )
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (
