@@ -6,9 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from graphmend.dynamo.worker.project import files, sites
 
 from .conftest import Checks
 
@@ -302,6 +306,19 @@ FLAT = HEAD + (
     "        self.conv, self.head = nn.Conv2d(3, 8, 3, 16, 1), nn.Linear(8 * 49, classes)\n"
     "    def forward(self, x):\n        return self.head(self.conv(x).flatten(1))\n"
 )
+DEEP = HEAD + (
+    "class Net(nn.Module):\n    def __init__(self, depth=7):\n        super().__init__()\n"
+    "        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), *(nn.MaxPool2d(2) for _ in range(depth)))\n"
+    "    def forward(self, x):\n        return self.body(x)\n"
+)
+RANKED = HEAD + (
+    "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.layer = nn.Linear(6, 4)\n"
+    "    def forward(self, x):\n        y = self.layer(x)\n"
+    "        if y.ndim != 4:\n"
+    "            raise RuntimeError(f'Wrong shape: expected 4 dims. Received {y.ndim}-dim tensor.')\n"
+    "        return y\n"
+)
 CROSSED = HEAD + (
     "class Net(nn.Module):\n    def __init__(self, fields):\n        super().__init__()\n"
     "        self.mix = nn.Conv1d(fields * fields, 8, 1)\n"
@@ -326,6 +343,8 @@ MASK = "import torch\ndef mask(lengths, most):\n    return torch.arange(0, most)
             "Net(SimpleNamespace(scale=[3, 2], width=7, train=SimpleNamespace(act='silu')",
         ),
         ({"model.py": FLAT}, "Net()(torch.randn(2, 3, 98, 98))"),
+        ({"model.py": DEEP}, "Net()(torch.randn(2, 3, 128, 128))"),
+        ({"model.py": RANKED}, "Net()(torch.randn(4, 5, 5, 6))"),
         ({"model.py": CROSSED, "run.py": "from model import Net\nNet(6)"}, "Net(6)(torch.randn(2, 6,"),
         ({"model.py": LENGTHS, "parts/masks.py": MASK}, "Net(16)(torch.randint(0, 16, (2, 5)), torch."),
         (
@@ -345,6 +364,8 @@ MASK = "import torch\ndef mask(lengths, most):\n    return torch.arange(0, most)
     ids=[
         "settings that functions make",
         "an image that is flattened",
+        "an image that becomes too small",
+        "a rank that einops asks for",
         "each field with each",
         "a length that is counted to",
         "a dictionary whose keys are attributes",
@@ -409,3 +430,23 @@ net(torch.randn(4, 3), torch.randint(0, 2, (4,)))
     found = one(tmp_path, {"model.py": OBJECT, "train.py": train}, "model.py:net")
     assert found["text"] == "net(torch.randn(4, 3), labels=torch.randint(0, 2, (4,)))"
     assert found["origin"] == "as in train.py"
+
+
+def test_the_search_for_callers_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A project on a slow disk: each file takes a tenth of the time that there is. What was found by then counts."""
+    clock, read = [0.0], []
+
+    def slow(path: str, text_of: Callable[[str], str] = files.text_of) -> str:
+        clock[0] += sites.MOST_SECONDS / 10
+        read.append(os.path.basename(path))
+        return text_of(path)
+
+    for number in range(100):
+        (tmp_path / f"train{number:02}.py").write_text("import torch\nfrom z import masked\nmasked(torch.ones(3), 1)\n")
+    (tmp_path / "z.py").write_text(MASKED)
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(files, "text_of", slow)
+    found = sites.calls(str(tmp_path / "z.py"), "masked", lambda size: size)
+    assert len(read) < 20
+    assert {path for _, path in found} <= {"train00.py", "train01.py", "train02.py", "train03.py", "train04.py"}
+    assert found
