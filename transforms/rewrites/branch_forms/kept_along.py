@@ -93,7 +93,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         test = predicates.negated(branch.test) if guarded.negated else predicates.of(branch.test)
         begins = [_begins(facts, name) for name in appended]
         kept = fresh(facts, "kept")
-        grow = {a for a in facts.ancestors(branch) if isinstance(a, _LOOPS)} - {
+        grow: set[ast.AST] = {a for a in facts.ancestors(branch) if isinstance(a, _LOOPS)} - {
             a for begin in begins for a in facts.ancestors(begin)
         }
         reads = _Reads(facts, imports, kept, grow)

@@ -98,7 +98,18 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         if (reduced := _reduced_along(facts, found)) is None:
             return refuse(NAME, "how much the slice takes is not known, and it is not the first dimension")
         return _later(facts, found, reduced, differences)
-    return _offer(facts, found, None, [*differences, *_copied(facts, found)])
+    also, sizes = _stored_there(facts, found)
+    return _offer(facts, found, None, [*differences, *sizes, *_copied(facts, found)], also)
+
+
+def _stored_there(facts: FunctionFacts, found: _Sliced) -> tuple[_Sliced | None, list[Difference]]:
+    """What `y[order[:k]] = values[:k]` stores at places that the same slice picks: one mask serves both."""
+    match facts.statement:
+        case ast.Assign(targets=[ast.Subscript(slice=places)], value=ast.Subscript() as value) if places is found.node:
+            other = _like(facts, value, found)
+            sizes = other_size(facts, found.node.value, value.value, found.dim) if other is not None else None
+            return (other, sizes) if sizes is not None and repeatable(facts, value.value) else (None, [])
+    return None, []
 
 
 def _copied(facts: FunctionFacts, found: _Sliced) -> list[Difference]:
