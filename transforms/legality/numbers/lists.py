@@ -11,7 +11,7 @@ from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import called, constant, method, qualified
+from graphmend.transforms.code.qualified_names import called, constant, method, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, number_of
@@ -54,6 +54,8 @@ class Lists(WrittenOut):
         match parent:
             case ast.Call(func=ast.Name(id="len")):
                 return
+            case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[of]) if of is node:
+                self._member(parent, left, node, dtype)
             case ast.Call(args=[first], keywords=[]) if first is node and called(self.facts, parent, "builtins.set"):
                 self._different(parent, node)
             case ast.Call(args=[first], keywords=[]) if (
@@ -148,6 +150,22 @@ class Lists(WrittenOut):
             else:
                 found.add(dtype_kind(value.dtype) if isinstance(value, Tensor) else number_of(self.facts, element))
         return "float" if "float" in found else max(found, key=_KINDS.index) if found <= {*_KINDS} else None
+
+    def _member(self, asked: ast.Compare, one: ast.expr, node: ast.expr, dtype: Hashable) -> None:
+        """`number in numbers`: whether any is equal."""
+        value = self.facts.value(one)
+        single = value.rank == 0 if isinstance(value, Tensor) else number_type(self.facts, one) is not None
+        if not single or isinstance(node, ast.GeneratorExp):
+            raise NeedsPythonNumberError(f"`{shortened(asked)}` needs Python numbers")
+        self._all_of(node)
+        self._compared(one, dtype)
+        call = method(self.facts, node, "tolist")
+        tensor = call.func.value if call is not None and isinstance(call.func, ast.Attribute) else None
+        sign, joint = ("==", "any") if isinstance(asked.ops[0], ast.In) else ("!=", "all")
+        text = f"({'{input}' if tensor else 'torch.stack({input})'} {sign} {{one}}).{joint}()"
+        form = Counterpart(asked, formula=text, parts=(("input", tensor or node), ("one", one)))
+        none = Difference("exception", f"`{shortened(asked)}` of no numbers raises")
+        self._follow(asked, self._becomes(asked, counterparts.Result("bool", () if tensor else (none,), form)))
 
     def _different(self, numbers: ast.Call, node: ast.expr) -> None:
         """`len(set(numbers))`: each number but the first that differs from the one in front of it, in order."""

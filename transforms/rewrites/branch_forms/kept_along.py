@@ -93,10 +93,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         test = predicates.negated(branch.test) if guarded.negated else predicates.of(branch.test)
         begins = [_begins(facts, name) for name in appended]
         kept = fresh(facts, "kept")
-        grow: set[ast.AST] = {a for a in facts.ancestors(branch) if isinstance(a, _LOOPS)} - {
-            a for begin in begins for a in facts.ancestors(begin)
-        }
-        reads = _Reads(facts, imports, kept, grow)
+        reads = _Reads(facts, imports, kept, _growing(facts, branch, begins))
         for name in appended:
             reads.take(name)
     except (_Refused, NotATensorError, NeedsPythonNumberError) as error:
@@ -176,6 +173,12 @@ def _begins(facts: FunctionFacts, name: str) -> ast.stmt:
     if only is None or not empty or name not in locals_of(facts.function) or stores(facts, name) != 1:
         raise _Refused(f"`{name}` is not known to be a list that begins empty")
     return next(above for above in facts.ancestors(only) if isinstance(above, ast.stmt))
+
+
+def _growing(facts: FunctionFacts, branch: ast.If, begins: list[ast.stmt]) -> set[ast.AST]:
+    """The loops in which lists grow that are made in front of them."""
+    around = {above for statement in begins for above in facts.ancestors(statement)}
+    return {above for above in facts.ancestors(branch) if isinstance(above, _LOOPS) and above not in around}
 
 
 class _Reads:

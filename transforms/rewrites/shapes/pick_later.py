@@ -89,6 +89,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return _offer(facts, flow) if flow.bound else None
 
 
+def _asks_kind(above: ast.AST | None) -> bool:
+    """Is a tensor asked for what all of it and what is picked of it have in common?"""
+    return isinstance(above, ast.Attribute) and above.attr in ("dtype", "device")
+
+
 def _parts(statement: ast.Assign) -> list[tuple[str, ast.expr]] | None:
     """The names that an assignment binds, each with its value; None where it binds otherwise."""
     match statement:
@@ -224,7 +229,7 @@ class _Flow:
         for one in ast.walk(node):
             if isinstance(one, _SCOPES) and reads(one) & self._live.keys():
                 raise _NotLaterError("a function that is defined behind it reads the picked elements")
-            if self._is_live(one):
+            if self._is_live(one) and not _asks_kind(self.facts.parent(one)):
                 assert isinstance(one, ast.expr)
                 self.used.append(one)
 
