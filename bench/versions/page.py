@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "results" / "torch-versions.json"
 PAGE = ROOT / "docs" / "torch-versions.md"
 UNMEASURED = "not measured"
-_SUITES = {"mends": "mends that hold", "runtime": "runtime", "worker": "worker"}
+_SUITES = {"mends": "mends that hold", "runtime": "runtime", "worker": "worker", "importer": "importer"}
 _LACKS = {
     "output": "Output in the graph (`emit`) is not offered: it does not hold with it.",
     "in functions": "In the body of an `autograd.Function` output breaks the graph: AOTAutograd loses effects there.",
@@ -55,7 +55,8 @@ _COLUMNS = """\
   exactly the places in all files of transformers that the log tells of, and how many places these are.
 * *recompilations*: of the programs in `tests/analysis/recompilations` that this torch compiles anew, those where
   `check` says what varies; and of all that it says of recompilations there, what is so with this torch.
-* *mends that hold*, *runtime*, *worker*: tests that pass in an interpreter with that torch, of those that run there.
+* *mends that hold*, *runtime*, *worker*, *importer*: tests that pass in an interpreter with that torch, of those that
+  run there.
 * *calls*: how many functions break with this torch and not with the newest one, of those that were tried; and how many
   other things the two do otherwise.
 * *CUDA*: the tests that need a GPU.

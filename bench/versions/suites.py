@@ -1,4 +1,4 @@
-"""The tests that say whether mends, the runtime and the worker hold with a torch, run by its interpreter."""
+"""The tests that say whether mends, the runtime, the worker and the importer hold with a torch, in its interpreter."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from bench.versions.environments import ROOT
 
 #: where mended programs are run, for every rewrite; the other tests of mends are about the edits
 _MENDED = (
-    "judged.py chosen.py cond.py counter.py device_context.py empty_guard.py every_index.py every_row.py more_forms.py "
-    "picked.py selection.py switches.py programs.py output_places.py recompilations.py "
+    "judged.py chosen.py cond.py counter.py device_context.py empty_guard.py every_index.py every_row.py exact.py "
+    "module_state.py more_forms.py output_places.py picked.py precision.py programs.py random.py recompilations.py "
+    "selection.py switches.py torch_names.py values.py write_order.py written_out.py "
     "range_guard.py::test_nothing_breaks_where_the_range_is_empty"
 )
 _SECONDS = 3600
@@ -43,6 +44,7 @@ SUITES = {
     "mends": Suite("tests/transforms", tuple(f"test_{name}" for name in _MENDED.split()), "torch and not many"),
     "runtime": Suite("tests/runtime", (), ""),
     "worker": Suite("tests/dynamo", (), ""),
+    "importer": Suite("tests/importer", (), ""),
 }
 
 

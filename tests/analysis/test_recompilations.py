@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from graphmend.analysis.findings.suppressions import apply
 from graphmend.analysis.incremental.document import IncrementalAnalysis
 from graphmend.analysis.interprocedural.session import AnalysisSession
 from graphmend.analysis.program.project import Project
+from graphmend.analysis.rules import RULES
 from graphmend.analysis.settings import Settings
 from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import versions
@@ -38,6 +40,8 @@ COUNTED_OTHERWISE = {
     "draws/masked_rows": "how many rows a mask keeps is not known",
     "loops/gpt_sliding_window": "strides are known as contiguous or not",
     "loops/history_deque_of_fixed_length": "whether two items are one tensor is not compared",
+    "workshop/replay_window_is_full": "whether two items are one tensor is not compared",
+    "workshop/scheduler_drives_a_compiled_step": "schedulers are not followed",
     "kinds/past_key_values_none_then_tuple": "sizes of the parts of a chunk along the last dimension are not known",
 }
 
@@ -101,6 +105,31 @@ def test_labels_are_what_torch_says(name: str, tmp_path: Path) -> None:
     )
     again = json.loads(run.stdout.splitlines()[-1])
     assert (again["again"], again["varies"]) == (EXPECTED[name]["again"], EXPECTED[name]["varies"])
+
+
+RULES_OF_FAMILY = [rule for rule in RULES if rule.code.startswith("GM7")]
+
+
+@pytest.mark.torch
+def test_pages_give_a_guard_as_torch_prints_it() -> None:
+    """Of one of the examples of each rule that compile anew."""
+    texts = {
+        f"{rule.code} {i}": text
+        if "def calls" in text
+        else f"{text}\n\ndef calls():\n    for given in example_inputs():\n        f(*given)\n"
+        for rule in RULES_OF_FAMILY
+        for i, text in enumerate(rule.invalid)
+    }
+    code = "import json, sys, label; print(json.dumps(label.label(json.load(sys.stdin))))"
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(
+        command, cwd=label.HERE, input=json.dumps(texts), capture_output=True, text=True, timeout=300, check=True
+    )
+    said = json.loads(ran.stdout.splitlines()[-1])
+    for rule in RULES_OF_FAMILY:
+        given = re.findall(r"`([^`]+)`", " ".join((rule.__doc__ or "").split()))
+        guards = [guard for name in texts if name.startswith(rule.code) for guard in said[name]["guards"]]
+        assert any(guard.startswith(text) for guard in guards for text in given), (rule.code, guards)
 
 
 def test_a_finding_gives_its_guard_and_its_call() -> None:

@@ -62,6 +62,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "analysis/driver/history": (
         "interface",
         "numbers joins",
+        "sizes_written",
         "tensors",
         "forms",
         "flow layers loading",

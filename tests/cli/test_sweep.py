@@ -48,6 +48,18 @@ def lines(folder: Path) -> dict[str, dict[str, Any]]:
     return {line["target"]: line for line in found}
 
 
+def test_what_is_compiled_anew_is_on_the_line(folder: Path) -> None:
+    (folder / "sizes.py").write_text(
+        "import torch\n\n\n@torch.compile\ndef f(x):\n    return x * 2\n\n\n"
+        "def example_inputs():\n    return [(torch.ones(n),) for n in (2, 3, 4)]\n"
+    )
+    sweep("sizes.py")
+    (line,) = lines(folder).values()
+    assert [model["compilations"] for model in line["models"]] == [2]
+    (again,) = line["report"]["targets"][0]["recompiles"]
+    assert (again["filename"], again["row"], again["subject"]) == ("sizes.py", 5, "x")
+
+
 def test_each_target_has_its_line_whatever_it_does(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model(folder, *FORWARD)
     (folder / "absent.py").write_text("import torch\nimport not_installed\n" + HEAD + "class A(nn.Module):\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from graphmend.cli.main import main
 from graphmend.dynamo import watched_command
 from graphmend.dynamo.report import Recompile, TargetReport, compilations, gathered
 from graphmend.dynamo.worker.recording import guards
@@ -149,6 +151,72 @@ def test_a_module_of_torch_belongs_to_the_line_that_calls_it(tmp_path: Path) -> 
     assert [(one["function"], one["line"], Path(one["file"]).name) for one in found] == [
         ("Linear", 5, "program.py")
     ] * 2
+
+
+def test_each_change_is_tried_by_itself(check: Check) -> None:
+    """A size, a number, a truth value, gradients, strides and the dtype; a module's mode is tried above."""
+    found = check(
+        """
+        @torch.compile
+        def f(x: torch.Tensor, n: int = 2, scale: float = 2.0, double: bool = False):
+            return (x.t() if double else x) * scale + n
+        """,
+        names=("f",),
+    )
+    words = [one.change for one in found.varied]
+    for part in ("a leading size of", "n=3", "scale=3.0", "double=True", "no gradients", "not contiguous", "float64"):
+        assert any(part in said for said in words), (part, words)
+    assert len(words) == len(set(words)) <= 12
+
+
+VARYING = """\
+import torch
+
+
+@torch.compile(backend="eager")
+def step(x: torch.Tensor, rate: float = 0.5):
+    return x * rate
+
+
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that commands run in: paths are told from there."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_command_tells_of_recompilations(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = "def example_inputs():\n    return [(torch.ones(n), 0.5) for n in (2, 3, 4)]\n"
+    path = here / "model.py"
+    path.write_text(VARYING + inputs)
+    assert main(["verify", str(path), "--device", "cpu"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 graph of 1 operations, 2 compilations: `x` changes" in shown
+    assert "model.py:5: step compiled again" in shown
+    assert "size mismatch at index 0. expected 2, actual 3" in shown
+    assert main(["verify", str(path), "--device", "cpu", "--output-format", "json"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    (again,) = report["targets"][0]["recompiles"]
+    assert (again["row"], again["function"], again["subject"], again["limit"]) == (5, "step", "x", False)
+
+
+def test_the_command_tells_what_would_be_compiled_again(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = here / "model.py"
+    path.write_text(VARYING)
+    assert main(["verify", str(path), "--device", "cpu", "--verbose"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"varied    rate=1.5 for 0.5: would be compiled again: .*rate\b.* == 0.5", shown)
+
+
+def test_a_watched_command_tells_of_recompilations(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = here / "program.py"
+    path.write_text(VARYING + "for n in range(2, 14):\n    step(torch.ones(n), n / 10)\n")
+    assert main(["verify", "--", sys.executable, str(path)]) == 0
+    shown = capfd.readouterr()
+    assert re.search(r"program.py:\d+: step compiled again.*: .*(x|rate)", shown.out)
 
 
 def test_what_raises_on_a_change_does_not_count(check: Check) -> None:

@@ -226,6 +226,10 @@ async def test_what_is_compiled_anew_is_mended_as_such(start: Start, tmp_path: P
     uri = editor.open(path)
     (diagnostic,) = await editor.diagnostics(uri)
     assert diagnostic.severity == types.DiagnosticSeverity.Information
+    explained = await editor.hover(uri, diagnostic.range.start)
+    assert "varying-argument**: compiled again for another value." in explained
+    assert "the guard that fails: rate == 0.0" in explained
+    assert "- mend: pass `rate` as a 0-d tensor" in explained
     actions = await editor.actions(uri, diagnostic.range)
     mend, dynamic = [action for action in actions if action.title.startswith("Mend recompilation: ")]
     assert mend.title == "Mend recompilation: pass `rate` as a 0-d tensor"

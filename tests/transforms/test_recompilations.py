@@ -31,6 +31,7 @@ NOT_YET = {
     "kinds/column_by_number": "an index of a column is not made a tensor",
     "loops/static_kv_cache_int_pos": "an index by which a tensor is written to is not made a tensor",
     "arguments/lr_from_optimizer": "schedulers are not followed, so that nothing is found",
+    "workshop/scheduler_drives_a_compiled_step": "schedulers are not followed, so that nothing is found",
     "attributes/running_length": "an int of a module is never compiled for any value",
     "counter_is_shown_outside": "text made of the number is refused, whatever formats it",
     "global_is_shown": "text made of the number is refused, whatever formats it",
@@ -483,19 +484,21 @@ def test_differences_are_named() -> None:
 
 @pytest.mark.torch
 @pytest.mark.parametrize(
-    "case", [case for case in recompiled_score.cases("seen.txt") if case.known], ids=lambda c: c.name
+    "case",
+    [case for file in ("seen.txt", "made_anew.txt") for case in recompiled_score.cases(file)],
+    ids=lambda c: c.name,
 )
 def test_a_mended_program_does_the_same_and_compiles_less(case: recompiled_score.Case) -> None:
     """One a program, so that a run over versions of torch learns which rewrites hold."""
     made = recompiled_score.score([case])
     judge.record.rewrites |= made.rewrites
     judge.record.ran = bool(made.rewrites)
-    assert (made.wrong, made.mended) == (0, case.name not in NOT_YET), made.said
+    assert (made.wrong, made.mended) == (0, case.known and case.name not in NOT_YET), made.said
 
 
 @pytest.mark.torch
 @pytest.mark.many
-@pytest.mark.parametrize("which", ["apart.txt", "attacks.txt", "made_anew.txt"])
+@pytest.mark.parametrize("which", ["apart.txt", "attacks.txt"])
 def test_mended_programs_do_the_same_and_compile_less(which: str) -> None:
     made = recompiled_score.score(recompiled_score.cases(which))
     assert made.wrong == 0, made.said

@@ -16,7 +16,7 @@ from graphmend.analysis.driver.execution.objects import (
     sequence,
 )
 from graphmend.analysis.driver.guards.atoms import Shape, Size, Tensor, only, raw_of, tensor
-from graphmend.analysis.driver.history import joins
+from graphmend.analysis.driver.history import joins, sizes_written
 from graphmend.analysis.driver.history.joins import Arguments, Keywords
 from graphmend.analysis.driver.history.numbers import arithmetic, written
 from graphmend.analysis.lattice.external import ExternalName
@@ -120,7 +120,7 @@ def operation(name: str, operands: Arguments, keywords: Keywords, result: Return
             given = [d for d in (_dtype(v) for v in (*operands[1:], *keywords.values())) if d]
             dtype = given[0] if given else first.dtype
         return (Tensor(first.shape, dtype, first.gradient, None if name != "clone" else first.contiguous),)
-    return _general(result, name, operands, keywords, first.gradient)
+    return sizes_written.result(name, operands, keywords) or _general(result, name, operands, keywords, first.gradient)
 
 
 def _general(

@@ -19,10 +19,10 @@ class ChangingAttribute(Rule):
         decaying factors, flags of a first call; variables around a compiled function (`nonlocal`) too.
 
     Why it breaks:
-        It does not break the graph: TorchDynamo guards on the value (`self.steps == 0`). An int of a module is compiled
-        for exactly this value, so every call compiles anew, and after eight of them (`recompile_limit`) the function
-        runs eagerly (torch 2.13). A float, and an int of a plain object, is compiled for any value after its first
-        change; a bool once for each.
+        It does not break the graph: TorchDynamo guards on the value (`G['net'].steps == 0`; `self.steps == 0` where the
+        module itself is compiled). An int of a module is compiled for exactly this value, so every call compiles anew,
+        and after eight of them (`recompile_limit`) the function runs eagerly (torch 2.13). A float, and an int of a
+        plain object, is compiled for any value after its first change; a bool once for each.
 
     Example:
         def forward(self, x):

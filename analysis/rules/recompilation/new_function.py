@@ -21,8 +21,9 @@ class NewFunction(Rule):
 
     Why it breaks:
         It does not break the graph: TorchDynamo finds graphs by the code of a function, so a lambda that is made
-        anew in a loop is compiled once (torch 2.13); but it guards on each variable around it, on its defaults and
-        on a partial's arguments. Another function as an argument is another graph.
+        anew in a loop is compiled once (torch 2.13); but it guards on each variable around it (`power == 2`), on its
+        defaults and on a partial's arguments (`fn.keywords['k'] == 2`). Another function as an argument is another
+        graph.
 
     Example:
         for power in range(2, 6):

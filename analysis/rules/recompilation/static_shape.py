@@ -15,9 +15,9 @@ class StaticShape(Rule):
         of a tensor that is given to `torch._dynamo.mark_static`.
 
     Why it breaks:
-        It does not break the graph: each size is compiled by itself, for `dynamic=False` and `mark_static` forbid
-        the graph for any size that TorchDynamo makes otherwise after the first change. After `recompile_limit` (8,
-        torch 2.13) the function runs eagerly.
+        It does not break the graph: each size is compiled by itself (`tensor 'x' size mismatch at index 0. expected
+        4, actual 8`), for `dynamic=False` and `mark_static` forbid the graph for any size that TorchDynamo makes
+        otherwise after the first change. After `recompile_limit` (8, torch 2.13) the function runs eagerly.
 
     Example:
         @torch.compile(dynamic=False)

@@ -16,7 +16,7 @@ class ToggledAttribute(Rule):
         the blocks of a model differ.
 
     Why it breaks:
-        It does not break the graph: TorchDynamo guards on each attribute that the trace reads (`self.flag ==
+        It does not break the graph: TorchDynamo guards on each attribute that the trace reads (`self.features ==
         False`). A bool, string or int of a module is compiled once for each value; a float, and an int of a plain
         object, for any value after the first change (torch 2.13).
 

@@ -16,9 +16,10 @@ class VaryingBackend(Rule):
         `functools.partial` or a call.
 
     Why it breaks:
-        It does not break the graph: a graph belongs to the backend that made it. TorchDynamo compares names, modes and
-        options by value, but functions, partials and objects by identity (torch 2.13), so a backend that is made
-        anew finds no graph, and after `recompile_limit` (8) of them the function runs eagerly.
+        It does not break the graph: a graph belongs to the backend that made it (`BACKEND_MATCH failure: torch.compile
+        detected different backend callables`). TorchDynamo compares names, modes and options by value, but functions,
+        partials and objects by identity (torch 2.13), so a backend that is made anew finds no graph, and after
+        `recompile_limit` (8) of them the function runs eagerly.
 
     Example:
         def run(fn, x):

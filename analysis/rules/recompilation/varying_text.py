@@ -15,7 +15,7 @@ class VaryingText(Rule):
         tasks, modes, layers.
 
     Why it breaks:
-        It does not break the graph: TorchDynamo guards on the whole string (`task == 'ner'`) where the trace reads
+        It does not break the graph: TorchDynamo guards on the whole string (`name == 'red'`) where the trace reads
         it, and compiles the function once for each value, up to `recompile_limit` (8, torch 2.13). A string that is
         passed but not read is not guarded.
 

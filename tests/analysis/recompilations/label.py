@@ -44,7 +44,7 @@ def what_varies(guard: str) -> str:
     state = re.match(r"GLOBAL_STATE changed: (\w+)", text)
     if state:
         return state[1]
-    tensor = re.match(r"tensor '(.+?)' (?:\w+ mismatch|rank mismatch|Tensor)", text)
+    tensor = re.match(r"(?:tensor|expected type of) '(.+?)' (?:\w+ mismatch|rank mismatch|Tensor|to be a tensor)", text)
     source = tensor[1] if tensor else text
     if tensor and "_parameters[" in source and "requires_grad mismatch" in text:
         return "requires_grad"
