@@ -8,10 +8,10 @@ After:
 
 Legal when:
     one slice of a tensor has a bound that is a 0-d tensor of whole numbers, and beside it stand whole dimensions, and
-    in a store also what is known while tracing. What is read is a part of known length, `x[n : n + 3]`, or of the first
-    dimension, behind numbers too, or reduced along its dimension or as a whole, together with the same slice of other
-    tensors: there a mask serves (and is mended next). Of several slices each is of known length. What is stored is one number, a part of known length, or what
-    the same slice picks out of another tensor.
+    in a store also what is known while tracing. What is read is a part of known length, `x[n : n + 3]`, as each of
+    several slices must be, or of the first dimension, behind numbers too, or reduced along its dimension or as a whole,
+    together with the same slice of other tensors: there a mask serves (and is mended next). What is stored is one
+    number, a part of known length, or what the same slice picks out of another tensor.
 
 Differs in:
     a part is a copy, of other strides. One of known length raises where it would reach over the end, and is taken from
