@@ -215,11 +215,8 @@ class _Flow:
         return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in self._live
 
     def _pick(self, node: ast.AST) -> Picked | None:
-        if (
-            not self._same
-            or not isinstance(node, ast.expr)
-            or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
-        ):
+        read = isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+        if not self._same or not read:
             return None
         found = picked(self.facts, node)
         return found if found is not None and ast.unparse(found.mask) == self._text else None
