@@ -20,7 +20,7 @@ Legal when:
 
 Differs in:
     the body runs for every index, for one that no element has on nothing, or not; parameters that it uses get zeros for
-    gradients instead of None. A value that is no index raises no more.
+    gradients instead of None. A value that is no index raises no more; as the index of a tensor, one below zero raises.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
+from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, reads, writes
 from graphmend.transforms.code.positions import replaceable
 from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type
@@ -53,7 +54,7 @@ _DIFFERENCES = (
 )
 
 
-@asks("effects", "order")
+@asks("effects", "order", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     loop = facts.statement
     if not (isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and not loop.orelse):
@@ -109,7 +110,10 @@ def _present(facts: FunctionFacts, loop: ast.For, index: str, values: str) -> Fi
             place, above = above, facts.parent(above)
         match above:
             case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
-                compared |= any(isinstance(side, ast.Name) and side.id == values for side in (left, right))
+                other = right if left is place else left
+                compared |= isinstance(other, ast.Name) and other.id == values
+                if not (is_tensor(facts, other) or (isinstance(known_one := constant(other), int) and known_one >= 0)):
+                    raise HasEffectError(f"`{ast.unparse(other)}` may stand for a value that is no index")
             case ast.Subscript() | ast.Tuple() if (found := _indexed(facts, place, loop)) is not None:
                 size = size or found
             case _:
@@ -120,15 +124,16 @@ def _present(facts: FunctionFacts, loop: ast.For, index: str, values: str) -> Fi
     of, dim = size
 
     def make() -> list[TextEdit]:
-        code = Code(facts.source)
-        lines = f"for {index} in range({code.operand(of)}.shape[{dim}]):\n"
+        imports, code = Imports(facts), Code(facts.source)
+        # one below zero would count from the end: the loop would pass over it
+        lines = f'{imports.name("torch._assert_async")}(({values} >= 0).all(), "`{values}` holds indices")\n'
+        lines += f"for {index} in range({code.operand(of)}.shape[{dim}]):\n"
         lines += f"    if ({values} == {index}).any():\n        {HOLE.format(0)}\n"
-        return [replace_statements(facts.source, [loop], lines, loop.body)]
+        return [*imports.edits(), replace_statements(facts.source, [loop], lines, loop.body)]
 
     differences = [
         Difference("evaluation", "the loop asks for every index whether there is such a value"),
-        Difference("exception", "a value that is no index raises no more"),
-        Difference("state", "nothing is done for a value below zero, which counts from the end"),
+        Difference("exception", "a value below zero raises, and one that is too large for an index no more"),
     ]
     if not (isinstance(known, Tensor) and dtype_kind(known.dtype)):
         differences.append(Difference("exception", "values that are no whole numbers raise no more"))
