@@ -89,6 +89,11 @@ class Cache:
         return digest(*parts)
 
 
+def forget_stamps() -> None:
+    """Read folders again: this process wrote files."""
+    _stamp_of.cache_clear()
+
+
 @lru_cache(maxsize=256)
 def _stamp_of(folder: Path) -> str | None:
     """Names, sizes and times of the Python files below a folder; read once a process. None where there are too many."""

@@ -26,6 +26,7 @@ from graphmend.analysis.lattice.values import (
 from graphmend.analysis.program.definitions import FunctionInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.resolution.annotations import annotated
+from graphmend.analysis.resolution.docstrings import documented
 from graphmend.analysis.resolution.tensor_usage import inferred
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def parameters(
 
 
 def declared(session: ProgramView, info: FunctionInfo, parameter: ast.arg) -> Value:
-    """The value of a parameter by its annotation or default and, without these, by its use."""
+    """The value of a parameter by its annotation or default and, without these, by its use or the docstring."""
     key = (info, parameter.arg)
     known = session.known_parameters.get(key)
     if known is None:
@@ -86,7 +87,7 @@ def _read(session: ProgramView, info: FunctionInfo, parameter: ast.arg) -> Value
             return known
         if isinstance(known, ExternalName) and known.name.startswith("torch.nn."):  # a layer's class, or a function
             return known
-    guess = inferred(session, info, parameter.arg)
+    guess = inferred(session, info, parameter.arg) or documented(info, parameter.arg)
     if guess is not None and isinstance(default, ast.Constant) and default.value is None:
         return join(guess, NONE)
     return guess if guess is not None else UNKNOWN

@@ -24,6 +24,7 @@ from graphmend.cli.failures import UsageError, complain
 from graphmend.cli.option_values import words
 from graphmend.cli.output import FOR_PEOPLE, FORMATS, WITH_EDITS, WITH_MENDS, writer
 from graphmend.workspace import files, interpreter
+from graphmend.workspace.cache import forget_stamps
 from graphmend.workspace.config import Configurations, absolute, merged, parse_override
 from graphmend.workspace.discovery import Discovery, discover
 from graphmend.workspace.notebooks import reading
@@ -98,6 +99,8 @@ def _run(args: argparse.Namespace) -> int:
         return _show(args, found, configurations)
     plan = _with_known(args, plan, configurations, found.files)
     reports = list(_streamed(args, plan, configurations, _reports(args, plan, found), len(found.files)))
+    if plan.mode != "check":
+        forget_stamps()
     if (note := add_callers(plan, reports, args.jobs)) and not args.quiet:
         complain(note)
     if plan.mode != "check":

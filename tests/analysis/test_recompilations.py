@@ -371,6 +371,13 @@ def test_messages_say_what_varies(calls: str, message: str, advice: str) -> None
     assert advice in finding.advice
 
 
+def test_a_size_of_one_is_no_size_that_may_be_any() -> None:
+    calls = "torch._dynamo.mark_dynamic(x, 0)\nf(x)\nf(torch.ones(1))\n"
+    (finding,) = check(Source(COMPILED.replace("return x if", "return x * len(x) if") + calls, "a.py")).findings
+    assert "`x` has other sizes in another call of `f` (2 or more, then 1 or none)" in finding.message
+    assert finding.evidence[1] == "the guard that fails: 2 <= x.size()[0]"
+
+
 def test_indices_are_evaluated_once() -> None:
     driver = """\
 class Batches:

@@ -134,7 +134,7 @@ def test_too_many_callers_are_left_out_with_a_remark(run: Run, project: Path) ->
     for number in range(MANY):
         (project / f"model{number}.py").write_text(MODEL)
     outcome = run("check", "helper.py")
-    assert outcome.status == 0
+    assert "in helper (assumed" in outcome.out
     assert f"{MANY + 1} files that import the checked ones were not looked at" in outcome.err
 
 

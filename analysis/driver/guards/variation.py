@@ -119,6 +119,8 @@ class Variation:
             return f"GLOBAL_STATE changed: {self.path[-1][1]}"
         if kind == "size":
             return f"tensor '{where}' size mismatch at index {self.path[-1][1]}. expected {before}, actual {after}"
+        if kind == "many":
+            return f"2 <= {where}.size()[{self.path[-1][1]}]"
         if kind == "dtype":
             return f"tensor '{where}' dtype mismatch. expected {before}, actual {after}"
         if kind == "rank":
@@ -145,6 +147,8 @@ class Variation:
         before, after = (show(v) for v in self.changes[0])
         if self.drawn:
             before, after = "a random number", "another one"
+        elif self.kind == "many":
+            before, after = ("2 or more" if v is True else "1 or none" for v in self.changes[0])
         elif before == after:
             after = "another one" if self.kind == "backend" else f"another {after.partition(' ')[2]}"
         times = len(self.changes)

@@ -15,14 +15,16 @@ from graphmend.analysis.torch_facts import TorchFacts
 
 _TYPED_DICT = ("typing.TypedDict", "typing_extensions.TypedDict")
 _ABSTRACT = frozenset({"abc.ABC"})
+#: bases whose instances are validated in compiled code of pydantic
+_MODELS = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel", "pydantic_settings.BaseSettings"})
 
 
 class ClassFeature(Rule):
     """
     What it does:
-        Finds instances of abstract classes, of pydantic dataclasses and of a `TypedDict` with optional keys, subclasses
-        of Tensor made from other things than a tensor, some of their attributes, `super().__init__()` outside of
-        `__init__`, attributes that `super()` does not have, modules that were never initialised.
+        Finds instances of abstract classes, of pydantic's models and dataclasses and of a `TypedDict` with optional
+        keys, subclasses of Tensor made from other things than a tensor, some of their attributes, `super().__init__()`
+        outside of `__init__`, attributes that `super()` does not have, modules that were never initialised.
 
     Why it breaks:
         TorchDynamo makes objects and looks up attributes by a model of what Python does, which leaves these out
@@ -132,6 +134,8 @@ def _made(event: Call, info: ClassInfo) -> Iterator[tuple[str, str]]:
     given = event.arguments[0] if len(event.arguments) == 1 else None
     if _is_pydantic(info):
         yield "GB3383", "the making of a pydantic dataclass"
+    if any(cls.module.qualified(base) in _MODELS for cls in info.chain or (info,) for base in cls.node.bases):
+        yield "GB0156", "the making of a pydantic model"
     made_by_torch = "torch.Tensor" in bases and not {"__new__", "__init__"} & info.methods.keys()
     if made_by_torch and isinstance(given, (Container, Static)):
         yield "GB0026", "a subclass of Tensor that is made from no tensor"
