@@ -84,6 +84,7 @@ def _import(job: dict[str, Any], project: Project) -> ModuleType:
     with contextlib.suppress(OSError):
         os.chdir(job["cwd"])
     sys.argv = [path]
+    scripts.reach(path)
     try:
         module = loading.load(path, job["texts"], job.get("module"), job.get("import_root"))
         scripts.complete(module)

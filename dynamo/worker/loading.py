@@ -102,10 +102,7 @@ def load(path: str, texts: dict[str, str], name: str | None = None, root: str | 
     real = os.path.realpath(path)
     importlib.invalidate_caches()
     if name.replace(".", "_").isidentifier() and name not in sys.modules:
-        try:
-            spec = importlib.util.find_spec(name)
-        except (ImportError, ValueError, AttributeError):
-            spec = None
+        spec = _spec_of(name, root or folder)
         if spec is not None and spec.origin is not None and os.path.realpath(spec.origin) == real:
             return importlib.import_module(name)
     # The name belongs to another module (`types.py`), or is no name (`train-small.py`).
@@ -120,3 +117,21 @@ def load(path: str, texts: dict[str, str], name: str | None = None, root: str | 
     sys.modules[private] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _spec_of(name: str, folder: str) -> importlib.machinery.ModuleSpec | None:
+    """Where a module of that name is. The packages around it are imported; one that cannot be, for it wants a library
+    that is not installed, has no code of its own then.
+    """
+    parts = name.split(".")
+    for number in range(1, len(parts)):
+        package = ".".join(parts[:number])
+        try:
+            importlib.import_module(package)
+        except ImportError:
+            bare = sys.modules[package] = ModuleType(package)
+            bare.__path__ = [os.path.join(folder, *parts[:number])]
+    try:
+        return importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return None

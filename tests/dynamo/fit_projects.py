@@ -56,6 +56,7 @@ def fitted(home: Path, target: str) -> dict[str, Any]:
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             sys.argv = [str(home / path)]
+            scripts.reach(str(home / path))
             module = loading.load(str(home / path), {})
             scripts.complete(module)
             found = discover.named(module, name)

@@ -61,6 +61,22 @@ def test_ends_with_one_line(checks: Checks, write: Callable[..., Path], code: st
     assert "\n" not in report.problem
 
 
+def test_a_package_that_wants_what_is_not_installed(checks: Checks, tmp_path: Path) -> None:
+    layers = tmp_path / "package" / "layers"
+    layers.mkdir(parents=True)
+    (tmp_path / "package" / "__init__.py").write_text("import nowhere_to_be_found\n")
+    (layers / "__init__.py").write_text("from .fine import f\n")
+    (layers / "parts.py").write_text("SIZE = 4\n")
+    (layers / "fine.py").write_text(f"import torch\nfrom .parts import SIZE\nfrom ..layers import parts\n{FINE}")
+    report = checks(layers / "fine.py")
+    assert report.problem is None
+    assert [b.gb_id for b in report.breaks] == ["GB0170"]
+    (layers / "parts.py").write_text("import absent_as_well\nSIZE = 4\n")
+    report = checks(layers / "fine.py")
+    assert report.problem is not None
+    assert "No module named 'absent_as_well'" in report.problem
+
+
 @pytest.mark.parametrize(
     "code",
     [

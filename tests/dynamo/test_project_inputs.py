@@ -94,6 +94,49 @@ if __name__ == "__main__":
     assert found["text"].startswith("Net(SimpleNamespace(width=12, classes=3))(torch.randn(2, 48)")
 
 
+README = """
+# Net
+
+```bash
+python train.py model.py Net
+```
+
+1. As a module:
+
+   ``` python
+   from types import SimpleNamespace
+   from model import Net
+   net = Net(SimpleNamespace(width=3, classes=5))
+   !ls
+   ```
+```python
+>>> net(torch.randn(6, 12), 0.25).shape
+torch.Size([6, 5])
+```
+```py
+net(  # and so on
+```
+"""
+
+
+def test_a_page_shows_how_a_module_is_used(tmp_path: Path) -> None:
+    page = README.replace(">>> net", ">>> import torch\n>>> net")
+    found = one(tmp_path, {"model.py": NET, "README.md": page})
+    expected = "Net(SimpleNamespace(width=3, classes=5))(torch.randn(6, 12), 0.25)"
+    assert (found.get("text"), found.get("origin")) == (expected, "as in README.md"), found
+
+
+def test_a_file_imports_what_lies_in_the_folder_of_its_project(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": "[project]\nname = 'it'\n",
+        "layers/common.py": "WIDTH = 6\n",
+        "layers/net.py": NET.replace("class Net", "from layers.common import WIDTH\nclass Net"),
+        "main.py": "from layers.net import Net\nfrom types import SimpleNamespace as S\nNet(S(width=2, classes=3))",
+    }
+    found = one(tmp_path, files, "layers/net.py:Net")
+    assert found.get("origin") == "as in main.py", found
+
+
 def test_sizes_that_code_of_the_model_demands_are_kept(tmp_path: Path) -> None:
     """A smaller image would not do: the model's own text says 128 * 128."""
     net = """
@@ -234,9 +277,57 @@ PARTS = HEAD + (
 )
 
 
+SCALES = HEAD + (
+    "kinds = {'relu': nn.ReLU, 'silu': nn.SiLU}\n"
+    "class Net(nn.Module):\n    def __init__(self, args):\n        super().__init__()\n"
+    "        self.layer, self.act = nn.Linear(args.scale[0] * 4, args.width), kinds[args.train.act]()\n"
+    "    def forward(self, x):\n        return self.act(self.layer(x))\n"
+)
+LIST = """
+import argparse
+from types import SimpleNamespace
+from model import Net
+parser = argparse.ArgumentParser()
+parser.add_argument("--scale", default="3+2")
+parser.add_argument("--width", default=7)
+args = parser.parse_args()
+args.scale = list(map(lambda part: int(part), args.scale.split("+")))
+for name in vars(args):
+    vars(args)[name] = vars(args)[name] or None
+args.train = SimpleNamespace(act=next(filter(lambda kind: kind != "relu", ["relu", "silu"])))
+net = Net(args)
+"""
+FLAT = HEAD + (
+    "class Net(nn.Module):\n    def __init__(self, classes=4):\n        super().__init__()\n"
+    "        self.conv, self.head = nn.Conv2d(3, 8, 3, 16, 1), nn.Linear(8 * 49, classes)\n"
+    "    def forward(self, x):\n        return self.head(self.conv(x).flatten(1))\n"
+)
+CROSSED = HEAD + (
+    "class Net(nn.Module):\n    def __init__(self, fields):\n        super().__init__()\n"
+    "        self.mix = nn.Conv1d(fields * fields, 8, 1)\n"
+    "    def forward(self, x):\n"
+    "        y = torch.einsum('bhd,bmd->bhmd', x, x)\n        return self.mix(y.flatten(1, 2))\n"
+)
+LENGTHS = HEAD + (
+    "from parts.masks import mask\n"
+    "class Net(nn.Module):\n    def __init__(self, size):\n        super().__init__()\n"
+    "        self.words = nn.Embedding(size, 8)\n"
+    "    def forward(self, ids, lengths, longest):\n"
+    "        y = self.words(ids)\n        return y.sum() + mask(lengths, longest)\n"
+)
+MASK = "import torch\ndef mask(lengths, most):\n    return torch.arange(0, most)[None] < lengths[:, None]\n"
+
+
 @pytest.mark.parametrize(
     ("files", "begins"),
     [
+        (
+            {"model.py": SCALES, "main.py": LIST},
+            "Net(SimpleNamespace(scale=[3, 2], width=7, train=SimpleNamespace(act='silu')",
+        ),
+        ({"model.py": FLAT}, "Net()(torch.randn(2, 3, 98, 98))"),
+        ({"model.py": CROSSED, "run.py": "from model import Net\nNet(6)"}, "Net(6)(torch.randn(2, 6,"),
+        ({"model.py": LENGTHS, "parts/masks.py": MASK}, "Net(16)(torch.randint(0, 16, (2, 5)), torch."),
         (
             {"model.py": LINEAR, "main.py": SETTINGS, "base.yml": "net: {width: 12, classes: 3}\n"},
             "Net(SimpleNamespace(width=12, classes=3))(torch.rand(",
@@ -251,7 +342,15 @@ PARTS = HEAD + (
         ),
         ({"model.py": PARTS}, "Net(16, ImageCfg("),
     ],
-    ids=["a dictionary whose keys are attributes", "names looked up in tables", "settings of a part"],
+    ids=[
+        "settings that functions make",
+        "an image that is flattened",
+        "each field with each",
+        "a length that is counted to",
+        "a dictionary whose keys are attributes",
+        "names looked up in tables",
+        "settings of a part",
+    ],
 )
 def test_ways_of_people_to_hand_settings_over(tmp_path: Path, files: dict[str, str], begins: str) -> None:
     found = one(tmp_path, files)

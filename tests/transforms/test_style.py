@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
 import sys
@@ -118,17 +119,84 @@ def test_line_ends_and_other_lines_stay() -> None:
         "value = function(another(first_argument, second_argument, third_argument, fourth_one))",
         "value = function([an_item.clone() if an_item else None for an_item in the_list_of_them_])",
         "emit_when(a, print, lambda: (x,), (y,), a_long_name_of_an_argument, another_long_name_)",
+        "value = first + torch.tensor([1.0, 2.0], device=n.device, dtype=torch.float64)[n.reshape(1)].squeeze(0)",
+        "value = torch.stack(ts).index_select(0, torch.stack([t.sum() for t in ts]).argmax()).squeeze(0) + 1",
+        "value = [t * len(t) - first[:3] for t in x.new_zeros(shape).index_add(0, lengths, x).to(dtype).unbind()]",
+        "value = [first_operand_of_many, second_operand_of_many, third_operand_] <= the_limit_of_it",
+        "value = first_operand_of_many_operands @ weights[torch.arange(batch_size_of_it), positions_]",
         "x = f(\n    a,\n    b,\n)",
         "x = f(\n    aaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, cccccccccc\n)",
     ],
 )
 @pytest.mark.parametrize("width", [50, 72])
 def test_statements_are_folded_as_ruff_folds_them(text: str, width: int, tmp_path: Path) -> None:
-    own = "\n".join(fold(text, 0, width)) + "\n"
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", "-", "--config", f"line-length={width}"]
-    command += ["--config", "format.quote-style='preserve'"]
-    done = subprocess.run(command, input=text + "\n", capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert own == done.stdout
+    assert "\n".join(fold(text, 0, width)) + "\n" == by_ruff([text], width, tmp_path)[0]
+
+
+def by_ruff(statements: list[str], width: int, folder: Path) -> list[str]:
+    files = [folder / f"m{number}.py" for number in range(len(statements))]
+    for file, statement in zip(files, statements, strict=True):
+        file.write_text(statement + "\n")
+    command = [sys.executable, "-m", "ruff", "format", "-q", "--isolated", "--config", f"line-length={width}"]
+    subprocess.run([*command, "--config", "format.quote-style='preserve'", *files], check=True)
+    return [file.read_text() for file in files]
+
+
+class Written:
+    """Statements at random, of what mends write: calls, chains of methods, indices, operators, comprehensions."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.kinds = (self.name, self.name, self.call, self.chain, self.chain, self.index, self.list)
+
+    def statement(self) -> str:
+        value = self.value(3)
+        return self.random.choice([f"y = {value}", f"assert_all({value})", f"self.total += {value}"])
+
+    def value(self, depth: int) -> str:
+        if depth <= 0 or self.random.random() < 0.55:
+            return self.operand(depth)
+        left, right, other = (self.operand(depth) for _ in range(3))
+        operator = self.random.choice(["+", "-", "*", "/", "@", "&", "|", "==", "<="])
+        joined = f"{left} {operator} {right}"
+        inner = f"({self.operand(depth)} + {self.operand(depth)}) * {right}"
+        loop = f"[{self.value(depth - 1)} for t in {right}]"
+        return self.random.choice([joined, joined, f"{left} if {other} else {right}", loop, inner])
+
+    def operand(self, depth: int) -> str:
+        return self.name() if depth <= 0 else self.random.choice(self.kinds)(depth)
+
+    def name(self, depth: int = 0) -> str:
+        return self.random.choice(["x", "mask", "hidden_states", "self.layer", "torch.float32", "8", "'a text'"])
+
+    def call(self, depth: int, least: int = 0) -> str:
+        function = self.random.choice(["f", "torch.where", "torch.zeros_like", "self.norm"])
+        return f"{function}({self.arguments(depth, least)})"
+
+    def arguments(self, depth: int, least: int = 0) -> str:
+        given = [self.value(depth - 1) for _ in range(self.random.randint(least, 3))]
+        return ", ".join(given + [f"dim={self.operand(depth - 1)}"] * (self.random.random() < 0.3))
+
+    def chain(self, depth: int) -> str:
+        start = self.random.choice(["x", "self.layer", self.call(depth, 2)])
+        method = self.random.choice(["sum", "reshape", "index_select", "masked_fill"])
+        links = [f".{method}({self.arguments(depth - 1)})", f".{method}(0)", "[0]", ".T"]
+        return start + "".join(self.random.choices(links, [4, 2, 1, 1], k=self.random.randint(1, 3)))
+
+    def index(self, depth: int) -> str:
+        return f"hidden_states[{self.value(depth - 1)}]"
+
+    def list(self, depth: int) -> str:
+        return f"[{', '.join(self.value(depth - 1) for _ in range(self.random.randint(1, 3)))}]"
+
+
+@pytest.mark.parametrize("width", [60, 88, 120])
+def test_any_statement_is_folded_as_ruff_folds_it(width: int, tmp_path: Path) -> None:
+    written = Written(width)
+    statements = [text for text in (written.statement() for _ in range(600)) if len(text) > width]
+    assert len(statements) > 100
+    for text, expected in zip(statements, by_ruff(statements, width, tmp_path), strict=True):
+        assert "\n".join(fold(text, 0, width)) + "\n" == expected
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.syntax.span import Span
 from graphmend.transforms.code.text_edits import alike, apply, lines_of
 from graphmend.transforms.fix import TextEdit
-from graphmend.transforms.style.folding import NotFoldedError, fold
+from graphmend.transforms.style.folding import fold
 from graphmend.transforms.style.imports_in_order import in_order
+from graphmend.transforms.style.pieces import NotFoldedError
 
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Assert, ast.Raise)
 

@@ -176,7 +176,7 @@ class Writer:
         fields = value if isinstance(value, dict) else vars(value)
         parts = (use.attributes if as_object else use.keys) if use is not None else {}
         if as_object and attributes:  # what nobody reads is left out
-            read = attributes | set(classes.attributes_of(classes.text_of(self.module), r"\w+"))
+            read = attributes | set(classes.attributes_of(classes.text_of(self.module)))
             fields = {n: v for n, v in fields.items() if n in read}
             fields.update(dict.fromkeys(attributes - set(fields), UNKNOWN))
         found: dict[Any, Any] = {

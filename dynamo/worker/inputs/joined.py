@@ -4,6 +4,7 @@ large.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ def features(combination: Combination, found: re.Match[str]) -> Iterator[Combina
     """mat1 and mat2 shapes cannot be multiplied (2x4 and 3x50), where no input has 4 features itself"""
     had, wanted = int(found.group(1)), int(found.group(2))
     if not any(t.shape[-1:] == (had,) for t in _tensors(combination)):
+        yield from _sides(combination, wanted / had)
         yield from _longer(combination, wanted - had)
         yield from _scaled(combination, wanted, had)
         more = wanted - had
@@ -62,14 +64,25 @@ def channels(combination: Combination, found: re.Match[str]) -> Iterator[Combina
 def spread(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """expected input[2, 64, 32, 32] to have 32 channels, but got 64: of several tensors that were joined"""
     wanted, had = int(found.group(1)), int(found.group(2))
-    return each_changed(
-        combination,
-        lambda t: (
-            t.like((t.shape[0], t.shape[1] * wanted // had, *t.shape[2:]))
-            if len(t.shape) > 1 and had and t.shape[1] * wanted % had == 0 and t.shape[1] * wanted // had != t.shape[1]
-            else None
-        ),
-    )
+    for power in (1, 2):  # what is joined, and products of each with each
+
+        def fitting(t: Tensor, power: int = power) -> Tensor | None:
+            channels = round(t.shape[1] * (wanted / had) ** (1 / power)) if len(t.shape) > 1 and had else 0
+            fits = channels and channels**power * had == t.shape[1] ** power * wanted and channels != t.shape[1]
+            return t.like((t.shape[0], channels, *t.shape[2:])) if fits else None
+
+        yield from each_changed(combination, fitting)
+
+
+def _sides(combination: Combination, times: float) -> Iterator[Combination]:
+    """Images that are so many times larger, where their sides are whole numbers then: of what is flattened."""
+
+    def larger(t: Tensor) -> Tensor | None:
+        each = [side * times ** (1 / (len(t.shape) - 2)) for side in t.shape[2:]] if len(t.shape) > 3 else []
+        whole = each and all(side >= 1 and math.isclose(side, round(side)) for side in each)
+        return t.like((*t.shape[:2], *map(round, each))) if whole else None
+
+    return each_changed(combination, larger)
 
 
 def _longer(combination: Combination, more: int, axis: int = -1) -> Iterator[Combination]:

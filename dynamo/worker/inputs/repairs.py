@@ -336,7 +336,7 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"'indices' to have one of|must be (?:long|int)|int64 for index|tensors used as indices must be", _indices),
     (r"except in dimension (\d+)\. Expected size (\d+) but got size (\d+)", _beside),
     (r"index out of range|out of bounds", _smaller),
-    (r"single element can be converted to an index", _whole),
+    (r"single element can be converted to an index|combination of arguments - got \([^)]*\bTensor\b", _whole),
     (r"scalar type (?:Float|Half)|must have the same dtype|not implemented for '(?:Long|Bool|Int)'", _floats),
 )
 

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import inspect
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -35,6 +36,8 @@ FEW = 4
 SLOW_SECONDS = 0.2
 ANY_SHAPE = ((2, 8), (2, 4, 8), (2,), (8,), (8, 8), (2, 3, 16, 16), ())
 """Shapes tried where no layer demands one."""
+LARGE = 1 << 20
+"""Elements of inputs that are tried after all smaller ones: such a try may take most of the time that there is."""
 MAIN_INPUTS = (
     "input_ids",
     "decoder_input_ids",
@@ -195,13 +198,19 @@ def _calls(
             new = said not in errors  # what fails in another way got further, most often
             errors.add(said)
             guesses = list(repairs.guesses(error, combination))
-            queue[:0] = [*repairs.after(error, combination), *ways.with_missing(error, combination)]
+            better = [*repairs.after(error, combination), *ways.with_missing(error, combination)]
+            queue[:0] = [each for each in better if _elements(each) <= LARGE]
+            later.extend(each for each in better if _elements(each) > LARGE)
             if new and len(errors) > 1:
                 queue.extend(guesses)
             else:
                 later[:0] = guesses
 
         yield texts, failed
+
+
+def _elements(combination: dict[str, Any]) -> int:
+    return sum(math.prod(value.shape) for value in combination.values() if isinstance(value, Tensor))
 
 
 def _parameters(function: Any) -> list[inspect.Parameter]:

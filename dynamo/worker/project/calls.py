@@ -124,8 +124,8 @@ class Calls(Expressions):
         if name == "getattr" and len(args) > 1 and isinstance(args[1], str):
             found = self.attribute(args[0], args[1])
             return args[2] if found is UNKNOWN and len(args) > 2 else found
-        if name == "vars" and len(args) == 1 and isinstance(args[0], Module):
-            return args[0]
+        if name == "vars" and len(args) == 1:
+            return self.attribute(args[0], "__dict__") if isinstance(args[0], Instance) else _names_of(args[0])
         if name == "globals" and not args:
             while scope.outer is not None and scope.outer.outer is not None:  # the outermost are the builtins
                 scope = scope.outer
@@ -150,10 +150,18 @@ class Calls(Expressions):
             return next(iter(self.items(args[0])), UNKNOWN) if function.name == "next" else args[0]
         if not isinstance(function, External):
             return UNKNOWN
+        if function.name in ("map", "filter") and args and isinstance(args[0], Function):
+            return self._mapped(args[0], [self.items(each) for each in args[1:]], keep=function.name == "filter")
         made = externals.call(function, args, kwargs)
         if isinstance(made, Opened) and not function.name.endswith("open"):
             return self.data(made)
         return made
+
+    def _mapped(self, function: Function, items: list[list[Any]], *, keep: bool) -> list[Any]:
+        """What `map` gives, or what `filter` keeps."""
+        rows = [list(row) for row in zip(*items)]  # noqa: B905
+        found = [self.invoke(function, row, {}) for row in rows]
+        return [row[0] for row, kept in zip(rows, found) if kept is not False] if keep else found  # noqa: B905
 
     def _unknown(self, args: list[Any], kwargs: dict[str, Any], handed: bool) -> Any:
         """What nobody here knows: a wrapper of a module or function, or a configuration in another coat."""
@@ -307,6 +315,12 @@ class Calls(Expressions):
 _SAME_MODULE = frozenset(
     "to cuda cpu eval train float double half bfloat16 requires_grad_ apply share_memory type xpu to_empty".split()
 )
+
+
+def _names_of(value: Any) -> Any:
+    """What `vars` gives of a module of the project, or of a namespace of settings."""
+    plain = type(value).__name__ in ("Namespace", "SimpleNamespace")
+    return value if isinstance(value, Module) else vars(value) if plain else UNKNOWN
 
 
 def _wraps(function: External) -> bool:

@@ -96,9 +96,12 @@ def _fields(node: ast.ClassDef) -> frozenset[str]:
     return frozenset(names)
 
 
-def attributes_of(source: str, parameter: str) -> list[str]:
-    """What is read of a name, or of the attribute of that name, anywhere in a text; what is called is left out."""
-    found = re.findall(rf"\b{re.escape(parameter)}\.([A-Za-z_]\w*)\b(?!\s*[\(=])", source)
+def attributes_of(source: str, parameter: str | None = None) -> list[str]:
+    """What is read of a name, or of the attribute of that name, anywhere in a text; of anything where no name is given.
+    What is called is left out.
+    """
+    owner = r"(?<=[\w\])])" if parameter is None else rf"\b{re.escape(parameter)}"
+    found = re.findall(owner + r"\.([A-Za-z_]\w*)\b(?!\s*(?:\(|=(?!=)))", source)
     return list(dict.fromkeys(name for name in found if not name.startswith("__")))
 
 

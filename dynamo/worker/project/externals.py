@@ -27,6 +27,8 @@ _BUILTINS = frozenset(
     "abs all any bool bytes complex dict divmod enumerate filter float frozenset int isinstance issubclass len list map"
     " max min object ord chr pow range repr reversed round set slice sorted str sum tuple zip type".split()
 )
+_LOOKED_AT = frozenset({"open", "super", "iter", "next"})
+"""Builtins that stand for something else while code is only read."""
 _COMPUTE = (
     r"(math|operator|itertools|collections|copy|numpy|string)\.[\w.]+|random\.(random|randint|uniform|choice|sample"
     r"|randrange|Random|gauss)|functools\.partial|types\.SimpleNamespace|os\.path\.\w+|os\.environ\.get|os\.getcwd"
@@ -81,7 +83,7 @@ def imported(name: str) -> Any:
 
 
 def builtin(name: str) -> Any:
-    return External(name, getattr(builtins, name)) if name in _BUILTINS or name in ("open", "super") else UNKNOWN
+    return External(name, getattr(builtins, name)) if name in _BUILTINS | _LOOKED_AT else UNKNOWN
 
 
 def is_module_class(value: Any) -> bool:

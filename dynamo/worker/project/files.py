@@ -1,4 +1,6 @@
-"""The Python files of a project, notebooks among them, as text and as syntax trees. Nothing is imported."""
+"""The Python code of a project, that of notebooks and Markdown files among it, as text and as syntax trees. Nothing is
+imported.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,8 @@ import ast
 import functools
 import json
 import os
+import re
+import textwrap
 from collections.abc import Iterator
 
 MOST_FILES = 500
@@ -13,6 +17,8 @@ LONGEST = 300_000
 """Characters."""
 HIGHEST = 4
 """Folders above a package in which the project's root is looked for."""
+
+WITH_CODE = (".py", ".ipynb", ".md")
 
 _SKIPPED = frozenset({"node_modules", "site-packages", "venv", "build", "dist"})
 _MARKS = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", ".git")
@@ -50,25 +56,46 @@ def walk(top: str, endings: tuple[str, ...] = (".py",), skipped: frozenset[str] 
 
 
 def text_of(path: str) -> str:
-    """A file's code; "" where it cannot be read. Lines of a notebook that are not Python are left out."""
+    """A file's code; "" where it cannot be read. Of a notebook and of Markdown it is the parts that are Python."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(LONGEST)
-        return text if not path.endswith(".ipynb") else _cells(text)
+        if path.endswith(".ipynb"):
+            return _joined(_cells(text))
+        return _joined(_blocks(text)) if path.endswith(".md") else text
     except (OSError, ValueError):
         return ""
 
 
-def _cells(text: str) -> str:
+def _joined(parts: Iterator[str]) -> str:
+    """Parts as one text, without those that do not parse, and without the lines that only Jupyter understands."""
+    found = []
+    for part in parts:
+        lines = ("" if line.lstrip().startswith(("%", "!", "?")) else line for line in part.splitlines())
+        code = "\n".join(lines)
+        found.append(code if _parsed(code) is not None else "")
+    return "\n".join(found)
+
+
+def _cells(text: str) -> Iterator[str]:
     cells = json.loads(text)
-    parts = []
     for cell in cells.get("cells", ()) if isinstance(cells, dict) else ():
         source = "".join(cell.get("source", ()))
         if cell.get("cell_type") == "code" and not source.startswith("%%"):
-            lines = ("" if line.lstrip().startswith(("%", "!", "?")) else line for line in source.splitlines())
-            code = "\n".join(lines)
-            parts.append(code if _parsed(code) is not None else "")
-    return "\n".join(parts)
+            yield source
+
+
+_BLOCK = re.compile(r"^( *)```+ *(?:python|py)\w*\b[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL | re.IGNORECASE)
+_PROMPT = re.compile(r"^(?:>>>|\.\.\.) ?", re.MULTILINE)
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """The blocks of Markdown that say that they are Python; of a session at a prompt, what was typed."""
+    for found in _BLOCK.finditer(text):
+        code = textwrap.dedent(found[2])
+        if _PROMPT.match(code):
+            code = "\n".join(_PROMPT.sub("", line) for line in code.splitlines() if _PROMPT.match(line))
+        yield code
 
 
 @functools.lru_cache(maxsize=256)

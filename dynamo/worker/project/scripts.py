@@ -1,8 +1,12 @@
-"""Names that only a script's main part defines: its classes read them, and an import of the file leaves them out."""
+"""What a file finds where it is run, and does not where it is imported: the folder of its project, from which scripts
+are started, and names that only a script's main part defines.
+"""
 
 from __future__ import annotations
 
 import ast
+import os
+import sys
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -12,6 +16,12 @@ from .statements import Statements
 from .values import known
 
 _PLAIN = (bool, int, float, str, tuple, list, dict)
+
+
+def reach(path: str) -> None:
+    """Lets a file import what lies in the folder of its project, and in `src` below it, as programs there do."""
+    root = files.root(path)
+    sys.path += [each for each in (root, os.path.join(root, "src")) if os.path.isdir(each) and each not in sys.path]
 
 
 def complete(module: ModuleType) -> None:

@@ -89,7 +89,7 @@ def _leading_to(root: str, names: set[str]) -> list[str]:
 def _naming(root: str, names: set[str]) -> list[str]:
     """The files in whose code one of the names stands."""
     word = re.compile(r"\b(" + "|".join(map(re.escape, sorted(names))) + r")\b")
-    return [each for each in files.walk(root, (".py", ".ipynb")) if word.search(files.text_of(each))]
+    return [each for each in files.walk(root, files.WITH_CODE) if word.search(files.text_of(each))]
 
 
 def _makers(path: str, names: set[str]) -> list[str]:
