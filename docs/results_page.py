@@ -6,6 +6,8 @@ from pathlib import Path
 
 _RESULTS = Path(__file__).resolve().parents[1] / "bench" / "results"
 
+_TABLES = {"steady": "steady.md", "speed": "cpu-tiny.md", "turns": "turns.md"}
+
 _TEXT = """\
 # Results
 
@@ -32,10 +34,19 @@ arm in a process of its own.
 
     python bench/speed.py --models t5 phi3_longrope --write bench/results/cpu-tiny.md
 
-{speed}"""
+{speed}
+## Calls that take turns
+
+On a shared machine the clock says little. Here a plain and a mended process, both compiled, make calls in turns, and
+what counts is the processor time of each: `gain` is plain by mended, the median over the turns, with the quartiles.
+Sizes are small, so that most of it is what Python, guards and graphs cost beside the arithmetic: that is what breaks
+cost, and what a larger model hardly notices. A gain below 1 is a loss.
+
+    python bench/turns.py --rows biogpt PegasusForCausalLM --write bench/results/turns.md
+
+{turns}"""
 
 
 def results_page() -> str:
     """The page's text."""
-    steady, speed = ((_RESULTS / name).read_text("utf-8") for name in ("steady.md", "cpu-tiny.md"))
-    return _TEXT.format(steady=steady, speed=speed)
+    return _TEXT.format_map({name: (_RESULTS / file).read_text("utf-8") for name, file in _TABLES.items()})

@@ -121,13 +121,15 @@ def _with_switches(original: Any, config: Any, attempts: Any) -> Any:
                 try:
                     result = original(self, frame, *args, **kwargs)
                 except Exception as error:  # where the switches are not its cause it comes again, from below
+                    if attempt.is_plain:
+                        raise
                     reason = f"{type(error).__name__}: {error}".splitlines()[0]
                 else:
                     if result.guarded_code is not None:
                         attempt.done(result.guarded_code.guard_manager)
                         return result
                     reason = (result.skip_reason or "").splitlines()[0] if result.skip_reason else ""
-                    if not reason.startswith(_GIVEN_UP):
+                    if attempt.is_plain or not reason.startswith(_GIVEN_UP):
                         return result
             if not plan.release(attempt.candidates(), reason):
                 plan.give_up()

@@ -13,7 +13,7 @@ from graphmend.transforms.rewrites.branch_forms import (
     context_outside,
     filter_inside,
     guard_clause,
-    kept_along,
+    in_turn,
     last_leave,
     late_choice,
     loop_outside,
@@ -49,6 +49,7 @@ from graphmend.transforms.rewrites.scalars import (
     computed_index,
     counter_buffer,
     keep_tensor,
+    kept_along,
     segments,
 )
 from graphmend.transforms.rewrites.shapes import (
@@ -91,6 +92,7 @@ _FORMS: tuple[Rewrite, ...] = (
     as_loop.rewrite,
     on_a_copy.rewrite,
     stop_flag.rewrite,
+    in_turn.rewrite,
 )
 _LOOPS: tuple[Rewrite, ...] = (stop_mask.rewrite, while_loop.rewrite)
 _BRANCHES: tuple[Rewrite, ...] = (

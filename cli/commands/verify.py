@@ -152,12 +152,12 @@ def _jobs(args: argparse.Namespace, configurations: Configurations) -> list[_Job
             names[path].append(name)
     if not names:
         raise UsageError("nothing to verify: name a TARGET, declare [[tool.graphmend.targets]], or give -- COMMAND")
-    return [_job(args, path, tuple(found), configurations.of_file(path)) for path, found in names.items()]
+    return [_job(args, path, tuple(found), configurations) for path, found in names.items()]
 
 
-def _job(args: argparse.Namespace, path: Path, names: tuple[str, ...], configuration: Configuration) -> _Job:
-    request = _request(args, path, names, configuration)
-    text = Static(path, configuration, args.python, request.targets)
+def _job(args: argparse.Namespace, path: Path, names: tuple[str, ...], configurations: Configurations) -> _Job:
+    request = _request(args, path, names, configurations.of_file(path))
+    text = Static(path, configurations, args.python, request.targets)
     if not args.mend:
         return _Job(request, text, None)
     mending = text.mended(args.unsafe_fixes)

@@ -224,7 +224,7 @@ def _where_it_breaks(path: str, before: Report) -> tuple[str, ...]:
 @lru_cache(maxsize=256)
 def _mended_text(path: str, changed: int, names: tuple[str, ...], options: Options) -> Mending | None:
     """The mended text of a file, kept for the next target that reaches it; None where nothing changes."""
-    text = Static(Path(path), _configurations(options.accept).of_file(Path(path)), options.python, names)
+    text = Static(Path(path), _configurations(options.accept), options.python, names)
     mending = text.mended(options.unsafe, further=False)
     return mending if mending.text != text.source.text else None
 

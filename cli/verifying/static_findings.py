@@ -17,7 +17,7 @@ from graphmend.dynamo.merge import merge, same_file
 from graphmend.dynamo.report import Report
 from graphmend.workspace import files
 from graphmend.workspace.analysed_file import AnalysedFile
-from graphmend.workspace.config import Configuration
+from graphmend.workspace.config import Configurations
 from graphmend.workspace.importers import MANY, all_importers
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ class Static(AnalysedFile):
     """One file on disk, seen by the analysis. Targets that are named count as compiled: that is how they are run."""
 
     def __init__(
-        self, path: Path, configuration: Configuration, python: str | None, names: tuple[str, ...] = ()
+        self, path: Path, configurations: Configurations, python: str | None, names: tuple[str, ...] = ()
     ) -> None:
-        super().__init__(path, configuration, python, names)
-        self.names, self._python = names, python
+        super().__init__(path, configurations.of_file(path), python, names)
+        self.names, self._python, self._configurations = names, python, configurations
         try:
             self.read  # noqa: B018  # whoever asks for the text later need not expect that it cannot be read
         except files.FileProblem as problem:
@@ -92,7 +92,7 @@ class Static(AnalysedFile):
         found = {(each.span, each.code): each for each in check(self.source, self.project, self.settings).findings}
         importing = all_importers([self.path], MANY)
         for path in importing if len(importing) <= MANY else ():
-            caller = AnalysedFile(path, self.configuration, self._python)
+            caller = AnalysedFile(path, self._configurations.of_file(path), self._python)
             try:
                 elsewhere = caller.look(caller.source).elsewhere
             except files.FileProblem:

@@ -102,6 +102,8 @@ class Attempt:
     """May values of small inputs be taken as known?"""
     used: bool = False
     """Is a value taken as known?"""
+    tried: bool = False
+    """Did an operation fail, or break the graph, that may do otherwise without the switches?"""
     sites: dict[Any, Site] = field(default_factory=dict)
     """Where each symbol comes from."""
     needed: set[Any] = field(default_factory=set)
@@ -115,6 +117,7 @@ class Attempt:
             return True
         site = _site(tx)
         if site in self.plan.released:
+            self.tried = True
             return False
         self.sites.update(dict.fromkeys(symbols, site))
         return True
@@ -123,6 +126,11 @@ class Attempt:
         """The values of symbols must be known. Traces again with those released that can be; does nothing else."""
         if self.plan.release({self.sites[symbol] for symbol in symbols if symbol in self.sites}, reason):
             raise RestartAnalysis(restart_reason=f"graphmend: {reason}")
+
+    @property
+    def is_plain(self) -> bool:
+        """Was everything done as it would be without us? Then there is no use in tracing the frame again."""
+        return not (self.sites or self.used or self.tried)
 
     def candidates(self) -> set[Site]:
         """What to release where the frame cannot be compiled: what was needed in vain, or else all."""

@@ -93,6 +93,7 @@ def _binding(original: Callable[..., Any]) -> Callable[..., Any]:
             value = original(node, tx, *args, **kwargs)
         except (Unsupported, UserError, TorchRuntimeError):
             del pending(tx)[count:]
+            attempt.tried = True
             attempt.needs(attempt.needed or symbols(node), _KNOWN)
             raise
         if not attempt.bind(tx, pending(tx)[count:]):

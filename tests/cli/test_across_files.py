@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from graphmend.cli.verifying.static_findings import Static
+from graphmend.dynamo.report import Report
+from graphmend.workspace.config import Configurations
+
 Run = Callable[..., Any]
 
 HELPER = """\
@@ -286,7 +290,7 @@ def test_a_mend_that_goes_with_another_one_is_shown_where_two_files_find_the_bre
     """The branch goes once the line in it is mended: `check` says so, as `--fix` does it."""
     (folder / "model.py").write_text(
         "import logging\nimport torch\nfrom torch import nn\n\nlog = logging.getLogger(__name__)\n\n\n"
-        "class Net(nn.Module):\n    def forward(self, x):\n        x = torch.relu(x)\n"
+        "class Net(nn.Module):\n    def forward(self, x):\n        x = torch.flatten(x)\n"
         "        if torch.isnan(x).any():\n            log.warning('nan')\n            x = torch.nan_to_num(x)\n"
         "        return x\n"
     )
@@ -296,3 +300,18 @@ def test_a_mend_that_goes_with_another_one_is_shown_where_two_files_find_the_bre
     assert "mend (unsafe)" in out
     assert "advice" not in out
     assert "No graph breaks found" in run("check", "--fix", "--unsafe-fixes", ".").out
+
+
+@pytest.mark.parametrize(("settings", "codes"), [("", ["GM201"]), ('ignore = ["GM2"]\n', [])])
+def test_verify_checks_each_caller_with_its_own_settings(folder: Path, settings: str, codes: list[str]) -> None:
+    """`verify` names the checked file alone; what its callers find there depends on what holds for them."""
+    package = folder / "package"
+    for each, text in (("helper", HELPER), ("train/model", MODEL.replace("from helper", "from ..helper"))):
+        path = package / f"{each}.py"
+        path.parent.mkdir(exist_ok=True)
+        (path.parent / "__init__.py").touch()
+        path.write_text(text)
+    (package / "graphmend.toml").write_text('assume-compiled = "never"\n')
+    (package / "train" / "graphmend.toml").write_text(settings)
+    judged = Static(package / "helper.py", Configurations(), None).judged(Report(str(package / "helper.py")))
+    assert [each.finding.code for each in judged] == codes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -364,3 +365,34 @@ def plain_graphs(function: Callable[..., Any], *calls: tuple[Any, ...]) -> list[
     torch._dynamo.reset()
     attempt.plan_of(function.__code__).give_up()
     return graphs(function, *calls)
+
+
+def test_a_frame_that_captures_nothing_is_traced_once() -> None:
+    """Without the switches it would break at the same place."""
+
+    def looped(x: Any) -> Any:
+        for _ in range(3):
+            if x.sum() > 40:
+                break
+            x = x + 1
+        return x
+
+    def traced(calls: Callable[[], list[int]]) -> int:
+        translator = torch._dynamo.symbolic_convert.InstructionTranslator
+        with mock.patch.object(translator, "run", autospec=True, side_effect=translator.run) as run:
+            assert calls() == [0]
+        return int(run.call_count)
+
+    assert traced(lambda: graphs(looped, (x(),))) == traced(lambda: plain_graphs(looped, (x(),))) > 0
+
+
+def test_a_frame_that_captures_in_vain_is_traced_again() -> None:
+    """The loop needs the number, so all of it is as without the switches."""
+
+    def looped(x: Any, n: Any) -> Any:
+        for _ in range(int(n.sum()) + 1):
+            x = x * 2
+        return x
+
+    calls = [(x(), torch.tensor([n, 7])) for n in (3, 4, 5)]
+    assert sum(graphs(looped, *calls)) <= sum(plain_graphs(looped, *calls)) + 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 import pytest
-from asked import inside
+from asked import inside, of_function
 
-from graphmend.transforms.legality.memory import changed_in_place, escapes, may_share, seen_elsewhere, shares
+from graphmend.transforms.legality.memory import changed_in_place, escapes, may_share, only_here, seen_elsewhere, shares
 
 
 @pytest.mark.parametrize(
@@ -118,3 +118,44 @@ def test_a_name_is_what_it_was_bound_to_last() -> None:
     assert shares(facts, node).paths == {"h", "x"}
     facts, node = inside("h", before="h = x * 2\nfor e in i:\n    y = h\n    h = x")
     assert shares(facts, node).paths >= {"h", "x"}
+
+
+BRANCH = "if (h == y).any():\n    h = h.clamp(-1, 1)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "alone"),
+    [
+        ("h = x * 2\n" + BRANCH + "return h", True),
+        ("h = x\nr = h\nh = r + h\n" + BRANCH + "return h, r", True),
+        ("h = o(x)\nh = y + h\n" + BRANCH + "return o(h)", True),
+        ("h = x * 2\n" + BRANCH + "kept = [h]\nreturn kept", True),
+        ("h = x\n" + BRANCH + "return h", False),
+        ("h = o(x)\n" + BRANCH + "return h", False),
+        ("h = x * 2\nr = h\n" + BRANCH + "return h, r", False),
+        ("h = x * 2\nr = h[0]\n" + BRANCH + "return h, r", False),
+        ("h = x * 2\nr = (h, 1)\n" + BRANCH + "return h, r", False),
+        ("h = x * 2\no(h)\n" + BRANCH + "return h", False),
+        ("h = x * 2\no.kept = h\n" + BRANCH + "return h", False),
+        ("h = x * 2\ndef later():\n    return h\n" + BRANCH + "return later", False),
+        ("h = x * 2\nr = [h for _ in i]\n" + BRANCH + "return h, r", False),
+        ("h = x * 2\nfor _ in i:\n    h = h * 2\n    if (h == y).any():\n        h = h.clamp(-1, 1)\n    o(h)\n"
+         "return h", False),
+    ],
+)  # fmt: skip
+def test_nothing_else_has_held_what_a_name_is_bound_to(body: str, alone: bool) -> None:
+    parameters = "x: torch.Tensor, y: torch.Tensor, i=(), o=None"
+    lines = "\n    ".join(body.splitlines())
+    facts = of_function(f"import torch\n\n@torch.compile\ndef case({parameters}):\n    {lines}\n")
+    statement = facts.statement
+    assert isinstance(statement, ast.If)
+    assert isinstance(bound := statement.body[0], ast.Assign)
+    assert only_here(facts, "h", (bound.value, ast.Name("h", ast.Load())), statement) is alone
+
+
+def test_what_stands_behind_a_name_does_not_reach_it() -> None:
+    """But in loops, where it does."""
+    facts, node = inside("h", before="h = o(x)\nh = h * 2\nv = h[0]\nh = y")
+    assert shares(facts, node).paths == {"h", "y"}
+    facts, node = inside("v", before="v = x[0]\nfor _ in i:\n    v = h\n    h = y", test="(x == x).any()")
+    assert "y" in shares(facts, node).paths

@@ -83,9 +83,7 @@ if x.sum() > 0:
     y[0] += 1
     y[1] *= 2.5
 return y
-""")
 
-REFUSED = bodies("""
 # other_order_on_the_other_side
 if x.sum() > 0:
     self.mean.add_(self.width)
@@ -104,6 +102,17 @@ if x.sum() > 0:
 else:
     y = x
 return y
+""")
+
+REFUSED = bodies("""
+# drawn_between_writes
+if x.sum() > 0:
+    self.mean.add_(1)
+    noise = torch.randn(3)
+    self.width.add_(noise)
+else:
+    self.width.sub_(1)
+return x * self.mean
 """)
 
 

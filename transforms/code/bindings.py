@@ -62,6 +62,24 @@ def reaching(facts: FunctionFacts, node: ast.Name) -> ast.expr | None:
     return None
 
 
+def straight(facts: FunctionFacts, node: ast.Name) -> ast.Name | None:
+    """A name that is read once in a call of the function, by code of its own: what stands behind it does not reach it.
+    None where a loop, an inner function or a comprehension stands around it.
+    """
+    for above in facts.ancestors(node):
+        if above is facts.function:
+            return node
+        if isinstance(above, (ast.For, ast.AsyncFor, ast.While, *_OWN_NAMES)):
+            return None
+    return None
+
+
+def precedes(value: ast.expr, node: ast.expr) -> bool:
+    """Does an expression end in front of another one in the text?"""
+    end = value.end_lineno or 0, value.end_col_offset or 0
+    return end <= (node.lineno, node.col_offset)
+
+
 def has_own_names(facts: FunctionFacts, node: ast.AST) -> bool:
     """Does an expression stand in a comprehension or a lambda, whose names mean nothing in front of the statement?"""
     return any(isinstance(above, _OWN_NAMES) for above in facts.ancestors(node) if isinstance(above, ast.expr))

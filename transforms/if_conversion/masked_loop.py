@@ -11,6 +11,7 @@ from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, reads, writes
 from graphmend.transforms.code.text_edits import (
+    HOLE,
     insert_after,
     insert_before,
     replace_else,
@@ -184,6 +185,11 @@ class MaskedLoop(MaskedNames):
                 if masks == {mask} or masks == {self._mask()}:
                     return masks.pop()
                 raise NotSelectableError("the `continue` is nested")
+        if mask and _writes_a_place(statement):
+            self.changes.append(
+                (statement, f"if not {mask if is_atom(mask) else f'({mask})'}:\n    {HOLE.format(0)}\n")
+            )
+            return mask
         if isinstance(statement, ast.If) and (left := [n for n in ast.walk(statement) if isinstance(n, _LEAVES)]):
             raise NotSelectableError(f"the `{ast.unparse(left[0]).split()[0]}` is nested")
         raise NotSelectableError(f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name")
@@ -235,6 +241,8 @@ class MaskedLoop(MaskedNames):
                     lines.append(line)
                 case ast.Pass() | ast.Expr(value=ast.Constant()):
                     continue
+                case _ if _writes_a_place(statement):
+                    lines.append(f"if not ({mask}):\n    {self.code.text(statement)}\n")
                 case _:
                     raise NotSelectableError(
                         f"`{ast.unparse(statement).splitlines()[0]}` in the loop does more than bind a name"
@@ -263,7 +271,7 @@ class MaskedLoop(MaskedNames):
 
     def edits(self) -> list[TextEdit]:
         source = self.facts.source
-        edits = [replace_statements(source, [s], text) for s, text in self.changes] + [
+        edits = [replace_statements(source, [s], text, [s]) for s, text in self.changes] + [
             replace_expression(source, v, text) for v, text in self.values
         ]
         kept = [n for n, _ in self.values] + [s for s, _ in self.changes]
@@ -286,6 +294,20 @@ class MaskedLoop(MaskedNames):
             returned = self.code.line(self._returned, self._replace)
             edits.append(insert_after(source, self.loop, f"if {self.stopped}:\n    return {returned}\n"))
         return edits
+
+
+def _writes_a_place(statement: ast.stmt) -> bool:
+    """Does a statement only write into a tensor, or bind an attribute? Whether the loop was left is asked in front of
+    it, for the mends of branches.
+    """
+    match statement:
+        case ast.Assign(targets=[ast.Subscript() | ast.Attribute()]):
+            return True
+        case ast.AugAssign(target=ast.Subscript() | ast.Attribute()):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=attr))):
+            return attr.endswith("_") and not attr.endswith("__")
+    return False
 
 
 def _all(code: Code, tests: Sequence[ast.expr]) -> str:

@@ -16,7 +16,7 @@ from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qu
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.gradients import EITHER_GRADIENT, carries, lost, mixed, recorded
-from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, seen_elsewhere, shares
+from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, only_here, shares
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, PROMOTES, exact_in
 from graphmend.transforms.legality.numbers.counterparts import joined
 from graphmend.transforms.legality.operations import names as known
@@ -150,20 +150,13 @@ def aliasing(
         raise NotSelectableError(f"which tensor `{name}` is asked for, and it would be a copy")
     if name is None or name == RETURN:
         found.append(Difference("aliasing", "the result is a copy where a side gives an existing tensor"))
-    elif _only_here(facts, name, a, b):
+    elif name.isidentifier() and only_here(facts, name, (*a.nodes, *b.nodes), statement):
         pass  # nobody can tell a copy from what it was
     elif changed_in_place(facts, *([name] if name.isidentifier() else [_place(name), *a.nodes, *b.nodes])):
         raise NotSelectableError(f"`{name}` is changed in place, and would be a copy of the tensor that it is now")
     elif not name.isidentifier() or escapes(facts, name):
         found.append(Difference("aliasing", f"`{name}` is bound to a copy where a side keeps an existing tensor"))
     return [*found, *lost(facts, statement, "the tensor that is kept loses its gradient history")]
-
-
-def _only_here(facts: FunctionFacts, name: str, a: SideValue, b: SideValue) -> bool:
-    """Is what a side keeps the name's own tensor, which nothing else holds or shares memory with?"""
-    given = [node for side in (a, b) for node in side.nodes if not shares(facts, node).fresh]
-    own = all(isinstance(node, ast.Name) and node.id == name for node in given)
-    return own and name.isidentifier() and not seen_elsewhere(facts, ast.Name(name, ast.Load()), rebound=name)
 
 
 def _place(text: str) -> ast.expr:

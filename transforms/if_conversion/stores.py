@@ -18,7 +18,7 @@ from graphmend.transforms.if_conversion.selection import NotSelectableError, Sid
 from graphmend.transforms.legality.dtypes import kind
 from graphmend.transforms.legality.in_place import dense, intact, linear_method, linear_operator
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.rows.masked_elements import Picked, other_shape
+from graphmend.transforms.legality.rows.masked_elements import Picked, of_nothing, other_shape
 from graphmend.transforms.legality.same_shape import ShapeInference, TensorType, broadcast
 from graphmend.transforms.questions import answers
 
@@ -142,13 +142,14 @@ def store_of(block: Converting, target: ast.Subscript | ast.Attribute, choice: S
     if not (isinstance(owner, Tensor) and not owner.ndarray):
         raise NotSelectableError(f"`{shortened(target)}` is no place of a tensor")
     if _is_mask(block, target.slice):
-        if not isinstance(constant(choice.node), (int, float)):
-            raise NotSelectableError(f"what is stored at `{shortened(target)}` is no number")
+        found = of_nothing(block.facts, Picked(target.value, target.slice), choice.node)
+        if found is None:
+            raise NotSelectableError(f"what is stored at `{shortened(target)}` is no number and no tensor of its own")
         block.evaluated.append(target.slice)
         mask = block.predicates.code.operand(target.slice, block.replace)
         place = block.predicates.code.text(target.value)
         warned = Difference("output", f"where `{place}` is expanded memory a store by a mask warns, on either side")
-        found = [] if dense(block.facts, block.whole, target.value) else [warned]
+        found += [] if dense(block.facts, block.whole, target.value) else [warned]
         found += other_shape(block.facts, Picked(target.value, target.slice))
         return Change(place, root, choice, "mask", mask, differences=tuple(found))
     indices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, tensor_in
-from graphmend.transforms.code.bindings import Bound, bindings, name_given, reaching
+from graphmend.transforms.code.bindings import Bound, bindings, bound_before, name_given, precedes, reaching, straight
 from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.effects import changes, in_place_operands, is_layer
@@ -84,6 +84,20 @@ def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> b
         for name in locals_of(facts.function) - own
         if bindings(facts).get(name)
     )
+
+
+@answers("memory")
+def only_here(facts: FunctionFacts, name: str, given: Iterable[ast.expr | None], statement: ast.stmt) -> bool:
+    """Is what a statement gives to a name new, or the name's own tensor, which nothing else has held until then?"""
+    if not all(node is not None and (_is(node, name) or shares(facts, node).fresh) for node in given):
+        return False
+    bound = bound_before(facts, statement, name)
+    bases = shares(facts, bound if bound is not None else ast.Name(name, ast.Load())).bases
+    again = any(isinstance(above, (ast.For, ast.AsyncFor, ast.While)) for above in facts.ancestors(statement))
+    others = (each.value for other in bindings(facts).keys() - {name} for each in bindings(facts)[other])
+    held = (n for n in (*_handed_over(facts), *others) if n is not None)
+    earlier = (n for n in held if again or getattr(n, "lineno", 0) < statement.lineno)
+    return bool(bases) and _OUTSIDE not in bases and not any(shares(facts, n).bases & bases for n in earlier)
 
 
 @answers("memory")
@@ -193,7 +207,7 @@ class _Sharing:
     def __init__(self, facts: FunctionFacts) -> None:
         self.facts = facts
         self._bindings = bindings(facts)
-        self._seen: set[str] = set()
+        self._seen: set[tuple[str, ast.Name | None]] = set()
 
     def of(self, node: ast.expr) -> Shares:
         value = self.facts.value(node)
@@ -206,7 +220,7 @@ class _Sharing:
                 bound = reaching(self.facts, node)
                 if bound is not None:
                     return Shares(frozenset({name})) | self.of(bound)
-                return self._name(name)
+                return self._name(name, straight(self.facts, node))
             case ast.Attribute():
                 return self._attribute(node)
             case ast.Subscript():
@@ -229,15 +243,17 @@ class _Sharing:
                 return self.of(inner)
         return self._unknown(node)
 
-    def _name(self, name: str) -> Shares:
+    def _name(self, name: str, read: ast.Name | None) -> Shares:
+        """What a name is bound to anywhere; before it is `read`, where that is once."""
         own = Shares(frozenset({name}))
-        if name in self._seen:
+        if (name, read) in self._seen:
             return own
-        self._seen.add(name)
+        self._seen.add((name, read))
         outer = name not in self._bindings or name in parameters(self.facts.function)
         found = own | Shares(bases=frozenset({_OUTSIDE} if outer else ()))
         for bound in self._bindings.get(name, ()):
-            found |= self._bound(bound)
+            if read is None or bound.value is None or precedes(bound.value, read):
+                found |= self._bound(bound)
         return found
 
     def _bound(self, bound: Bound) -> Shares:
@@ -315,8 +331,8 @@ class _Sharing:
         return found
 
     def _unknown(self, node: ast.expr) -> Shares:
-        names = sorted(reads(node) - {*self.facts.names})
-        inner = self._all(ast.Name(n, ast.Load()) for n in names if _may_be_tensor(self.facts, node, n))
+        names = {n for n in reads(node) - {*self.facts.names} if _may_be_tensor(self.facts, node, n)}
+        inner = self._all(n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in names)
         return inner | inner.viewed() | Shares(bases=frozenset({_OUTSIDE}))
 
 

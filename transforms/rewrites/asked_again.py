@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.liveness import fresh, stored
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.memory import changed_in_place, shares
+from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -59,6 +61,16 @@ def named(predicates: Predicates, test: ast.expr, behind: Sequence[ast.stmt]) ->
     name = fresh(facts, "condition", predicates.taken)
     predicates.taken.append(name)
     return Asked(head, name, [f"{name} = {text}"], negated)
+
+
+@answers("memory")
+def keeps(facts: FunctionFacts, tests: Sequence[ast.expr], text: str) -> bool:
+    """Is a test, written as a tensor, one that nothing else shares memory with: `flag.item()` is written `flag`."""
+    written = ast.parse(text, mode="eval").body
+    view = isinstance(written, ast.Call) and ast.unparse(written).endswith(".reshape(())")
+    if view or isinstance(written, (ast.Name, ast.Attribute, ast.Subscript)):
+        return False
+    return len(tests) > 1 or shares(facts, tests[0]).fresh or text != Code(facts.source).line(tests[0])
 
 
 def of_several_elements(facts: FunctionFacts, test: ast.expr) -> list[Difference]:

@@ -118,12 +118,13 @@ def example_inputs():
         else:
             assert isinstance(event, Call)
             assert isinstance(event.receiver, Class)
-            found = next(_made(event, event.receiver.info), None)
+            info = event.receiver.info
+            found = next(_made(event, info, context.is_module(Instance(info))), None)
         return None if found is None else Break(found[0], fill={"what": found[1]})
 
 
-def _made(event: Call, info: ClassInfo) -> Iterator[tuple[str, str]]:
-    """What is refused of a call of a class."""
+def _made(event: Call, info: ClassInfo, is_module: bool) -> Iterator[tuple[str, str]]:
+    """What is refused of a call of a class, whose bases were looked up to see whether it is a module."""
     bases = [info.module.qualified(base) or "" for base in info.node.bases]
     if any(base in _TYPED_DICT for base in bases) and any(
         k.arg == "total" and isinstance(k.value, ast.Constant) and k.value.value is False for k in info.node.keywords
@@ -134,7 +135,7 @@ def _made(event: Call, info: ClassInfo) -> Iterator[tuple[str, str]]:
     given = event.arguments[0] if len(event.arguments) == 1 else None
     if _is_pydantic(info):
         yield "GB3383", "the making of a pydantic dataclass"
-    if any(cls.module.qualified(base) in _MODELS for cls in info.chain or (info,) for base in cls.node.bases):
+    if not is_module and any(c.module.qualified(base) in _MODELS for c in info.chain or () for base in c.node.bases):
         yield "GB0156", "the making of a pydantic model"
     made_by_torch = "torch.Tensor" in bases and not {"__new__", "__init__"} & info.methods.keys()
     if made_by_torch and isinstance(given, (Container, Static)):

@@ -7,9 +7,11 @@ from __future__ import annotations
 import ast
 import functools
 import json
+import math
 import os
 import re
 import textwrap
+import time
 from collections.abc import Iterator
 
 MOST_FILES = 500
@@ -42,16 +44,22 @@ def root(path: str) -> str:
     return start
 
 
-def walk(top: str, endings: tuple[str, ...] = (".py",), skipped: frozenset[str] = frozenset()) -> Iterator[str]:
-    """The paths of a folder's files, in the order of their names."""
+def walk(
+    top: str, endings: tuple[str, ...] = (".py",), skipped: frozenset[str] = frozenset(), ends: float = math.inf
+) -> Iterator[str]:
+    """The paths of a folder's files, in the order of their names; those that are met before a time of the clock
+    `time.monotonic`, as whoever asks may read each of them.
+    """
     number = 0
     for folder, folders, names in os.walk(top):
         folders[:] = sorted(n for n in folders if n not in _SKIPPED | skipped and not n.startswith((".", "_")))
         for name in sorted(names):
+            if time.monotonic() >= ends:
+                return
             if name.endswith(endings) and number < MOST_FILES:
                 number += 1
                 yield os.path.join(folder, name)
-        if number >= MOST_FILES:
+        if number >= MOST_FILES or time.monotonic() >= ends:
             return
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import os
 import re
 import time
@@ -58,9 +59,11 @@ def _executed(
     """
     real, root = os.path.realpath(path), os.path.realpath(files.root(path))
     machine = Statements(resize, lambda each: _is(each, name, real), root)
-    ends = time.monotonic() + MOST_SECONDS
+    began = time.monotonic()
+    ends = began + MOST_SECONDS
     found: dict[int, str] = {}
-    paths = sorted(map(os.path.realpath, _leading_to(root, {name, held_as or name})), key=lambda p: (p == real, p))
+    leading = {real, *map(os.path.realpath, _leading_to(root, {name, held_as or name}, began + MOST_SECONDS / 2))}
+    paths = sorted(leading, key=lambda p: (p == real, p))
     for step in (_read, _enter_all):
         for each in paths:
             step(machine, each, ends)
@@ -73,23 +76,26 @@ def _is(each: Class | Function, name: str, path: str) -> bool:
     return getattr(each.node, "name", None) == name and each.scope.path == path
 
 
-def _leading_to(root: str, names: set[str]) -> list[str]:
-    """The files that name a class or function, or what makes and calls it: `build_model`, which others call."""
+def _leading_to(root: str, names: set[str], ends: float) -> list[str]:
+    """The files that name a class or function, or what makes and calls it: `build_model`, which others call. Those
+    that are found in time.
+    """
     found = dict[str, None]()
     for _ in range(FARTHEST):
-        naming = _naming(root, names)
+        naming = _naming(root, names, ends)
         found.update(dict.fromkeys(naming))
-        more = {maker for each in naming for maker in _makers(each, names)} - names
+        in_time = itertools.takewhile(lambda _: time.monotonic() < ends, naming)
+        more = {maker for each in in_time for maker in _makers(each, names)} - names
         if not more:
             break
         names |= more
     return list(found)
 
 
-def _naming(root: str, names: set[str]) -> list[str]:
+def _naming(root: str, names: set[str], ends: float) -> list[str]:
     """The files in whose code one of the names stands."""
     word = re.compile(r"\b(" + "|".join(map(re.escape, sorted(names))) + r")\b")
-    return [each for each in files.walk(root, files.WITH_CODE) if word.search(files.text_of(each))]
+    return [each for each in files.walk(root, files.WITH_CODE, ends=ends) if word.search(files.text_of(each))]
 
 
 def _makers(path: str, names: set[str]) -> list[str]:
@@ -102,6 +108,8 @@ def _makers(path: str, names: set[str]) -> list[str]:
 
 def _read(machine: Statements, path: str, ends: float) -> None:
     """A file's top level."""
+    if time.monotonic() >= ends:
+        return
     machine.steps = _STEPS
     with contextlib.suppress(TooLong, RecursionError):
         machine.module(path)

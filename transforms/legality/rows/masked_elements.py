@@ -249,6 +249,28 @@ def same_dtype(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
     return a.dtype not in ("int", "float", "complex")
 
 
+@answers("shapes")
+def of_nothing(facts: FunctionFacts, place: Picked, value: ast.expr) -> list[Difference] | None:
+    """How storing a value to `place` differs where the mask picks nothing: what does not fit raises there, too. None
+    where it is no number and no tensor, or picked by a mask itself.
+    """
+    if isinstance(constant(value), (int, float)):
+        return []
+    given, tensor, mask = facts.value(value), facts.value(place.tensor), facts.value(place.mask)
+    if not isinstance(given, Tensor) or given.ndarray or any(picked(facts, n) for n in ast.walk(value)):
+        return None
+    found = []
+    ranks = [v.rank if isinstance(v, Tensor) else None for v in (given, tensor, mask)]
+    if ranks[0] == 0:
+        return []
+    if None in ranks or ranks[0] > ranks[1] - ranks[2]:  # type: ignore[operator]
+        says = f"`{ast.unparse(value)}` that is not one value for all places raises where none is picked"
+        found.append(Difference("exception", says))
+    if not same_dtype(facts, place.tensor, value):
+        found.append(Difference("exception", f"`{ast.unparse(value)}` of another dtype raises where nothing is picked"))
+    return found
+
+
 @answers("domain")
 def picks_in(facts: FunctionFacts, node: ast.AST, mask: ast.expr) -> dict[ast.expr, Picked]:
     """The places in an expression that pick elements by a mask."""

@@ -15,7 +15,8 @@ Legal when:
     the test compares one number that is drawn from 0 to 1 (`torch.rand`, `random.uniform(0, 1)`)
     with a value that is known while tracing and has no effect. The draw stays where it is; one that stands in the test
     itself gets a line of its own in front of it, where nothing else is evaluated before. Where nothing else reads what
-    torch draws, an assertion that never fails does: a graph keeps it, and with it the draw.
+    torch draws, an assertion that never fails does: a graph keeps it, and with it the draw. A number that is taken out
+    of what was drawn (`p = torch.rand(1).item()`), and compared in one test alone, is taken where it is compared.
 
 Differs in:
     nothing: a number that is drawn is never below 0. The break stays where the range is not empty. Where there is no
@@ -31,7 +32,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend.analysis.lattice.values import Const, Scalar, tensor_in
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import fresh, parameters, writes
+from graphmend.transforms.code.liveness import fresh, locals_of, parameters, writes
 from graphmend.transforms.code.positions import begins_line, is_elif, replaceable
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import insert_after, insert_before, replace_expression
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "range_guard"
+_TITLE = "ask first whether what is drawn can fall into the range"
 #: what draws one number from 0 to 1, without arguments
 _DRAWS = ("random.random",)
 _UNIFORM = ("random.uniform",)
@@ -79,10 +81,10 @@ class _Range(NamedTuple):
 
 @asks("effects", "random", "memory", "order", "names", any_value=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
+    code = Code(facts.source)
     root = _asked(facts)
     if root is None:
-        return None
-    code = Code(facts.source)
+        return _of_number(facts, code)
     found = _ranges(facts, root, code)
     if not found:
         found = [
@@ -118,16 +120,65 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
                 head = " and ".join(code.operand(v) for v in asked_before or ())
                 new = f"if {head}:\n" + "".join(f"    {line}" for line in lines) if head else "".join(lines)
                 edits.append(insert_before(facts.source, statement, new))
-            text = f"{code.operand(each.bound)} {each.guard} {each.word} {code.text(each.compare, replace)}"
-            above = facts.parent(each.compare)
-            joined = ast.And if each.word == "and" else ast.Or
-            whole = isinstance(above, (ast.stmt, ast.IfExp))
-            bare = whole or (isinstance(above, ast.BoolOp) and isinstance(above.op, joined))
-            edits.append(replace_expression(facts.source, each.compare, text if bare else f"({text})"))
+            edits.append(_guarded(facts, code, each, replace))
         return edits
 
-    title = "ask first whether what is drawn can fall into the range"
-    return offer(NAME, title, facts, make, () if kept else forgotten, narrows=True)
+    return offer(NAME, _TITLE, facts, make, () if kept else forgotten, narrows=True)
+
+
+def _guarded(facts: FunctionFacts, code: Code, one: _Range, replace: dict[ast.expr, str]) -> TextEdit:
+    """The bound is asked first; parts of the comparison are written otherwise."""
+    text = f"{code.operand(one.bound)} {one.guard} {one.word} {code.text(one.compare, replace)}"
+    above = facts.parent(one.compare)
+    joined = ast.And if one.word == "and" else ast.Or
+    whole = isinstance(above, (ast.stmt, ast.IfExp))
+    bare = whole or (isinstance(above, ast.BoolOp) and isinstance(above.op, joined))
+    return replace_expression(facts.source, one.compare, text if bare else f"({text})")
+
+
+def _of_number(facts: FunctionFacts, code: Code) -> Fix | None:
+    """The same for `u = torch.rand(1).item()`: the tensor is kept, and the number taken where it is compared."""
+    statement = facts.statement
+    match statement:
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(func=ast.Attribute(value=ast.Call() as draw, attr="item"), args=[], keywords=[]) as number,
+        ) if _draws(facts, draw) and len(bindings(facts).get(name, [])) == 1:
+            pass
+        case _:
+            return None
+    reading = [
+        n
+        for n in ast.walk(facts.function)
+        if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Store)
+    ]
+    asking = _asking(facts, reading[0]) if len(reading) == 1 else None
+    if name in parameters(facts.function) or name not in locals_of(facts.function):
+        return None
+    if asking is None or _is_guarded(facts, asking, code):
+        return None
+    if not (replaceable(facts, [statement]) and begins_line(facts.source, statement)):
+        return None
+
+    def make() -> list[TextEdit]:
+        kept = replace_expression(facts.source, number, code.text(draw))
+        read = insert_after(facts.source, statement, _READ.format(name))
+        return [kept, read, _guarded(facts, code, asking, {reading[0]: f"{name}.item()"})]
+
+    return offer(NAME, _TITLE, facts, make, narrows=True)
+
+
+def _asking(facts: FunctionFacts, node: ast.Name) -> _Range | None:
+    """The comparison of a drawn number in a test, of which only the truth counts."""
+    compare = facts.parent(node)
+    if not isinstance(compare, ast.Compare):
+        return None
+    for above in facts.ancestors(node):
+        if isinstance(above, (ast.If, ast.While, ast.IfExp)):
+            return _range(facts, compare) if _decides(facts, compare, above.test) else None
+        if isinstance(above, (ast.stmt, ast.Lambda, ast.comprehension)):
+            return None
+    return None
 
 
 def _statements(facts: FunctionFacts, found: Sequence[_Range]) -> list[ast.stmt]:

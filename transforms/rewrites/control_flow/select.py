@@ -63,7 +63,7 @@ from graphmend.transforms.legality.gradients import (
     mixed,
     recorded,
 )
-from graphmend.transforms.legality.memory import changed_in_place, identified, shares, written_to
+from graphmend.transforms.legality.memory import changed_in_place, identified, only_here, shares, written_to
 from graphmend.transforms.legality.same_shape import ShapeInference, compare, other_sizes
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -147,9 +147,6 @@ def _is_asked_as_it_is(facts: FunctionFacts, test: ast.expr) -> bool:
     return isinstance(value, Tensor) and not value.ndarray and not isinstance(test, ast.UnaryOp)
 
 
-# -- sides
-
-
 # -- branches
 
 
@@ -228,8 +225,8 @@ Given = tuple[ast.expr | None, Value, str]
 
 def _pairs(
     facts: FunctionFacts, statement: ast.stmt, sides: Sequence[Side], results: Sequence[str]
-) -> Iterator[tuple[Given, Given]]:
-    """What both sides give for each result: the expression where it is one, its value, and its text."""
+) -> Iterator[tuple[str | None, Given, Given]]:
+    """What both sides give for each result and its name: the expression where it is one, its value, and its text."""
     for name in results:
         given: list[Given] = []
         for side in sides:
@@ -250,7 +247,7 @@ def _pairs(
                 raise NotAFunctionError(f"which tensor `{name}` is asked for, and it would be a copy while compiled")
             if changed_in_place(facts, name) and (node is None or not shares(facts, node).fresh):
                 raise NotAFunctionError(f"`{text}` is changed in place later, and would be a copy while compiled")
-        yield given[0], given[1]
+        yield name, given[0], given[1]
     if not results:
         returned = [
             [n.value for s in side.statements for n in ast.walk(s) if isinstance(n, ast.Return)] for side in sides
@@ -258,7 +255,7 @@ def _pairs(
         for one in returned[0]:
             for other in returned[1]:
                 if one is not None and other is not None:
-                    yield (one, facts.value(one), shortened(one)), (other, facts.value(other), shortened(other))
+                    yield None, (one, facts.value(one), shortened(one)), (other, facts.value(other), shortened(other))
 
 
 def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -> Value:
@@ -275,7 +272,9 @@ def _bound_to(facts: FunctionFacts, statements: Sequence[ast.stmt], name: str) -
     return join_all(values)
 
 
-def _compared(facts: FunctionFacts, statement: ast.stmt, one: Given, other: Given) -> Iterator[Difference]:
+def _compared(
+    facts: FunctionFacts, statement: ast.stmt, name: str | None, one: Given, other: Given
+) -> Iterator[Difference]:
     values = one[1], other[1]
     for value, given in zip(values, (one, other), strict=True):
         if isinstance(value, (Instance, ExternalInstance, ExternalName, Function)) or (
@@ -312,11 +311,10 @@ def _compared(facts: FunctionFacts, statement: ast.stmt, one: Given, other: Give
             raise NotAFunctionError(f"`{one[2]}` and `{other[2]}` have different shapes")
         if ast.dump(nodes[0]) == ast.dump(nodes[1]):
             return
-    for node in nodes:
-        if node is None or not shares(facts, node).fresh:
+    if any(node is None or not shares(facts, node).fresh for node in nodes):
+        if name is None or not only_here(facts, name, nodes, statement):
             yield Difference("aliasing", "while compiled the result is a copy where a side gives an existing tensor")
-            yield from lost(facts, statement, "the tensor that is kept loses its gradient history")
-            return
+        yield from lost(facts, statement, "the tensor that is kept loses its gradient history")
 
 
 def _is_detached(node: ast.expr | None) -> bool:

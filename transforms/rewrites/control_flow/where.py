@@ -47,9 +47,9 @@ from graphmend.transforms.if_conversion.selection import (
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, split
 from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.in_place import writable, written_on_both_sides
-from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.questions import kept
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.asked_again import keeps
 from graphmend.transforms.rewrites.write_order import in_order, one_order, written_late
 
 if TYPE_CHECKING:
@@ -142,8 +142,8 @@ def _absorbing(facts: FunctionFacts, statement: ast.If, absorbed: list[ast.stmt]
     body, orelse = ([*side, *([] if returns(side) else absorbed)] for side in (statement.body, statement.orelse))
     test = predicates.all_of(tests)
     last = absorbed[-1] if absorbed else statement
-    own = len(tests) > 1 or shares(facts, tests[0]).fresh or test != predicates.code.line(tests[0])
-    lines = _select(facts, statement, (body, orelse), last, _Condition(facts, test, predicates, own=own), predicates)
+    condition = _Condition(facts, test, predicates, own=keeps(facts, tests, test))
+    lines = _select(facts, statement, (body, orelse), last, condition, predicates)
     kept: list[list[ast.stmt]] = []
     if static:
         head = " and ".join(
