@@ -17,12 +17,21 @@ from bench.versions.environments import ROOT
 from bench.versions.suites import environment
 
 FOLDER = ROOT / "tests" / "analysis" / "recompilations"
-_LABEL = "import json, sys; sys.path.insert(0, {0!r}); import label; print(json.dumps(label.label(label.programs())))"
+_LABEL = """\
+import json, sys
+sys.path.insert(0, {folder!r})
+import label
+texts = {{name: text for name, text in label.programs().items() if name.startswith({file!r} + "/")}}
+print(json.dumps(label.label(texts)))
+"""
 
 
 def measure(python: str, version: str) -> dict[str, Any]:
     """Recall and precision as counts, what was missed or wrong, and how the truth differs from the newest torch's."""
-    truth = progress.kept(python, "recompilations", [FOLDER], functools.partial(_label, python))
+    truth: dict[str, Any] = {}
+    for file in sorted((FOLDER / "programs").glob("*.txt")):
+        label = functools.partial(_label, python, file.stem)
+        truth |= progress.kept(python, ["recompilations", file.stem], [file, FOLDER / "label.py"], label)
     sys.path.insert(0, str(FOLDER))
     score = importlib.import_module("score")
     found = score.score(set(truth), truth, version)
@@ -35,10 +44,9 @@ def measure(python: str, version: str) -> dict[str, Any]:
     }
 
 
-def _label(python: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [python, "-c", _LABEL.format(str(FOLDER))], capture_output=True, text=True, check=True, env=environment()
-    )
+def _label(python: str, file: str) -> dict[str, Any]:
+    command = [python, "-c", _LABEL.format(folder=str(FOLDER), file=file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     failed = [f"{name}: {entry['error']}" for name, entry in answer.items() if "error" in entry]
     if failed:

@@ -306,6 +306,19 @@ FLAT = HEAD + (
     "        self.conv, self.head = nn.Conv2d(3, 8, 3, 16, 1), nn.Linear(8 * 49, classes)\n"
     "    def forward(self, x):\n        return self.head(self.conv(x).flatten(1))\n"
 )
+DEEP = HEAD + (
+    "class Net(nn.Module):\n    def __init__(self, depth=7):\n        super().__init__()\n"
+    "        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), *(nn.MaxPool2d(2) for _ in range(depth)))\n"
+    "    def forward(self, x):\n        return self.body(x)\n"
+)
+RANKED = HEAD + (
+    "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.layer = nn.Linear(6, 4)\n"
+    "    def forward(self, x):\n        y = self.layer(x)\n"
+    "        if y.ndim != 4:\n"
+    "            raise RuntimeError(f'Wrong shape: expected 4 dims. Received {y.ndim}-dim tensor.')\n"
+    "        return y\n"
+)
 CROSSED = HEAD + (
     "class Net(nn.Module):\n    def __init__(self, fields):\n        super().__init__()\n"
     "        self.mix = nn.Conv1d(fields * fields, 8, 1)\n"
@@ -330,6 +343,8 @@ MASK = "import torch\ndef mask(lengths, most):\n    return torch.arange(0, most)
             "Net(SimpleNamespace(scale=[3, 2], width=7, train=SimpleNamespace(act='silu')",
         ),
         ({"model.py": FLAT}, "Net()(torch.randn(2, 3, 98, 98))"),
+        ({"model.py": DEEP}, "Net()(torch.randn(2, 3, 128, 128))"),
+        ({"model.py": RANKED}, "Net()(torch.randn(4, 5, 5, 6))"),
         ({"model.py": CROSSED, "run.py": "from model import Net\nNet(6)"}, "Net(6)(torch.randn(2, 6,"),
         ({"model.py": LENGTHS, "parts/masks.py": MASK}, "Net(16)(torch.randint(0, 16, (2, 5)), torch."),
         (
@@ -349,6 +364,8 @@ MASK = "import torch\ndef mask(lengths, most):\n    return torch.arange(0, most)
     ids=[
         "settings that functions make",
         "an image that is flattened",
+        "an image that becomes too small",
+        "a rank that einops asks for",
         "each field with each",
         "a length that is counted to",
         "a dictionary whose keys are attributes",

@@ -109,6 +109,8 @@ WRONG = {
     "gradient": (RIGHT.replace("h = h +", "h = h.detach() +"), "run"),
     "dtype": (RIGHT.replace("return h", "return h.double()"), "run"),
     "shape": (RIGHT.replace("return h", "return h.unsqueeze(0)"), "run"),
+    "strides": (RIGHT.replace("return h", "return h.t().contiguous().t()"), "run"),
+    "exception": (RIGHT.replace("return h", "return h.t() @ h + h"), "run"),
     "random": (RIGHT.replace("return h", "return h + torch.rand(()) * 0"), "run"),
     "reads less": (RIGHT.replace(" * scale", " * 2.0"), "reads"),
     "still breaks": (RIGHT.replace(".sum()\n", ".sum().item()\n"), "re-check"),

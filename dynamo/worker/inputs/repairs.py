@@ -232,6 +232,14 @@ def _more_rank(combination: Combination, found: re.Match[str]) -> Iterator[Combi
     return each_changed(combination, lambda t: t.of_rank(len(t.shape) + 1))
 
 
+def _wider(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
+    """Given input size: (64x1x1). Calculated output size: (64x0x0). Output size is too small"""
+    return each_changed(
+        combination,
+        lambda t: t.like((*t.shape[:2], *(4 * side for side in t.shape[2:]))) if len(t.shape) > 2 else None,
+    )
+
+
 def _indices(combination: Combination, found: re.Match[str]) -> Iterator[Combination]:
     """Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int"""
     return each_changed(combination, lambda t: t.as_int(8) if t.kind != "int" else None)
@@ -329,6 +337,8 @@ _REPAIRS: tuple[tuple[str, Callable[[Combination, re.Match[str]], Iterator[Combi
     (r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]", _state),
     (r"normalized_shape=\[([\d, ]+)\]", _normalized),
     (r"too many values to unpack \(expected (\d+)", _unbound),
+    (r"Wrong shape: expected (\d+) dims", _rank),
+    (r"[Oo]utput size is too small|greater than actual input size|Padding size should be less", _wider),
     (r"values to unpack \(expected (\d+), got (\d+)\)", _higher),
     (r"values to unpack \(expected (\d+)", _rank),
     (r"to be (\d+),? but got (\d+)", _instead),
