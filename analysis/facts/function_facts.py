@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -48,6 +48,8 @@ class FunctionFacts:
         self.variation = variation
         self.any_caller: Callable[[], FunctionFacts | None] | None = None
         """Makes the same facts as they are whoever calls; None where these are such already."""
+        self.calls: Callable[[], Iterable[FunctionFacts]] = tuple
+        """Makes the facts at each call of the function in traced code, as far as there are such in sight."""
         self._values = values
         self._environments = environments
         self._gradients_off = gradients_off

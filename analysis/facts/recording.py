@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.facts.function_facts import FunctionFacts, parents_in
@@ -14,7 +15,7 @@ from graphmend.analysis.lattice.values import Value, join
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.guards.variation import Variation
-    from graphmend.analysis.interpreter.interface import Host
+    from graphmend.analysis.interpreter.interface import Host, Walk
     from graphmend.analysis.program.definitions import FunctionInfo
     from graphmend.analysis.syntax.source import Source
 
@@ -32,6 +33,8 @@ class Recording:
         self.gradients_on: set[ast.stmt] = set()
         self.gradients_off: set[ast.stmt] = set()
         self._parents: dict[ast.AST, dict[ast.AST, ast.AST]] = {}
+        self._calls: dict[ast.AST, dict[ast.expr | ast.stmt, FunctionInfo]] = {}
+        """The calls of each function in traced code, each with the function that it stands in."""
         self._inner: set[ast.AST] | None = None
         if functions is not None:
             self._inner = {n for f in functions for n in ast.walk(f) if isinstance(n, _FUNCTIONS)}
@@ -47,6 +50,10 @@ class Recording:
         walker.recording = self
         return walker
 
+    def called(self, info: FunctionInfo, w: Walk, node: ast.AST) -> None:
+        if isinstance(node, (ast.expr, ast.stmt)):
+            self._calls.setdefault(info.node, {})[node] = w.info
+
     def facts(
         self,
         source: Source,
@@ -61,7 +68,19 @@ class Recording:
         if parents is None:
             parents = self._parents[function] = parents_in(function)
         seen = (self.values, self.environments, off)
-        return FunctionFacts(source, function, node, names, *seen, torch_version, parents, variation)
+        facts = FunctionFacts(source, function, node, names, *seen, torch_version, parents, variation)
+        facts.calls = partial(self._facts_at_calls, function, torch_version)
+        return facts
+
+    def _facts_at_calls(self, function: ast.AST, torch_version: str) -> list[FunctionFacts]:
+        """The facts at each call of a function in sight; of a function that is not recorded no value is known."""
+        found = []
+        for node, info in self._calls.get(function, {}).items():
+            around = info.node
+            if not isinstance(around, ast.Lambda):
+                names = dict(info.module.imports)
+                found.append(self.facts(info.module.source, around, node, names, torch_version))
+        return found
 
 
 class _RecordingWalker(Walker):

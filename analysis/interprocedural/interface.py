@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
@@ -51,3 +52,6 @@ class Recorder(Protocol):
         self, session: Host, info: FunctionInfo, env: Environment, closure: Mapping[str, Value] | None, depth: int
     ) -> Walker:
         """A walker that records."""
+
+    def called(self, info: FunctionInfo, w: Walk, node: ast.AST) -> None:
+        """Note that traced code calls a function at a node."""

@@ -260,6 +260,8 @@ class AnalysisSession(ProgramContext):
             return annotated(self, info.module, getattr(info.node, "returns", None), info.name, info.qualname)
         if self.stack.innermost is None:
             self.summaries.results_memoised.add(info)
+        if self.recording is not None and self.stack.traced and not w.silent:
+            self.recording.called(info, w, node)
         if info.decorators and (mode := decorated_mode(self.mode, info.module, info.decorators)) != self.mode:
             with self.within(mode):
                 return self._entered(function, args, keywords, w)

@@ -529,6 +529,11 @@ def present(value: Value) -> Value:
     return UNKNOWN if value is ABSENT else value
 
 
+def may_be_none(value: Value) -> bool:
+    """Whether a value is known to be None on some runs."""
+    return any(isinstance(option, Const) and option.value is None for option in options(value))
+
+
 def without_none(value: Value) -> Value:
     """The value where it is known not to be None."""
     if isinstance(value, Choice):

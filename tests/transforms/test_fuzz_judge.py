@@ -128,6 +128,16 @@ def test_numbers_drawn_otherwise_before_an_exception_are_no_other_exception() ->
     assert unnamed(["raised IndexError instead of nothing"], [drawn]) == []  # nobody looked what was drawn
 
 
+def test_what_is_kept_behind_a_graph_that_raised_is_covered_with_its_exception() -> None:
+    raising = {"raised": "RuntimeError"}
+    one, two = ({"value": ["int", "1"], "state": ["int", number]} for number in ("1", "2"))
+    seen = judge.compiled_differences([raising, one], [raising, two])
+    assert seen == {"state.data before an exception": 1}
+    assert unnamed(seen, [SimpleNamespace(differences=(SimpleNamespace(kind="exception"),))]) == []
+    assert unnamed(seen, [SimpleNamespace(differences=())]) == list(seen)
+    assert judge.compiled_differences([one, raising], [two, raising]) == {"state.data": 0}
+
+
 def test_no_word_covers_other_values() -> None:
     every = SimpleNamespace(differences=tuple(SimpleNamespace(kind=kind) for kind in DIFFERENCES))
     assert unnamed(["value.data", "value.dtype", "grads.data", "state.data"], [every]) == ["value.data"]

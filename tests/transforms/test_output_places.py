@@ -94,6 +94,8 @@ def test_output_is_emitted_once() -> None:
         "kept = []\n    kept.append(took)\n    if kept[0] > 9:\n        y = x",
         "x.took = took",
         "assert took < 9",
+        "return x, 1.0 / took",
+        "left = 9 % int(took)\n    return x, left",
     ],
 )
 def test_a_clock_does_not_stand_still_for_what_is_computed(use: str) -> None:
@@ -102,6 +104,15 @@ def test_a_clock_does_not_stand_still_for_what_is_computed(use: str) -> None:
     kept = Source(f"{text}    took = time.time() - began\n    print(took)\n    return y\n")
     assert not mend_all(used, unsafe=True).changed
     assert {answer.fix.rewrite for answer in mend_all(kept, unsafe=True).applied} == {"emit", "skip_value"}
+
+
+@pytest.mark.parametrize(
+    ("use", "mended"), [("if now() > 9: y = x", False), ("y = x * now()", False), ("return x, now()", True)]
+)
+def test_a_clock_is_followed_to_those_who_call_for_it(use: str, mended: bool) -> None:
+    clock = "import time, torch\ndef now():\n    return round(time.time(), 1)\n"
+    text = f"{clock}@torch.compile\ndef case(x: torch.Tensor):\n    y = x\n    {use}\n    return y\n"
+    assert mend_all(Source(text), unsafe=True).changed is mended
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalName
-from graphmend.analysis.lattice.values import Const, Static, Tensor
+from graphmend.analysis.lattice.values import Const, Static, Tensor, may_be_none
 from graphmend.transforms.code.expression_text import is_atom, shortened
 from graphmend.transforms.code.liveness import alive, fresh, reads, stored
 from graphmend.transforms.code.qualified_names import is_tensor, number_type
@@ -191,7 +191,7 @@ class Block:
         self.nothing.pop(name, None)
         if isinstance(choice.node, ast.Constant) and choice.node.value is None:
             self.nothing[name] = True
-        elif choice.meta is not None or choice.number:
+        elif (choice.meta is not None or choice.number) and not may_be_none(self.facts.value(choice.node)):
             self.nothing[name] = False
 
     def choice(self, node: ast.expr) -> SideValue:

@@ -10,7 +10,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.facts.function_facts import above as nodes_around
-from graphmend.analysis.lattice.values import Tensor
+from graphmend.analysis.lattice.external import ExternalInstance
+from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.transforms.code.bindings import stores
+from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -42,8 +45,42 @@ def guards(facts: FunctionFacts, statement: ast.stmt) -> Iterator[ast.Try | ast.
         inside = above
 
 
+@answers("context")
+def contexts(facts: FunctionFacts, statement: ast.stmt) -> Iterator[ast.With]:
+    """The `with` around a statement whose contexts may see that it raises: all but those of torch, and what only stands
+    in the place of one.
+    """
+    for above in facts.ancestors(statement):
+        if isinstance(above, ast.With) and not all(_is_blind(facts, item.context_expr) for item in above.items):
+            yield above
+
+
+def _is_blind(facts: FunctionFacts, node: ast.expr) -> bool:
+    value = facts.value(node)
+    made = value.cls if isinstance(value, ExternalInstance) else ""
+    named = _module_name(facts, node.func if isinstance(node, ast.Call) else node)
+    of_torch = any(name.startswith("torch.") or name == "contextlib.nullcontext" for name in (made, named))
+    return of_torch or (isinstance(value, Static) and value.type == "device")
+
+
 #: contexts behind which the program goes on after an exception
 _SWALLOW = ("contextlib.suppress", "pytest.raises")
+
+#: what reads the names of the function that calls it as data, and what does without arguments
+_READS_NAMES = ("eval", "exec", "sys._getframe", "inspect.currentframe", "inspect.stack")
+_READS_NAMES_BARE = ("locals", "vars", "dir")
+
+
+@answers("names")
+def reading_names(facts: FunctionFacts) -> str | None:
+    """What the function calls that sees its names, and whatever they mean now."""
+    for node in ast.walk(facts.function):
+        if not isinstance(node, ast.Call):
+            continue
+        name = _module_name(facts, node.func)
+        if name in _READS_NAMES or (name in _READS_NAMES_BARE and not node.args):
+            return ast.unparse(node)
+    return None
 
 
 @answers("context")
@@ -131,6 +168,7 @@ def _called_from(facts: FunctionFacts, function: ast.AST) -> set[str]:
 _TELLS: dict[str, frozenset[str]] = {
     "strides": frozenset({"stride", "is_contiguous", "storage_offset", "dim_order", "suggest_memory_format"}),
     "aliasing": frozenset({"data_ptr", "untyped_storage", "storage", "is_set_to", "_base", "_is_view", "is_leaf"}),
+    "gradients": frozenset({"requires_grad", "grad_fn"}),
 }
 _CLASSES_OF_COPIES = ("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer")
 
@@ -142,11 +180,19 @@ def telling(facts: FunctionFacts, kinds: Collection[str]) -> str | None:
     """
     names = frozenset[str]().union(*(_TELLS.get(kind, frozenset()) for kind in kinds))
     for node in ast.walk(facts.function) if names else ():
-        if isinstance(node, ast.Attribute) and node.attr in names:
+        if isinstance(node, ast.Attribute) and node.attr in names and not _is_given(facts, node):
             return ast.unparse(node)
         if "aliasing" in kinds and _tells_tensors_apart(facts, node):
             return ast.unparse(node)
     return None
+
+
+def _is_given(facts: FunctionFacts, node: ast.Attribute) -> bool:
+    """Is an attribute written, or read of what the function was given and never binds?"""
+    if not isinstance(node.ctx, ast.Load):
+        return True
+    of = node.value
+    return isinstance(of, ast.Name) and of.id in parameters(facts.function) and not stores(facts, of.id)
 
 
 def _tells_tensors_apart(facts: FunctionFacts, node: ast.AST) -> bool:

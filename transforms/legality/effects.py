@@ -16,7 +16,7 @@ from graphmend.transforms.code.qualified_names import constant, makes_tensor, qu
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.own_functions import only_computes
+from graphmend.transforms.legality.own_functions import only_computes, runs_own_method
 from graphmend.transforms.legality.randomness.draws import is_draw
 from graphmend.transforms.legality.rows.modules import does
 from graphmend.transforms.questions import answers
@@ -56,7 +56,7 @@ def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 if _runs_code(facts, node):
                     found.append(f"`{shortened(node)}` is a property, which may have side effects")
-            elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript)) and _special(facts, node):
+            elif runs_own_method(facts, node):
                 found.append(f"`{shortened(node)}` calls a method of a class, which may have side effects")
             elif isinstance(node, ast.comprehension) and _may_be_iterator(facts.value(node.iter), node.iter):
                 found.append(f"`{shortened(node.iter)}` may be an iterator, which is used up")
@@ -315,31 +315,6 @@ def _plain(method: FunctionInfo) -> bool:
         return False
     effective = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
     return not any(isinstance(n, effective) for n in ast.walk(body[0]))
-
-
-def _special(facts: FunctionFacts, node: ast.BinOp | ast.UnaryOp | ast.Compare | ast.Subscript) -> bool:
-    """Does an operator run a method of a class in reach?"""
-    match node:
-        case ast.BinOp(left=left, right=right):
-            operands = [left, right]
-        case ast.UnaryOp(operand=operand):
-            operands = [operand]
-        case ast.Compare(left=left, comparators=rights, ops=ops):
-            if all(isinstance(o, (ast.Is, ast.IsNot)) for o in ops):
-                return False
-            operands = [left, *rights]
-        case ast.Subscript(value=owner):
-            operands = [owner]
-    return any(isinstance(o, Instance) for n in operands for o in options(facts.value(n)) if not _inherits(o))
-
-
-def _inherits(value: Value) -> bool:
-    """Is a class in reach known to define no operator of its own?"""
-    return isinstance(value, Instance) and not any(
-        name.startswith("__") and name.endswith("__") and name not in ("__init__", "__repr__", "__new__")
-        for cls in mro(value.info)
-        for name in cls.methods
-    )
 
 
 def _in_place(call: ast.Call, position: int | None) -> bool:

@@ -1,15 +1,23 @@
-"""Does a function of the program only compute, by the code of its body?"""
+"""What the functions and operators of the program do: does one only compute, by the code of its body?"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.values import Value, options
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
+from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.liveness import locals_of
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.raising.containers import makes_entries
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
 
 #: methods that only compute, whatever tensor they are called on
 _METHODS = (
@@ -90,3 +98,32 @@ class _Body(Kinds):
             above = self.qualified(inner)
             return f"{above}.{function.attr}" if above else None
         return None
+
+
+def runs_own_method(facts: FunctionFacts, node: ast.AST) -> bool:
+    """Does an operator run a method of a class in reach, or one that makes an entry of a container?"""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            operands = [left, right]
+        case ast.UnaryOp(operand=operand):
+            operands = [operand]
+        case ast.Compare(left=left, comparators=rights, ops=ops):
+            if all(isinstance(o, (ast.Is, ast.IsNot)) for o in ops):
+                return False
+            operands = [left, *rights]
+        case ast.Subscript(value=owner):
+            if makes_entries(facts.source.tree, owner):
+                return True
+            operands = [owner]
+        case _:
+            return False
+    return any(isinstance(o, Instance) for n in operands for o in options(facts.value(n)) if not _inherits(o))
+
+
+def _inherits(value: Value) -> bool:
+    """Is a class in reach known to define no operator of its own?"""
+    return isinstance(value, Instance) and not any(
+        name.startswith("__") and name.endswith("__") and name not in ("__init__", "__repr__", "__new__")
+        for cls in mro(value.info)
+        for name in cls.methods
+    )

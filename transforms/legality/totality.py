@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Container
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import UNKNOWN, Const, Static, Tensor, options, tensor_in
+from graphmend.analysis.lattice.values import UNKNOWN, Static, Tensor, may_be_none, tensor_in
+from graphmend.analysis.torch_facts import load
 from graphmend.transforms.code.certain import evaluated_before, place_of, raised_before
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import locals_of, parameters, reads, surely_bound, writes
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.context import guards
+from graphmend.transforms.legality.context import contexts, guards
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising import python, tensors
 from graphmend.transforms.legality.raising.python import MAY
@@ -24,6 +25,13 @@ from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+def _is_lacking(facts: FunctionFacts, node: ast.Attribute) -> bool:
+    """Is an attribute read that tensors do not have by themselves?"""
+    of_tensor = isinstance(facts.value(node.value), Tensor)
+    return of_tensor and not load(facts.torch_version).has_method(node.attr)
+
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 #: attributes of every tensor
@@ -66,24 +74,71 @@ def uncaught(facts: FunctionFacts) -> ast.AST | None:
     TorchDynamo runs a frame that breaks inside of a `try` as plain Python. Once nothing in it breaks, the body is part
     of a graph, and what that raises, while it is traced or while it runs, passes the handlers (torch 2.8 to 2.13).
     """
-    guarding = next((one for one in guards(facts, facts.statement) if _catches_torch(one)), None)
-    if guarding is None:
-        return None
-    for node in (n for statement in guarding.body for n in ast.walk(statement)):
+    raising = (_raising(facts, guarding, _caught(guarding)) for guarding in guards(facts, facts.statement))
+    return next((one for one in raising if one is not None), None)
+
+
+@answers("totality")
+def uncaught_around(facts: FunctionFacts) -> Difference | None:
+    """The same for what may see exceptions further out: contexts of the program's own, and a `try` around a call of the
+    function in sight, or of one that calls it. That frame runs as plain Python for a break in what it calls, too.
+    """
+    for context in contexts(facts, facts.statement):
+        if (raising := _raising(facts, context, "all")) is not None:
+            return _passes(raising, ast.unparse(context.items[0].context_expr))
+    seen = {facts.function}
+    stack: list[tuple[FunctionFacts, tuple[_Part, ...]]] = [(facts, (_Part(facts, facts.function),))]
+    while stack:
+        called, inside = stack.pop()
+        for caller in called.calls():
+            for around in (*guards(caller, caller.statement), *contexts(caller, caller.statement)):
+                for part in (_Part(caller, around, caller.node), *inside):
+                    if (raising := _raising(part.facts, part.block, _caught(around), part.call)) is not None:
+                        return _passes(raising, caller.function.name)
+            if caller.function not in seen:
+                seen.add(caller.function)
+                stack.append((caller, (_Part(caller, caller.function, caller.node), *inside)))
+    return None
+
+
+def _passes(raising: ast.AST, by: str) -> Difference:
+    return Difference("exception", f"what `{shortened(raising)}` raises in a graph, `{by}` does not see")
+
+
+_Block = ast.Try | ast.With | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class _Part(NamedTuple):
+    """Code that runs where something sees its exceptions, but for a call in it that is another part."""
+
+    facts: FunctionFacts
+    block: _Block
+    call: ast.AST | None = None
+
+
+def _raising(facts: FunctionFacts, block: _Block, caught: str, call: ast.AST | None = None) -> ast.AST | None:
+    """The first operation on tensors in a block, but for a call that is looked into, that may raise what is caught."""
+    for node in (n for statement in block.body for n in ast.walk(statement) if caught and n is not call):
+        if isinstance(node, ast.Attribute) and _is_lacking(facts, node):
+            return node
+        if caught == "AttributeError":
+            continue
         if isinstance(node, ast.AugAssign) and isinstance(facts.value(node.target), Tensor):
             return node
         if not isinstance(node, (ast.Call, ast.BinOp, ast.Subscript, ast.Compare, ast.UnaryOp)):
             continue
-        if not isinstance(facts.value(node), Static) and may_raise(facts, node, at=guarding):
+        if not isinstance(facts.value(node), Static) and may_raise(facts, node, at=block):
             return node
     return None
 
 
-def _catches_torch(guard: ast.Try | ast.With) -> bool:
+def _caught(guard: ast.Try | ast.With) -> str:
+    """What of a tensor's exceptions is caught: "all", "AttributeError" alone, or "" for nothing."""
     if isinstance(guard, ast.With) or guard.finalbody:
-        return True
-    caught = [t for h in guard.handlers for t in (h.type.elts if isinstance(h.type, ast.Tuple) else [h.type])]
-    return any(not (isinstance(of, ast.Name) and of.id in _NEVER_TORCH) for of in caught)
+        return "all"
+    handled = [t for h in guard.handlers for t in (h.type.elts if isinstance(h.type, ast.Tuple) else [h.type])]
+    names = {of.id if isinstance(of, ast.Name) else "" for of in handled}
+    return "all" if names - _NEVER_TORCH else "AttributeError" if "AttributeError" in names else ""
 
 
 class _Judge:
@@ -168,7 +223,7 @@ class _Judge:
     def _attribute(self, node: ast.Attribute) -> str | None:
         facts = self.facts
         base = facts.value(node.value)
-        if any(isinstance(o, Const) and o.value is None for o in options(base)):
+        if may_be_none(base):
             return "raises for None"
         if isinstance(base, Tensor):
             return (

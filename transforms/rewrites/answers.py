@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.code.text_edits import checked
 from graphmend.transforms.fix import Applicability, Difference, Fix, Refusal, TextEdit, Unmendable
-from graphmend.transforms.legality.context import observed, overloading, telling
+from graphmend.transforms.legality.context import observed, overloading, reading_names, telling
 from graphmend.transforms.legality.randomness.kept_draws import orphaned
-from graphmend.transforms.legality.totality import uncaught
+from graphmend.transforms.legality.totality import uncaught, uncaught_around
 from graphmend.transforms.questions import Question, UndeclaredQuestionError, asking
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ class Rewrite:
     def name(self) -> str:
         return self.module.rpartition(".")[2]
 
+    @property
+    def _leaves_names(self) -> bool:
+        """Does every name of the function mean what it meant?"""
+        return ".output." in self.module and "memory" not in self.asks
+
     def __call__(self, finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         try:
             with asking(self.asks):
@@ -60,6 +65,10 @@ class Rewrite:
             return refuse(self.name, "a `try` around it would see that exceptions differ, and do something else")
         if finding.effect != "recompiles" and (raising := uncaught(facts)) is not None:
             return refuse(self.name, f"no `except` would see `{ast.unparse(raising)}` raise in a graph")
+        if finding.effect != "recompiles" and (unseen := uncaught_around(facts)) is not None:
+            answer = _differing(answer, [unseen])
+        if not self._leaves_names and (reader := reading_names(facts)) is not None:
+            return refuse(self.name, f"`{reader}` sees which names there are and what they mean")
         if not answer.narrows and (forgotten := orphaned(facts)):
             answer = _differing(answer, forgotten)
         answer = replace(answer, edits=self._made(answer))

@@ -139,11 +139,13 @@ def safely_judged(program: Program, compiled: bool, offers: int) -> Verdict:
 
 def _warm(compiling: bool) -> None:
     """Loads once what every fork needs. Nothing here starts threads or asks for gradients: forks could not."""
-    import torch
+    import numpy.random  # which `np.random` would load in each fork, as some operators do with TorchDynamo
+    import torch._dynamo
 
     import graphmend.runtime
 
     assert graphmend.runtime
+    assert numpy.random
     torch.set_num_threads(1)
     if compiling:
         import torch._dynamo.guards

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 #: seconds of work that one program may take for all of its inputs
-LIMIT = 10
+LIMIT = 3
 #: how many times as long it may wait, on a machine that is busy
 _PATIENCE = 10
 

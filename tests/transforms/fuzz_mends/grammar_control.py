@@ -187,6 +187,7 @@ RULES: Rules = {
         (3, "<idiom>"),
         (2, leave),
         (2, "<new:tensor> = <tensor> if <test> else <tensor>"),
+        (4, "<choice>"),
     ],
     "breaking": [
         (36, branch),
@@ -204,6 +205,7 @@ RULES: Rules = {
         (9, "<idiom>"),
         (2, "<let:b=tensor_name><new:tensor> = <side> if <test> else <side>"),
         (1, "<new:tensor> = <tensor> if <test> else <tensor>"),
+        (24, "<choice>"),
     ],
     "loop_statement": [(6, "<bind>"), (4, leave), (3, "<statement>"), (2, "<in_place>"), (1, "<output>")],
     "side_extra": [

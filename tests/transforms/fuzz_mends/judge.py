@@ -38,12 +38,18 @@ def differences(want: Seen, got: Seen) -> dict[str, int]:
 
 def compiled_differences(want: Seen, got: Seen) -> dict[str, int]:
     """The same for a compiled program: of an exception only that there is one. Where the gradients of a result raise
-    in plain Python, AOTAutograd, which traces both at once, raises for the result.
+    in plain Python, AOTAutograd, which traces both at once, raises for the result. What a graph that raises would have
+    stored in objects is not stored: what the program keeps may differ from then on.
     """
     pairs = list(zip_longest(map(_seen_compiled, want), map(_seen_compiled, got), fillvalue={}))
     ends = (number for number, (a, b) in enumerate(pairs) if "raised" in b and _have_no_gradients(a))
     pairs = pairs[: next(ends, None)]  # what the program keeps differs from now on
-    return differences([a for a, _ in pairs], [b for _, b in pairs])
+    raised = next((number for number, (a, _) in enumerate(pairs) if "raised" in a), len(pairs))
+    found = differences([a for a, _ in pairs], [b for _, b in pairs])
+    return {
+        f"{what} {_BEFORE}" if what.startswith("state") and number > raised else what: number
+        for what, number in found.items()
+    }
 
 
 def new_differences(want: Seen, got: Seen, control: Seen) -> dict[str, int]:

@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass, replace
 
 from fuzz_mends import (
+    grammar_choices,
     grammar_control,
     grammar_effects,
     grammar_idioms,
@@ -25,6 +26,7 @@ RULES: Rules = {
     **grammar_effects.RULES,
     **grammar_control.RULES,
     **grammar_idioms.RULES,
+    **grammar_choices.RULES,
 }
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch import Tensor\n"
@@ -57,7 +59,19 @@ _PROPERTY = """\
         return 0.5
 """
 
-#: what stands above, by the feature that lets rules use it and by what shows that one did
+_WATCHED = """\
+import contextlib
+
+
+@contextlib.contextmanager
+def watched():
+    try:
+        yield
+    finally:
+        print('watched')
+"""
+
+#: what stands above, by the feature that lets rules use it, empty where all may, and by what shows that one did
 _PARTS = {
     ("box", "box."): "class Box:\n    pass\n\n\nbox = Box()\nbox.h = torch.zeros(4)\n",
     ("logger", "logger."): 'import logging\n\nlogger = logging.getLogger("fuzz")\n',
@@ -68,6 +82,11 @@ _PARTS = {
     ("once", "note("): "def note(value):\n    print('note', value)\n",
     ("adapter", "adapter."): 'import logging\n\nadapter = logging.LoggerAdapter(logging.getLogger("fuzz"), {"a": 1})\n',
     ("unknown", "unknown("): "from math import floor as unknown\n",
+    ("", "SCALES"): "SCALES = {'a': 2.0, 'b': 0.5}\n",
+    ("", "DEFAULTS"): "import collections\n\nDEFAULTS = collections.defaultdict(lambda: 2.0)\n",
+    ("", "watched("): _WATCHED,
+    ("", "measured("): "def measured(x: Tensor):\n    return x.sum().item()\n",
+    ("", "elapsed("): "import time\n\n\ndef elapsed(began):\n    return time.perf_counter() - began\n",
 }
 
 
@@ -107,7 +126,7 @@ def generate(seed: str) -> Program:
     module = writer.maybe(0.4)
     parameters = _parameters(writer)
     parts = []
-    if writer.maybe(0.15):
+    if writer.maybe(0.25):
         parts.append(_helper(writer))
     signature = ", ".join(name + _annotation(writer, kind) for name, kind in parameters)
     names = ", ".join(name for name, _ in parameters)

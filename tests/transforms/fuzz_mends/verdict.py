@@ -155,7 +155,10 @@ def run_all(program: Program, texts: list[str], *, compiled: bool = False) -> li
     answer = forked(observed_each, texts, program.inputs, kept_names(program.text), compiled, **limit)
     found = answer.get("ok", [])
     if not found:
-        return [run(program, text, compiled=compiled) for text in texts]
+        first = run(program, texts[0], compiled=compiled)
+        if first is None and not compiled:  # a loop without an end, mostly, which the others have too
+            return [None for _ in texts]
+        return [first, *(run(program, text, compiled=compiled) for text in texts[1:])]
     return [None if isinstance(seen, str) else seen for seen in found]
 
 

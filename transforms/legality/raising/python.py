@@ -10,6 +10,7 @@ from graphmend.transforms.code.bindings import reaching
 from graphmend.transforms.code.qualified_names import constant
 from graphmend.transforms.legality.dtypes import kinds
 from graphmend.transforms.legality.operations import domains
+from graphmend.transforms.legality.raising.containers import loses_entries
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -113,14 +114,13 @@ def _holds_tensor(value: object) -> bool:
 def place(facts: FunctionFacts, node: ast.Subscript) -> str | None:
     """`container[key]`, where the container is no tensor."""
     base, found, key = facts.value(node.value), facts.value(node), constant(node.slice)
-    known = isinstance(base, Container) and (base.fields is not None or base.items is not None) and key is not None
-    if isinstance(node.slice, ast.Slice) or (isinstance(found, Const) and not known):
+    if isinstance(node.slice, ast.Slice) or (isinstance(found, Const) and isinstance(base, Static)):
         return None if isinstance(base, (Container, Static)) else MAY
     if isinstance(node.value, ast.Attribute) and node.value.attr == "shape" and isinstance(key, int):
         owner = facts.value(node.value.value)
         rank = owner.rank if isinstance(owner, Tensor) else None
         return None if rank is not None and -rank <= key < rank else "may ask for a dimension that is not there"
-    if isinstance(base, Container):
+    if isinstance(base, Container) and not loses_entries(facts.source.tree, node.value):
         if base.kind == "dict" and base.fields is not None and key is not None and key in base.fields:
             return None if ABSENT not in options(base.fields[key]) else MAY
         if base.items is not None and isinstance(key, int) and -len(base.items) <= key < len(base.items):

@@ -28,7 +28,7 @@ from graphmend.transforms.code.bindings import bindings, stores
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import bound_anywhere
-from graphmend.transforms.code.qualified_names import qualified
+from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, DifferenceKind, Fix, Refusal, TextEdit
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -104,9 +104,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return offer(NAME, "use a stand-in while compiled", facts, make, [Difference(kind, difference)], silences=silences)
 
 
-def _reaches(facts: FunctionFacts, source: ast.expr) -> ast.AST | None:
+def _reaches(facts: FunctionFacts, source: ast.AST, called: frozenset[ast.AST] = frozenset()) -> ast.AST | None:
     """The first statement that makes more of a number than to write it, hand it out, or keep it in an attribute or a
-    container: that computes a tensor with it, or decides by it.
+    container: that computes a tensor with it, or decides by it. What is handed to a call in sight is followed there.
     """
     names: set[str] = set()
     rest: list[ast.AST] = [source]
@@ -118,14 +118,18 @@ def _reaches(facts: FunctionFacts, source: ast.expr) -> ast.AST | None:
                 return statement
             case ast.Expr(ast.Call(func=function) as call) if not isinstance(facts.value(function), Function):
                 parts = [*call.args, *(k.value for k in call.keywords)]
-                if all(_is_time(facts, part) for part in parts if node in ast.walk(part)):
+                if all(_is_time(facts, part, source) for part in parts if node in ast.walk(part)):
                     continue
                 return statement
             case ast.Return(value=ast.expr() as value):
                 parts = value.elts if isinstance(value, ast.Tuple) else [value]
-                if all(_is_time(facts, part) for part in parts if node in ast.walk(part)):
-                    continue
-                return statement
+                if not all(_is_time(facts, part, source) for part in parts if node in ast.walk(part)):
+                    return statement
+                callers = [] if facts.function in called else facts.calls()
+                made = (_reaches(caller, caller.node, called | {facts.function}) for caller in callers)
+                if (other := next((one for one in made if one is not None), None)) is not None:
+                    return other
+                continue
             case ast.Assign(targets=targets) if len(targets) == 1:
                 target = targets[0]
             case ast.AnnAssign(target=target) | ast.AugAssign(target=target):
@@ -134,7 +138,7 @@ def _reaches(facts: FunctionFacts, source: ast.expr) -> ast.AST | None:
                 return statement
         for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
             if isinstance(part, ast.Name) and part.id not in names:
-                if statement.value is None or not _is_time(facts, statement.value):
+                if statement.value is None or not _is_time(facts, statement.value, source):
                     return statement
                 names.add(part.id)
                 rest += (
@@ -158,10 +162,12 @@ def _is_used(facts: FunctionFacts, holder: ast.expr, statement: ast.stmt) -> boo
     return any(isinstance(n.ctx, ast.Load) and ast.unparse(n) == text for n in reads)
 
 
-def _is_time(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
-    """Is an expression a number that is made of times and constants alone, or text? Names in `seen` are taken to be:
-    each of their bindings is asked about.
+def _is_time(facts: FunctionFacts, node: ast.expr, source: ast.AST, seen: frozenset[str] = frozenset()) -> bool:
+    """Is an expression a number that is made of times and constants alone, or text? `source` is one, and names in
+    `seen` are taken to be: each of their bindings is asked about.
     """
+    if node is source:
+        return True
     match node:
         case ast.Constant(value=int() | float()) | ast.JoinedStr():
             return True
@@ -169,9 +175,13 @@ def _is_time(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = frozen
             bound = bindings(facts).get(name, [])
             values = [one.value for one in bound if one.value is not None and not one.part]
             known = bool(bound) and len(values) == len(bound) == stores(facts, name)
-            return name in seen or (known and all(_is_time(facts, value, seen | {name}) for value in values))
+            return name in seen or (known and all(_is_time(facts, value, source, seen | {name}) for value in values))
+        case ast.BinOp(left=left, op=ast.Div() | ast.FloorDiv() | ast.Mod() | ast.Pow(), right=right):
+            return bool(constant(right)) and _is_time(
+                facts, left, source, seen
+            )  # no time may pass while it stands still
         case ast.BinOp(left=left, right=right):
-            return _is_time(facts, left, seen) and _is_time(facts, right, seen)
+            return _is_time(facts, left, source, seen) and _is_time(facts, right, source, seen)
         case ast.Call(func=function):
             folder, _, last = (qualified(facts, function) or "").rpartition(".")
             return folder == "time" or (folder == "builtins" and last in ("round", "int", "float"))

@@ -1,0 +1,61 @@
+"""What a file does with its containers that their values at one place do not tell: which it takes entries out of, and
+which make an entry where one is read.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+_TAKES_OUT = frozenset({"pop", "popitem", "popleft", "clear", "remove", "__delitem__", "__init__"})
+_DEFAULTS = ("defaultdict", "DefaultDict")
+
+
+def loses_entries(tree: ast.Module | None, container: ast.expr) -> bool:
+    """May something in the file take an entry out of a container: does it of what has the same last name?"""
+    name = _last_name(container)
+    return name is None or name in _losing(tree)
+
+
+def makes_entries(tree: ast.Module | None, container: ast.expr) -> bool:
+    """Does reading a key of a container write to it: is one of its last name a `defaultdict`, or of a class with
+    `__missing__`, somewhere in the file?
+    """
+    return _last_name(container) in _making(tree)
+
+
+@lru_cache(maxsize=4)
+def _losing(tree: ast.Module | None) -> frozenset[str | None]:
+    found: set[str | None] = set()
+    for node in ast.walk(tree) if tree is not None else ():
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr=method)) if method in _TAKES_OUT:
+                found.add(_last_name(owner))
+            case ast.Subscript(value=owner, ctx=ast.Del()):
+                found.add(_last_name(owner))
+            case ast.Subscript(value=owner, slice=ast.Slice(), ctx=ast.Store()):
+                found.add(_last_name(owner))
+    return frozenset(found)
+
+
+@lru_cache(maxsize=4)
+def _making(tree: ast.Module | None) -> frozenset[str | None]:
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    own = (n for n in nodes if isinstance(n, ast.ClassDef))
+    makers = {*_DEFAULTS, *(c.name for c in own if any(getattr(s, "name", "") == "__missing__" for s in c.body))}
+    found: set[str | None] = set()
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=targets, value=ast.Call(func=function)) if _last_name(function) in makers:
+                found.update(map(_last_name, targets))
+            case ast.AnnAssign(target=target, annotation=kind, value=value):
+                if makers & {_last_name(n) for part in (kind, value) if part is not None for n in ast.walk(part)}:
+                    found.add(_last_name(target))
+            case ast.arg(arg=name, annotation=ast.expr() as kind):
+                if makers & {_last_name(n) for n in ast.walk(kind)}:
+                    found.add(name)
+    return frozenset(found)
+
+
+def _last_name(node: ast.AST) -> str | None:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
