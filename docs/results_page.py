@@ -42,7 +42,7 @@ what counts is the processor time of each: `gain` is plain by mended, the median
 Sizes are small, so that most of it is what Python, guards and graphs cost beside the arithmetic: that is what breaks
 cost, and what a larger model hardly notices. A gain below 1 is a loss.
 
-    python bench/turns.py --rows biogpt PegasusForCausalLM --write bench/results/turns.md
+    python bench/turns.py --rows biogpt PegasusForCausalLM layoutlmv3-base --write bench/results/turns.md
 
 {turns}"""
 

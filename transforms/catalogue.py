@@ -49,6 +49,7 @@ from graphmend.transforms.rewrites.scalars import (
     computed_index,
     counter_buffer,
     keep_tensor,
+    kept_along,
     segments,
 )
 from graphmend.transforms.rewrites.shapes import (
@@ -87,6 +88,7 @@ _FORMS: tuple[Rewrite, ...] = (
     late_choice.rewrite,
     by_case.rewrite,
     filter_inside.rewrite,
+    kept_along.rewrite,
     as_loop.rewrite,
     on_a_copy.rewrite,
     stop_flag.rewrite,

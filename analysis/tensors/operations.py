@@ -148,17 +148,15 @@ def subscript(value: Tensor, index: Value, node: ast.AST) -> Value:
             rank -= 1
         elif isinstance(part, Container) and part.kind == "slice":
             continue
-        elif isinstance(part, Tensor) and len(parts) == 1 and part.rank is not None and dtype_kind(part.dtype) == "int":
-            rank += part.rank - 1
-        elif (
-            isinstance(part, Tensor) and len(parts) == 1 and part.rank is not None and dtype_kind(part.dtype) == "bool"
-        ):
-            rank += 1 - part.rank
+        elif isinstance(part, Tensor) and len(parts) == 1 and part.rank is not None:
+            kind = dtype_kind(part.dtype)
+            rank = rank + part.rank - 1 if kind == "int" else rank + 1 - part.rank if kind == "bool" else None
         else:
             rank = None
     if rank is not None and rank < 0:
         rank = None
-    shape: Hashable = () if rank == 0 else None
+    by = tensor_in(parts[0]) if len(parts) == 1 and value.rank == 1 else None
+    shape: Hashable = () if rank == 0 else by.shape if by is not None and dtype_kind(by.dtype) == "int" else None
     return result(value, node, "is an element or part of a Tensor", rank=rank, dtype=value.dtype, shape=shape)
 
 
@@ -233,7 +231,9 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
     if name in RESHAPES:
         dims = rest[0].items if len(rest) == 1 and isinstance(rest[0], Container) else rest
         known = dims is not None and all(isinstance(d, Static) and d.type == "int" for d in dims)
-        return result(first, node, said, rank=len(dims) if known and dims is not None else None, dtype=first.dtype)
+        rank = len(dims) if known and dims is not None else None
+        shape = (1,) if rank == 1 and first.shape == () and name in ("view", "reshape") else None
+        return result(first, node, said, rank=rank, dtype=first.dtype, shape=shape)
     if name in REARRANGES:
         return result(first, node, said, rank=first.rank, dtype=first.dtype)
     if name in ("linear", "conv1d", "conv2d", "conv3d", "bmm", "baddbmm"):
@@ -263,7 +263,8 @@ def operation(name: str, self_: Tensor | None, args: Arguments, keywords: Keywor
     if name in ("take", "gather", "squeeze", "select", "narrow", "masked_select", "nonzero"):
         picked = "int64" if name == "nonzero" else first.dtype
         rank = 1 if name == "masked_select" else first.rank if name in ("gather", "narrow") else None
-        return result(first, node, said, rank=rank, dtype=picked)
+        rank = 0 if name == "squeeze" and first.shape == (1,) else rank
+        return result(first, node, said, rank=rank, dtype=picked, shape=() if name == "squeeze" and rank == 0 else None)
     if name in PLACES:
         return result(first, node, said, rank=2 if name == "argwhere" else first.rank, dtype="int64")
     if "dtype" not in keywords and (name in PICKS or (name.endswith("_") and self_ is not None)):
@@ -388,13 +389,8 @@ def any_of(values: tuple[Value, ...]) -> Tensor | None:
     for value in values:
         found = tensor_in(value)
         if found is None and isinstance(value, Container):
-            found = (
-                tensor_in(join_all(value.items))
-                if value.items
-                else tensor_in(value.of)
-                if value.of is not None
-                else None
-            )
+            within = join_all(value.items) if value.items else value.of
+            found = tensor_in(within) if within is not None else None
         if found is not None:
             return found
     return None

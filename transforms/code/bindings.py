@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.transforms.code.liveness import locals_of, writes
+from graphmend.transforms.code.liveness import locals_of, parameters, writes
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -194,7 +194,7 @@ def display_of(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | a
     if not isinstance(table, ast.Name):
         return None
     local = table.id in locals_of(facts.function)
-    bound = reaching(facts, table) if local else _of_module(facts, table.id)
+    bound = (reaching(facts, table) or _only(facts, table.id)) if local else _of_module(facts, table.id)
     scope = facts.function if local else facts.source.tree
     if not isinstance(bound, (ast.Dict, ast.List, ast.Tuple)) or scope is None:
         return None
@@ -205,8 +205,16 @@ def display_of(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | a
         match node:
             case ast.Subscript(value=value, ctx=ast.Load()) | ast.Call(func=ast.Attribute(value=value, attr="get")):
                 only_read.append(value)
+            case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[value]):
+                only_read.append(value)
     loads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == table.id and isinstance(n.ctx, ast.Load)]
     return bound if all(load in only_read for load in loads) else None
+
+
+def _only(facts: FunctionFacts, name: str) -> ast.expr | None:
+    """What a local name is bound to, once and for the whole function."""
+    bound = bindings(facts).get(name, [])
+    return bound[0].value if len(bound) == 1 and not bound[0].part and name not in parameters(facts.function) else None
 
 
 def _of_module(facts: FunctionFacts, name: str) -> ast.expr | None:

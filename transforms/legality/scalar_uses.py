@@ -129,15 +129,21 @@ class ScalarUses(Dictionaries):
                 pass  # no number has it: what is computed is a tensor already
             case ast.Subscript(slice=index) if index is node and self._picks(parent, dtype):
                 self.asks.append(parent)
+            case (
+                ast.Compare(left=left, ops=[ast.In() | ast.NotIn()])
+                | ast.Subscript(slice=left)
+                | ast.Call(func=ast.Attribute(attr="get"), args=[left, *_])
+            ) if left is node and (result := self._entry_of(parent, node, dtype)) is not None:
+                self._follow(parent, self._becomes(parent, result))
             case ast.Tuple() if isinstance(above := self.facts.parent(parent), ast.Subscript) and self._picks(
                 above, dtype
             ):
                 self.asks.append(above)
             case ast.List() | ast.ListComp() | ast.GeneratorExp() if self.rewrites:
                 self._listed(parent, dtype)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[one]) if (
-                one is node and self.rewrites and _is_statement(self.facts, parent)
-            ):
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="append" | "insert"), args=[*_, one], keywords=[]
+            ) if one is node and self.rewrites and _is_statement(self.facts, parent):
                 self._list_name(name, dtype)
             case ast.Call(func=ast.Attribute(value=ast.Attribute() as of, attr="append"), args=[one]) if (
                 one is node and _is_statement(self.facts, parent) and _is_list(self.facts, of)

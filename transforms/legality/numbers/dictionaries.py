@@ -6,15 +6,20 @@ import ast
 from collections.abc import Hashable, Iterator
 
 from graphmend.analysis.lattice.values import Container, Tensor
-from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.bindings import bindings, display_of
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import called, constant
+from graphmend.transforms.code.qualified_names import called, constant, number_type
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
+from graphmend.transforms.legality.numbers.as_tensors import PRECISION
+from graphmend.transforms.legality.numbers.counterparts import Counterpart, Result
 from graphmend.transforms.legality.numbers.lists import Lists
 from graphmend.transforms.legality.rows.counts import asks_length
+from graphmend.transforms.legality.speculation import repeatable
 
+#: a table of more numbers is not written out
+_MANY = 32
 _DICTIONARIES = ("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
 
 
@@ -114,6 +119,62 @@ class Dictionaries(Lists):
                 return
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs Python numbers")
+
+    # Tables that are asked for a number
+
+    def _entry_of(self, asked: ast.expr, number: ast.expr, dtype: Hashable) -> Result | None:
+        """`table[s]`, `table.get(s, 0)`, `s in table`, of a table whose numbers are written out: comparisons with each.
+        None where the table is not known so.
+        """
+        match asked:
+            case ast.Compare(comparators=[of]):
+                keys = self._numbers(of)
+            case ast.Subscript(value=of, ctx=ast.Load()) | ast.Call(func=ast.Attribute(value=of), keywords=[]):
+                keys = self._numbers(of) if isinstance(display_of(self.facts, of), ast.Dict) else None
+            case _:
+                return None
+        if not keys or len(keys) > _MANY or not repeatable(self.facts, number):
+            return None
+        for key in keys:
+            self._compared(key, dtype)
+        if not isinstance(asked, ast.Compare):
+            return self._chosen(asked, number, keys, display_of(self.facts, of))
+        if self._mixed:
+            raise NeedsPythonNumberError(f"`{shortened(asked)}` asks for what may be a Python number as well")
+        sign, joint = (" == ", " | ") if isinstance(asked.ops[0], ast.In) else (" != ", " & ")
+        tests = joint.join(f"({{number}}{sign}{ast.unparse(key)})" for key in keys)
+        return Result("bool", (), Counterpart(asked, formula=tests, parts=(("number", number),)))
+
+    def _numbers(self, table: ast.expr) -> list[ast.expr] | None:
+        """The numbers that are asked whether they are equal, of a display or of what a name always stands for."""
+        display = table if isinstance(table, ast.Set) else display_of(self.facts, table)
+        if display is None:
+            return None
+        numbers = display.keys if isinstance(display, ast.Dict) else display.elts
+        known = [n for n in numbers if n is not None and isinstance(constant(n), (int, float))]
+        return known if len(known) == len(numbers) else None
+
+    def _chosen(
+        self, asked: ast.expr, number: ast.expr, keys: list[ast.expr], display: ast.Dict | ast.List | ast.Tuple | None
+    ) -> Result | None:
+        """The value under the key that is equal, of whole numbers or of others alone."""
+        assert isinstance(display, ast.Dict)
+        entries = {constant(key): value for key, value in zip(keys, display.values, strict=True)}
+        otherwise = asked.args[1] if isinstance(asked, ast.Call) and len(asked.args) == 2 else None
+        if isinstance(asked, ast.Call) and otherwise is None:
+            return None
+        types = {number_type(self.facts, value) for value in (*entries.values(), *([otherwise] if otherwise else []))}
+        if types not in ({"int"}, {"float"}) or not repeatable(self.facts, *([otherwise] if otherwise else [])):
+            return None
+        found = [] if "int" in types else [PRECISION]
+        if otherwise is None:
+            found.append(Difference("exception", f"`{shortened(asked)}` gives an entry where none is found"))
+        pairs = list(entries.items())
+        text = ast.unparse(otherwise or pairs.pop()[1])
+        for key, value in reversed(pairs):
+            text = f"torch.where({{number}} == {key!r}, {ast.unparse(value)}, {text})"
+        form = Counterpart(asked, formula=text, parts=(("number", number),))
+        return Result("int64" if "int" in types else "float32", tuple(found), form)
 
     def _run_through(self, call: ast.AST | None, attr: str, dtype: Hashable) -> None:
         around = self.facts.parent(call) if call is not None else None

@@ -11,12 +11,15 @@ from graphmend.analysis.lattice.values import Tensor, dtype_kind
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import called, constant, qualified
+from graphmend.transforms.code.qualified_names import called, constant, method, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers import counterparts
 from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, number_of
 from graphmend.transforms.legality.numbers.as_tensors import PRECISION, WRAPS
+from graphmend.transforms.legality.numbers.counterparts import Counterpart
 from graphmend.transforms.legality.numbers.written_out import WrittenOut
+from graphmend.transforms.legality.operations import formulas
+from graphmend.transforms.legality.speculation import repeatable
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
 #: of Python numbers, the narrower first
 _KINDS = ("bool", "int", "float")
+_OF_NOTHING = Difference("dtype", "of no numbers the new tensor holds whole ones, where it was of floating ones")
+#: the same elements, perhaps in another order
+_ORDERS = ("builtins.reversed", "builtins.list", "builtins.tuple")
 _STATISTICS = ("numpy.mean", "numpy.sum", "numpy.max", "numpy.min", "statistics.mean", "statistics.fmean")
 
 
@@ -48,6 +54,14 @@ class Lists(WrittenOut):
         match parent:
             case ast.Call(func=ast.Name(id="len")):
                 return
+            case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[of]) if of is node:
+                self._member(parent, left, node, dtype)
+            case ast.Call(args=[first], keywords=[]) if first is node and called(self.facts, parent, "builtins.set"):
+                self._different(parent, node)
+            case ast.Call(args=[first], keywords=[]) if (
+                first is node and not isinstance(node, ast.GeneratorExp) and called(self.facts, parent, *_ORDERS)
+            ):
+                self._listed(parent, dtype)
             case ast.Call(args=[first], keywords=[]) if first is node and called(self.facts, parent, "builtins.sum"):
                 kind = dtype_kind(dtype)
                 if kind == "bool" or kind is None:
@@ -90,11 +104,14 @@ class Lists(WrittenOut):
                 self._follow(parent, self._becomes(parent, counterparts.statistic(parent, last, dtype)))
             case ast.Subscript(value=value, slice=index, ctx=ast.Load()) if value is node:
                 if isinstance(index, ast.Slice):
-                    raise NeedsPythonNumberError(f"`{shortened(parent)}` needs Python numbers")
-                self._follow(parent, dtype)
+                    self._listed(parent, dtype)
+                else:
+                    self._follow(parent, dtype)
             case ast.Assign(targets=[ast.Name(id=name)]) if not isinstance(node, ast.GeneratorExp):
                 self._list_name(name, dtype)
-            case ast.Attribute(attr="append") if isinstance(node, ast.Name) and self._grows(node.id):
+            case ast.Attribute(attr="append" | "insert" | "reverse") if isinstance(node, ast.Name) and self._grows(
+                node.id
+            ):
                 return
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs Python numbers")
@@ -119,6 +136,8 @@ class Lists(WrittenOut):
         if (self._makes(call) or "") in counterparts.ARRAYS:
             self._all_of(numbers)
         self._becomes(call, result)
+        if self._kind_of(numbers, dtype) in ("int", "bool") and not isinstance(numbers, (ast.List, ast.Tuple)):
+            self.differences += () if any(k.arg == "dtype" for k in call.keywords) else (_OF_NOTHING,)
 
     def _kind_of(self, node: ast.expr, dtype: Hashable) -> str | None:
         """The kind that the numbers in a list, or in lists, have together as Python's; None where it is not known."""
@@ -131,6 +150,41 @@ class Lists(WrittenOut):
             else:
                 found.add(dtype_kind(value.dtype) if isinstance(value, Tensor) else number_of(self.facts, element))
         return "float" if "float" in found else max(found, key=_KINDS.index) if found <= {*_KINDS} else None
+
+    def _member(self, asked: ast.Compare, one: ast.expr, node: ast.expr, dtype: Hashable) -> None:
+        """`number in numbers`: whether any is equal."""
+        value = self.facts.value(one)
+        single = value.rank == 0 if isinstance(value, Tensor) else number_type(self.facts, one) is not None
+        if not single or isinstance(node, ast.GeneratorExp):
+            raise NeedsPythonNumberError(f"`{shortened(asked)}` needs Python numbers")
+        self._all_of(node)
+        self._compared(one, dtype)
+        call = method(self.facts, node, "tolist")
+        tensor = call.func.value if call is not None and isinstance(call.func, ast.Attribute) else None
+        sign, joint = ("==", "any") if isinstance(asked.ops[0], ast.In) else ("!=", "all")
+        text = f"({'{input}' if tensor else 'torch.stack({input})'} {sign} {{one}}).{joint}()"
+        form = Counterpart(asked, formula=text, parts=(("input", tensor or node), ("one", one)))
+        none = Difference("exception", f"`{shortened(asked)}` of no numbers raises")
+        self._follow(asked, self._becomes(asked, counterparts.Result("bool", () if tensor else (none,), form)))
+
+    def _different(self, numbers: ast.Call, node: ast.expr) -> None:
+        """`len(set(numbers))`: each number but the first that differs from the one in front of it, in order."""
+        count = self.facts.parent(numbers)
+        if (
+            isinstance(node, ast.GeneratorExp)
+            or not isinstance(count, ast.Call)
+            or not called(self.facts, count, "builtins.len")
+        ):
+            raise NeedsPythonNumberError(f"`{shortened(numbers)}` needs Python numbers")
+        self._all_of(node)
+        call = method(self.facts, node, "tolist")
+        tensor = call.func.value if call is not None and isinstance(call.func, ast.Attribute) else None
+        if tensor is not None and not repeatable(self.facts, tensor):
+            raise NeedsPythonNumberError(f"`{shortened(tensor)}` would be evaluated more than once")
+        text = formulas.DISTINCT if tensor is not None else formulas.DISTINCT.replace("{input}", "torch.stack({input})")
+        form = Counterpart(count, formula=text, parts=(("input", tensor or node),))
+        none = Difference("exception", f"`{shortened(count)}` of no numbers raises")
+        self._follow(count, self._becomes(count, counterparts.Result("int64", () if tensor else (none,), form)))
 
     def _sorted(self, node: ast.expr, dtype: Hashable) -> None:
         """What becomes of a sorted list that is a tensor of one dimension now."""
@@ -197,6 +251,10 @@ class Lists(WrittenOut):
                 return []
             case ast.Call(func=ast.Attribute(attr="tolist")):
                 return []
+            case ast.Call(args=[inner]) if called(self.facts, node, *_ORDERS):
+                return self._elements(inner)
+            case ast.Subscript(value=inner, slice=ast.Slice()):
+                return self._elements(inner)
             case ast.Name(id=name):
                 bound = self._bound(name)
                 if len(bound) == 1 and bound[0] is not None:
@@ -225,6 +283,9 @@ class Lists(WrittenOut):
         found = []
         for node in ast.walk(self.facts.function):
             match node:
-                case ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr="append"), args=[one]) if of == name:
+                case (
+                    ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr="append"), args=[one])
+                    | ast.Call(func=ast.Attribute(value=ast.Name(id=of), attr="insert"), args=[_, one])
+                ) if of == name:
                     found.append(one)
         return found

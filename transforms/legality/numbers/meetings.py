@@ -246,7 +246,7 @@ class Meetings:
         elif (dtype, number_of(self.facts, other)) not in (("float32", "float"), ("int64", "int"), ("bool", "bool")):
             self.differences.append(PROMOTES)
 
-    def _becomes(self, call: ast.Call, result: Result) -> Hashable:
+    def _becomes(self, call: ast.expr, result: Result) -> Hashable:
         """A call is written otherwise; the dtype that it gives then."""
         if not self.rewrites:
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")

@@ -32,6 +32,9 @@ class Formula(NamedTuple):
 #: of truth values it is one again
 _OF_BOOLS = "({input} + {other} * {alpha}.to(torch.promote_types({input}.dtype, {other}.dtype)))"
 _DIFFERENCE = "({input} - {target})"
+_ORDERED = "{input}.flatten().sort().values"
+#: how many different numbers there are: those that differ from the one in front of them, in order, and the first
+DISTINCT = f"(({_ORDERED}[1:] != {_ORDERED}[:-1]).sum() + min({{input}}.numel(), 1))"
 
 FORMULAS = {
     "leaky_relu": Formula(

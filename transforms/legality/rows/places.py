@@ -82,6 +82,44 @@ def _adds_dimensions(index: ast.expr) -> bool:
 
 
 @answers("domain")
+def all_different(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Is a line of places made so that none comes twice: by sorting, or as a permutation?"""
+    match node:
+        case ast.Name(id=name):
+            bound = bindings(facts).get(name, [])
+            if len(bound) != 1 or bound[0].value is None:
+                return False
+            if not bound[0].part:
+                return all_different(facts, bound[0].value)
+            return _sorts(facts, bound[0].value) and _is_last_target(facts, bound[0].value, name)
+        case ast.Attribute(value=of, attr="indices") | ast.Subscript(value=of, slice=ast.Constant(value=1)):
+            return _sorts(facts, of)
+        case ast.Call(func=ast.Attribute(value=of, attr="clone" | "long" | "flip")):
+            return all_different(facts, of)
+        case ast.Call():
+            name = (qualified(facts, node.func) or "").rpartition(".")[2]
+            return name in ("argsort", "randperm") and _is_torch(facts, node)
+    return False
+
+
+def _sorts(facts: FunctionFacts, node: ast.expr) -> bool:
+    """Does a call give values and their places?"""
+    name = (qualified(facts, node.func) or "").rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    return name in ("sort", "topk") and isinstance(node, ast.Call) and _is_torch(facts, node)
+
+
+def _is_torch(facts: FunctionFacts, call: ast.Call) -> bool:
+    return (qualified(facts, call.func) or "").rpartition(".")[0] in ("torch", "torch.Tensor")
+
+
+def _is_last_target(facts: FunctionFacts, value: ast.expr, name: str) -> bool:
+    match facts.parent(value):
+        case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name(id=last)])]):
+            return last == name
+    return False
+
+
+@answers("domain")
 def not_negative(facts: FunctionFacts, bound: ast.expr) -> bool:
     """Is a bound never below zero: a count, a place, or a number that is written out?"""
     match bound:

@@ -1,4 +1,4 @@
-"""Loop over every entry of a list of modules instead of over the values that a tensor has, where the others do nothing.
+"""Loop over every index instead of over the values that a tensor has, where the others do nothing.
 
 Before:
     for e in chosen.unique():
@@ -13,12 +13,14 @@ After:
         out[rows] = expert(x[rows])
 
 Legal when:
-    the loop runs over the different values of a tensor, its body takes each as an index of one list of modules and
-    compares the tensor with it, and all that lives on from the body is stored or added where they are equal.
+    the loop runs over the different values of a tensor, and its body compares the tensor with each. It takes each as an
+    index of one list of modules, and all that lives on from the body is stored or added where they are equal. Or it
+    takes each as an index of a dimension of a tensor, each time that it runs, and as nothing else: then the body runs
+    below the question whether there is such a value, for the mends of branches, where they remove the break.
 
 Differs in:
-    the body runs for every index, for one that no element has on nothing; parameters that it uses get zeros for
-    gradients instead of None. A value that is no index of the list raises no more.
+    the body runs for every index, for one that no element has on nothing, or not; parameters that it uses get zeros for
+    gradients instead of None. A value that is no index raises no more; as the index of a tensor, one below zero raises.
 """
 
 from __future__ import annotations
@@ -27,20 +29,24 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
-from graphmend.analysis.lattice.values import Container
+from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind
 from graphmend.transforms.code.expression_text import Code
-from graphmend.transforms.code.liveness import reads, writes
-from graphmend.transforms.code.qualified_names import called, constant, method
-from graphmend.transforms.code.text_edits import merged_edit, replace_expression
+from graphmend.transforms.code.imports import Imports
+from graphmend.transforms.code.liveness import alive, reads, writes
+from graphmend.transforms.code.positions import replaceable
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, number_type
+from graphmend.transforms.code.text_edits import HOLE, merged_edit, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.empty_effects import EmptyEffect, HasEffectError, index_source
-from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, prepare, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
     from graphmend.analysis.finding import Finding
 
 NAME = "every_value"
+#: parts of which are not always evaluated, or not once
+_SOMETIMES = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 _DIFFERENCES = (
     Difference("evaluation", "the body runs for every index of the list, where no element has it on nothing"),
     Difference("zero-gradients", "parameters of an index that no element has get zeros for gradients instead of None"),
@@ -48,7 +54,7 @@ _DIFFERENCES = (
 )
 
 
-@asks("effects", "order")
+@asks("effects", "order", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     loop = facts.statement
     if not (isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and not loop.orelse):
@@ -59,7 +65,10 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     try:
         body = _Body(facts, loop, loop.target.id, values)
     except HasEffectError as error:
-        return refuse(NAME, str(error))
+        try:
+            return _present(facts, loop, loop.target.id, values)
+        except HasEffectError:
+            return refuse(NAME, str(error))
 
     def make() -> list[TextEdit]:
         source = facts.source
@@ -83,6 +92,71 @@ def _values(facts: FunctionFacts, node: ast.expr) -> str | None:
         case ast.Call(args=[ast.Name(id=name)], keywords=[]) if called(facts, node, "torch.unique"):
             return name
     return None
+
+
+def _present(facts: FunctionFacts, loop: ast.For, index: str, values: str) -> Fix:
+    """The loop over all indices of a dimension, whose body asks whether there is such a value."""
+    if values in writes(*loop.body) or alive(facts, index, loop) or not replaceable(facts, [loop]):
+        raise HasEffectError(f"`{values}` changes in the loop, or `{index}` is read behind it")
+    if any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.Await)) for s in loop.body for n in ast.walk(s)):
+        raise HasEffectError("the loop is left early")
+    known, compared = facts.before(loop).get(values), False
+    size: tuple[ast.expr, int] | None = None
+    for node in (n for s in loop.body for n in ast.walk(s)):
+        if not (isinstance(node, ast.Name) and node.id == index):
+            continue
+        place: ast.expr = node
+        if isinstance(above := facts.parent(node), ast.Call) and called(facts, above, "builtins.int"):
+            place, above = above, facts.parent(above)
+        match above:
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
+                other = right if left is place else left
+                compared |= isinstance(other, ast.Name) and other.id == values
+                if not (is_tensor(facts, other) or (isinstance(known_one := constant(other), int) and known_one >= 0)):
+                    raise HasEffectError(f"`{ast.unparse(other)}` may stand for a value that is no index")
+            case ast.Subscript() | ast.Tuple() if (found := _indexed(facts, place, loop)) is not None:
+                size = size or found
+            case _:
+                raise HasEffectError(f"`{index}` is used otherwise")
+    whole = isinstance(known, Tensor) and dtype_kind(known.dtype) in ("int", None)
+    if size is None or not compared or not whole:
+        raise HasEffectError(f"`{values}` is not known to hold indices of a tensor")
+    of, dim = size
+
+    def make() -> list[TextEdit]:
+        imports, code = Imports(facts), Code(facts.source)
+        # one below zero would count from the end: the loop would pass over it
+        lines = f'{imports.name("torch._assert_async")}(({values} >= 0).all(), "`{values}` holds indices")\n'
+        lines += f"for {index} in range({code.operand(of)}.shape[{dim}]):\n"
+        lines += f"    if ({values} == {index}).any():\n        {HOLE.format(0)}\n"
+        return [*imports.edits(), replace_statements(facts.source, [loop], lines, loop.body)]
+
+    differences = [
+        Difference("evaluation", "the loop asks for every index whether there is such a value"),
+        Difference("exception", "a value below zero raises, and one that is too large for an index no more"),
+    ]
+    if not (isinstance(known, Tensor) and dtype_kind(known.dtype)):
+        differences.append(Difference("exception", "values that are no whole numbers raise no more"))
+    return prepare(NAME, "loop over every index, and ask whether there is such a value", facts, make, differences)
+
+
+def _indexed(facts: FunctionFacts, place: ast.expr, loop: ast.For) -> tuple[ast.expr, int] | None:
+    """The tensor, and its dimension, that a value is an index of whenever the loop's body runs."""
+    above = facts.parent(place)
+    subscript = facts.parent(above) if isinstance(above, ast.Tuple) else above
+    if not isinstance(subscript, ast.Subscript) or not isinstance(subscript.value, ast.Name):
+        return None
+    indices = subscript.slice.elts if isinstance(subscript.slice, ast.Tuple) else [subscript.slice]
+    dim = next((number for number, one in enumerate(indices) if one is place), None)
+    of = subscript.value
+    if dim is None or of.id in writes(*loop.body) or not is_tensor(facts, of):
+        return None
+    if not all(isinstance(one, ast.Slice) or number_type(facts, one) == "int" for one in indices[:dim]):
+        return None
+    above_it = list(facts.ancestors(place))
+    statement = next(number for number, a in enumerate(above_it) if isinstance(a, ast.stmt))
+    always = above_it[statement] in loop.body and not any(isinstance(a, _SOMETIMES) for a in above_it[:statement])
+    return (of, dim) if always else None
 
 
 class _Body:

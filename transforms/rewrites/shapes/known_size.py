@@ -43,6 +43,7 @@ from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.gradients import recorded
 from graphmend.transforms.legality.memory import changed_in_place
+from graphmend.transforms.legality.operations.formulas import DISTINCT
 from graphmend.transforms.legality.rows.counts import asks_length
 from graphmend.transforms.legality.rows.masked_elements import (
     missing_dimensions,
@@ -350,10 +351,7 @@ def _distinct(facts: FunctionFacts, code: Code, imports: Imports) -> _Form | Non
         raise NeedsPythonNumberError(f"`{ast.unparse(tensor)}` would be evaluated more than once")
     uses = ScalarUses(facts, "int64")
     uses.follow(whole)
-    text = code.operand(tensor)
-    ordered = f"{text}.flatten().sort().values"
-    changes = f"({ordered}[1:] != {ordered}[:-1]).sum()"
-    return whole, f"({changes} + min({text}.numel(), 1))", uses.differences
+    return whole, DISTINCT.format(input=code.operand(tensor)), uses.differences
 
 
 #: what the size is called, by the function whose result it is

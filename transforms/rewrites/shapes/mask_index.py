@@ -10,8 +10,9 @@ After:
 
 Legal when:
     the places are only used as an index (`x[rows]`, `x.index_select(0, rows)`), and counted: those of a mask of one
-    dimension, or all dimensions at once. What the index then picks is mended next: it is stored to, or reduced. The
-    mask is copied where it may be written to later. A count takes a 0-d tensor wherever it is used.
+    dimension, or all dimensions at once. What the index then picks is mended next: it is stored to, or reduced. Places
+    of one dimension that are computed with are the numbers from 0 on that the mask picks, where that is mended next.
+    The mask is copied where it may be written to later. A count takes a 0-d tensor wherever it is used.
 
 Differs in:
     nothing, where what is indexed is known to have the mask's shape; a longer tensor raises. A count computes as a 0-d
@@ -24,11 +25,13 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor
+from graphmend.transforms.code.bindings import has_own_names
 from graphmend.transforms.code.expression_text import Code
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
+from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.qualified_names import constant, is_tensor, qualified
-from graphmend.transforms.code.text_edits import replace_expression
+from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.if_conversion.kept_scalars import Taken, written
 from graphmend.transforms.if_conversion.kept_together import together
@@ -36,8 +39,9 @@ from graphmend.transforms.legality.memory import escapes, shares
 from graphmend.transforms.legality.rows.counts import asks_length
 from graphmend.transforms.legality.rows.masked_elements import Nonzero, indexed, is_mask, nonzero_of
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError
+from graphmend.transforms.legality.speculation import repeatable
 from graphmend.transforms.questions import answers
-from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.answers import asks, offer, prepare, refuse
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -63,19 +67,19 @@ class _Uses(NamedTuple):
         return isinstance(self.target, (ast.Tuple, ast.List))
 
 
-@asks("memory", "domain", "numbers", "shapes", "gradients", "names")
+@asks("effects", "memory", "domain", "numbers", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     found = nonzero_of(facts, facts.node)
     if found is None or not isinstance(facts.node, ast.expr):
         return None
     whole = _places(facts, found, facts.node)
     if whole is None:
-        return None
+        return _numbers(facts, found, facts.node)
     if not is_tensor(facts, found.mask):
         return refuse(NAME, f"`{ast.unparse(found.mask)}` is not known to be a tensor")
     uses = _used(facts, whole)
     if uses is None:
-        return refuse(NAME, "the places are used for more than an index")
+        return _numbers(facts, found, whole) or refuse(NAME, "the places are used for more than an index")
     if not (uses.counts or any(_mendable(facts, use, whole) for use in uses.indexed)):
         return refuse(NAME, "what is picked is used as it is: the graph breaks at the mask as well")
     code = Code(facts.source)
@@ -114,6 +118,45 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         return [*imports.edits(), *(replace_expression(facts.source, node, new) for node, new in edits.items())]
 
     return offer(NAME, "index with the mask itself", facts, make, [*differences, *numbers.differences])
+
+
+def _numbers(facts: FunctionFacts, found: Nonzero, whole: ast.expr) -> Fix | None:
+    """The places as those numbers from 0 on that the mask picks, which are computed with. The last is the greatest."""
+    mask = facts.value(found.mask)
+    if not isinstance(mask, Tensor) or mask.ndarray or mask.rank != 1 or not repeatable(facts, found.mask):
+        return None
+    parent = facts.parent(whole)
+    lasts = {parent: ".max().reshape(1)"} if whole is facts.node and not found.as_tuple else {}
+    if isinstance(parent, ast.Assign) and isinstance(target := parent.targets[0], ast.Name) and not lasts:
+        every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == target.id]
+        if len(parent.targets) != 1 or sum(not isinstance(n.ctx, ast.Load) for n in every) != 1:
+            return None
+        lasts = {above: ".max()" for n in every if _is_last(above := facts.parent(n), n)}
+    elif lasts and not _is_last(parent, whole):
+        return None
+    hoisted = not isinstance(found.mask, ast.Name)
+    if hoisted and (has_own_names(facts, whole) or not begins_line(facts.source, facts.statement)):
+        return None
+
+    def make() -> list[TextEdit]:
+        imports, code = Imports(facts), Code(facts.source)
+        name = fresh(facts, "picked") if hoisted else code.text(found.mask)
+        made = [insert_before(facts.source, facts.statement, f"{name} = {code.line(found.mask)}\n")] if hoisted else []
+        holds = name if is_mask(facts, found.mask) else f"{name} != 0"
+        places = f"{imports.name('torch.arange')}({name}.shape[0], device={name}.device)[{holds}]"
+        texts: dict[ast.expr, str] = {} if parent in lasts else {whole: places}
+        for above, last in lasts.items():
+            assert isinstance(above, ast.Subscript)
+            texts[above] = (places if above is parent else code.operand(above.value)) + last
+        return [*imports.edits(), *made, *(replace_expression(facts.source, n, text) for n, text in texts.items())]
+
+    differences = [Difference("exception", "the last place of none raises no more, or otherwise")] if lasts else []
+    return prepare(NAME, "pick the places as numbers by the mask", facts, make, differences)
+
+
+def _is_last(above: ast.AST | None, node: ast.expr) -> bool:
+    """Is the last one of something read?"""
+    return isinstance(above, ast.Subscript) and above.value is node and constant(above.slice) == -1
 
 
 @answers("shapes")

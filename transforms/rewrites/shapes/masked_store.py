@@ -10,7 +10,7 @@ Legal when:
     the mask is a bool tensor over the leading dimensions of what it picks from, and what is stored is computed one
     element or one row at a time (by a linear layer, say), from numbers, 0-d tensors and elements picked by the same
     mask. A reduction of picked elements is no such thing: it is mended first. What is stored is cast where its dtype
-    may be another.
+    may be another. A mask may also pick places, `y[order[m]] = 0`, each of which comes once, as sorting makes them.
 
 Differs in:
     what is computed on elements outside the mask is thrown away, and may reach gradients as NaN. A mask of another
@@ -46,6 +46,7 @@ from graphmend.transforms.legality.rows.masked_elements import (
     unlike,
 )
 from graphmend.transforms.legality.rows.picked_rows import ALL_ROWS, by_rows
+from graphmend.transforms.legality.rows.places import all_different
 from graphmend.transforms.legality.speculation import repeatable, speculate
 from graphmend.transforms.questions import answers
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
@@ -59,8 +60,10 @@ NAME = "masked_store"
 
 @asks("effects", "totality", "memory", "domain", "dtypes", "shapes", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
-    answer = _stored(facts)
-    return answer if answer is not None else _stored_one_by_one(facts)
+    for form in (_stored, _stored_at_places, _stored_one_by_one):
+        if (answer := form(facts)) is not None:
+            return answer
+    return None
 
 
 def _stored(facts: FunctionFacts) -> Fix | Refusal | None:
@@ -131,6 +134,56 @@ def _row_for_all(facts: FunctionFacts, value: ast.expr, found: Picked) -> bool:
     """Has what is stored no more dimensions than one row that the mask picks, so that every row gets the same?"""
     missing, known = missing_dimensions(facts, found), facts.value(value)
     return isinstance(known, Tensor) and None not in (missing, known.rank) and (known.rank or 0) <= (missing or 0)
+
+
+def _stored_at_places(facts: FunctionFacts) -> Fix | Refusal | None:
+    """`y[order[m]] = v`: at all places of an order, the others keep what they have."""
+    statement = facts.statement
+    match statement:
+        case ast.Assign(targets=[ast.Subscript(value=tensor, slice=ast.Subscript() as places)], value=value):
+            found = picked(facts, places)
+        case _:
+            return None
+    if found is None or not is_tensor(facts, tensor):
+        return None
+    into, of = facts.value(tensor), facts.value(found.tensor)
+    ranks = {v.rank if isinstance(v, Tensor) else None for v in (into, of)}
+    if not ranks <= {1, None}:
+        return refuse(NAME, "what is stored to, or the places, have several dimensions")
+    if not all_different(facts, found.tensor):
+        return refuse(NAME, f"a place may come twice in `{ast.unparse(found.tensor)}`")
+    if not repeatable(facts, tensor, *found):
+        return refuse(NAME, f"`{ast.unparse(places)}` would be evaluated more than once")
+    picks = picks_in(facts, value, found.mask)
+    if not one_by_one(facts, value, picks) or speculate(facts, value).blockers:
+        return refuse(NAME, f"`{ast.unparse(value)}` is not known to be computed one element at a time")
+    if not replaceable(facts, [statement]):
+        return refuse(NAME, "the statement shares its line with another one")
+    number = number_type(facts, value)
+    if number is not None and kind(facts, tensor) not in (number, "float"):
+        return refuse(NAME, f"`{ast.unparse(tensor)}` is not known to hold numbers as `{ast.unparse(value)}` is")
+    cast = _cast(facts, tensor, None, value) if number is None else (False, [])
+    if isinstance(cast, Refusal):
+        return cast
+    casts, differences = cast[0], list(cast[1])
+
+    def make() -> list[TextEdit]:
+        imports, code = Imports(facts), Code(facts.source)
+        target = f"{code.operand(tensor)}[{code.argument(found.tensor)}]"
+        text = code.argument(value, {node: code.operand(pick.tensor) for node, pick in picks.items()})
+        if casts:
+            text = f"{text if text.isidentifier() else f'({text})'}.to({code.operand(tensor)}.dtype)"
+        where = f"{imports.name('torch.where')}({code.argument(found.mask)}, {text}, {target})"
+        return [*imports.edits(), replace_statements(facts.source, [statement], f"{target} = {where}\n")]
+
+    differences += other_shape(facts, found)
+    if None in ranks:
+        says = f"`{ast.unparse(tensor)}` and the places are taken to have one dimension, and may broadcast or raise"
+        differences.append(Difference("shape", says))
+    for inner in picks.values():
+        differences += unlike(facts, inner.tensor, found.tensor)
+    differences += gradient_differences(facts, statement, [[value]])
+    return offer(NAME, "store at all places, under the mask with torch.where", facts, make, differences)
 
 
 _SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}

@@ -89,6 +89,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     return _offer(facts, flow) if flow.bound else None
 
 
+def _asks_kind(above: ast.AST | None) -> bool:
+    """Is a tensor asked for what all of it and what is picked of it have in common?"""
+    return isinstance(above, ast.Attribute) and above.attr in ("dtype", "device")
+
+
 def _parts(statement: ast.Assign) -> list[tuple[str, ast.expr]] | None:
     """The names that an assignment binds, each with its value; None where it binds otherwise."""
     match statement:
@@ -210,11 +215,8 @@ class _Flow:
         return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in self._live
 
     def _pick(self, node: ast.AST) -> Picked | None:
-        if (
-            not self._same
-            or not isinstance(node, ast.expr)
-            or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
-        ):
+        read = isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+        if not self._same or not read:
             return None
         found = picked(self.facts, node)
         return found if found is not None and ast.unparse(found.mask) == self._text else None
@@ -224,7 +226,7 @@ class _Flow:
         for one in ast.walk(node):
             if isinstance(one, _SCOPES) and reads(one) & self._live.keys():
                 raise _NotLaterError("a function that is defined behind it reads the picked elements")
-            if self._is_live(one):
+            if self._is_live(one) and not _asks_kind(self.facts.parent(one)):
                 assert isinstance(one, ast.expr)
                 self.used.append(one)
 

@@ -1,0 +1,84 @@
+"""Slices whose bounds are 0-d tensors, in the subscripts of tensors."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphmend.analysis.lattice.values import Static, Tensor
+from graphmend.transforms.code.qualified_names import constant
+from graphmend.transforms.legality.dtypes import kinds
+
+if TYPE_CHECKING:
+    from graphmend.analysis.facts.function_facts import FunctionFacts
+
+
+class Sliced(NamedTuple):
+    """A subscript with one slice whose bounds are tensors."""
+
+    node: ast.Subscript
+    part: ast.Slice
+    dim: int
+    """The dimension of the tensor that is sliced, below zero where it is counted from the end."""
+    whole: bool
+    """Do all other indices take whole dimensions?"""
+    kept: bool = False
+    """Do all other indices take whole dimensions, or add one behind the slice?"""
+
+
+def sliced(facts: FunctionFacts, node: ast.Subscript) -> Sliced | None:
+    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    places = [i for i, index in enumerate(indices) if isinstance(index, ast.Slice) and by_tensor(facts, index)]
+    if len(places) != 1:
+        return None
+    at = places[0]
+    others = [index for index in indices if index is not indices[at]]
+    whole = all(map(is_whole, others))
+    added = [i for i, o in enumerate(indices) if isinstance(o, ast.Constant) and o.value is None]
+    kept = len(added) > 0 and added[0] > at and all(is_whole(o) or isinstance(o, ast.Constant) for o in others)
+    known = all(is_whole(o) or is_known(facts, o) for o in others) or kept
+    part = indices[at]
+    dim = at - len(indices) if any(constant(i) is ... for i in indices[:at]) else at
+    if dim < 0 and added:  # the result has it at another place from the end
+        return None
+    return Sliced(node, part, dim, whole, whole or kept) if known and isinstance(part, ast.Slice) else None
+
+
+def is_whole(index: ast.expr) -> bool:
+    return constant(index) is ... or (isinstance(index, ast.Slice) and index.lower is index.upper is index.step is None)
+
+
+def by_tensor(facts: FunctionFacts, part: ast.Slice) -> bool:
+    """Is a bound of a slice a 0-d tensor, and the other one too, or a whole number that is written out?"""
+    bounds = [b for b in (part.lower, part.upper) if b is not None]
+    tensors = [b for b in bounds if _zero_d(facts, b)]
+    plain = [constant(b) for b in bounds if b not in tensors]
+    return bool(tensors) and all(isinstance(p, int) and p >= 0 for p in plain)
+
+
+def _zero_d(facts: FunctionFacts, node: ast.expr) -> bool:
+    value = facts.value(node)
+    return isinstance(value, Tensor) and not value.ndarray and value.rank in (0, None)
+
+
+def is_known(facts: FunctionFacts, index: ast.expr) -> bool:
+    """Is an index a whole number or a slice that is known while tracing?"""
+    if isinstance(index, ast.Slice):
+        return all(is_known(facts, b) for b in (index.lower, index.upper, index.step) if b is not None)
+    value = facts.value(index)
+    return isinstance(constant(index), int) or (isinstance(value, Static) and value.type == "int")
+
+
+def width_of(facts: FunctionFacts, part: ast.Slice) -> ast.expr | None:
+    """`w` of `n : n + w`, where it is known while tracing."""
+    if part.lower is None or not isinstance(part.upper, ast.BinOp) or not isinstance(part.upper.op, ast.Add):
+        return None
+    begin = ast.unparse(part.lower)
+    for one, other in ((part.upper.left, part.upper.right), (part.upper.right, part.upper.left)):
+        if ast.unparse(one) == begin and isinstance(facts.value(other), Static):
+            return other
+    return None
+
+
+def is_whole_number(facts: FunctionFacts, bound: ast.expr) -> bool:
+    return constant(bound) is not None or kinds(facts, bound) <= {"int", "uint8"}
