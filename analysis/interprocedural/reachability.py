@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.interprocedural.summaries import FunctionSummary
-from graphmend.analysis.lattice.dependence import may_hold_tensor
-from graphmend.analysis.lattice.values import UNKNOWN
 
 if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import FunctionInfo
@@ -33,13 +31,10 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
     found: list[Reached] = []
     seen: dict[FunctionSummary, bool] = {}
     compiled: set[FunctionInfo] = set()
-    known: set[FunctionInfo] = set()
     roots = list(roots)
     by_themselves = {root.info for root, region in roots if region.kind == "compiled"}
     for root, region in roots:
-        if region.kind == "assumed" and root.info in (known if region.alone else compiled):
-            continue
-        if region.alone and not may_hold_tensor(root.value or UNKNOWN):
+        if region.kind == "assumed" and root.info in compiled:
             continue
         stack = [(root, True)]
         while stack:
@@ -51,8 +46,6 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
             found.append(Reached(summary, region, always))
             if region.kind == "compiled":
                 compiled.add(summary.info)
-            if not region.alone:
-                known.add(summary.info)
             for called, on_every_run in summary.calls.items():
                 if region.kind == "assumed" and called.info in by_themselves:
                     continue

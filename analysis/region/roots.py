@@ -16,7 +16,6 @@ from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.region.compiled_roots import compiled_roots
 from graphmend.analysis.region.dynamo_config import decorated_mode, tracing_mode_of_program
 from graphmend.analysis.region.mode import DEFAULT
-from graphmend.analysis.region.offered_roots import has_same_offers, offered_roots
 from graphmend.analysis.region.region import Region, Root
 from graphmend.analysis.resolution.classes import (
     AUTOGRAD_CONTEXT,
@@ -44,7 +43,7 @@ def roots(session: ProgramView, module: ModuleInfo, driven: Driven | None) -> li
     if session.settings.assume_compiled == "modules":
         covered = {r.function.info for r in found}
         assumed = [*_forwards(session, module), *_without_forward(session, module)]
-        assumed += [*_differentiated(session, module), *_densities(session, module), *offered_roots(session, module)]
+        assumed += [*_differentiated(session, module), *_densities(session, module)]
         found += [r for r in assumed if r.function.info not in covered]
     return found
 
@@ -140,19 +139,12 @@ def _is_none(node: ast.expr | None) -> bool:
     return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
-def has_same_roots(session: ProgramView, before: Iterable[Root], edited: Iterable[FunctionInfo]) -> bool:
-    """Whether after an edit of some functions the roots are those that they were before."""
+def has_same_methods(session: ProgramView, before: Iterable[Root]) -> bool:
+    """Whether the methods of modules that cannot be called are still the roots that they were."""
     assert session.module is not None
     before = list(before)
-    if any(info.owner is not None and cannot_be_called(session, info.owner) for info in edited):
-        return _has_same_methods(session, session.module, before) and has_same_offers(session, session.module, before)
-    return has_same_offers(session, session.module, before)
-
-
-def _has_same_methods(session: ProgramView, module: ModuleInfo, before: list[Root]) -> bool:
-    """Whether the methods of modules that cannot be called are still the roots that they were."""
     compiled = {root.function.info for root in before if root.region.kind == "compiled"}
-    found = {_method(root) for root in _without_forward(session, module)}
+    found = {_method(root) for root in _without_forward(session, session.module)}
     were = {_method(root) for root in before if root.region.kind == "assumed"}
     return {(cls, info) for cls, info in found if info not in compiled} == {
         (cls, info) for cls, info in were if cls is not None and cannot_be_called(session, cls)

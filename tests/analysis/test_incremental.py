@@ -411,21 +411,6 @@ CHANGES = {
         "Base = O",
         "Base = N",
     ),
-    "a function is offered": (
-        "def scale(x):\n    return x.flatten()\n\ndef loss(x):\n    return 2 if x is None else 3\n",
-        "return 2 if x is None else 3",
-        "return x.clone() if x.sum() > 0 else x.flatten()",
-    ),
-    "an offered function gives another result": (
-        "def loss(x: torch.Tensor):\n    print(x)\n    return x\n",
-        "return x",
-        "return x.dim()",
-    ),
-    "an offered function comes to serve a script": (
-        "def loss(x: torch.Tensor):\n    print(x)\n    return x\n\ndef main():\n    return 3\n",
-        "return 3",
-        "return loss(torch.ones(3))",
-    ),
     "what a decorator hands on": (
         "def noted(f):\n    f.__doc__ = str(f).join(print())\n    return f\n\n"
         "def documented(f=None):\n    def deco(f):\n        return noted(f)\n    if f:\n        return deco(f)\n"
