@@ -223,6 +223,13 @@ return x + 1
 if x.sum() > 0:
     return None
 return x
+
+# the_test_keeps_a_side_of_several_statements_from_dividing_by_zero
+n = (x > 0).sum()
+if n == 0:
+    return {"loss": x.sum() * 0}
+positive = x.relu().sum()
+return {"loss": positive / n}
 """)
 
 

@@ -8,7 +8,7 @@ its values and gradients are those of the plain expression.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
@@ -76,6 +76,15 @@ def _number_like(facts: FunctionFacts, node: ast.expr) -> bool:
     """A tensor of numbers, which `where` can fill with a whole number and keep its dtype."""
     value = facts.value(node)
     return isinstance(value, Tensor) and not value.ndarray and dtype_kind(value.dtype) != "bool"
+
+
+def decided_by(facts: FunctionFacts, test: ast.expr, expressions: Iterable[ast.expr]) -> ast.expr | None:
+    """The operand by which a test keeps an operation of some expressions away from its singular point: the `n` of
+    `x / n if n > 0 else x`.
+    """
+    asked = {ast.dump(n) for n in ast.walk(test) if isinstance(n, ast.expr) and isinstance(facts.value(n), Tensor)}
+    operands = (operand for e in expressions for _, operand, _ in singular(facts, e))
+    return next((operand for operand in operands if ast.dump(operand) in asked), None)
 
 
 def protect(

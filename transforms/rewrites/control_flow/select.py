@@ -43,9 +43,10 @@ from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, fresh, live_into, stored, surely_bound, writes
 from graphmend.transforms.code.positions import replaceable
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES
 from graphmend.transforms.code.text_edits import HOLE, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
+from graphmend.transforms.if_conversion import double_where
 from graphmend.transforms.if_conversion.blocks import returns
 from graphmend.transforms.if_conversion.side_functions import (
     NotAFunctionError,
@@ -170,7 +171,7 @@ def _of_branch(facts: FunctionFacts, statement: ast.If, imports: Imports) -> Fix
     results = [] if returning else _results(facts, statement, sides)
     if not returning and not results:
         raise NotAFunctionError("the branch binds nothing that is read behind it")
-    differences = [*predicates.differences, *_differences(facts, statement, sides, results)]
+    differences = [*predicates.differences, *_differences(facts, statement, statement.test, sides, results)]
     either = bool(differences) and recorded(facts, statement)
     either = either and any(mixed(facts, *pair) for pair in flow_pairs(facts, statement))
     differences += [EITHER_GRADIENT] if either else []
@@ -202,7 +203,7 @@ def _results(facts: FunctionFacts, statement: ast.If, sides: Sequence[Side]) -> 
 
 
 def _differences(
-    facts: FunctionFacts, statement: ast.stmt, sides: Sequence[Side], results: Sequence[str]
+    facts: FunctionFacts, statement: ast.stmt, test: ast.expr, sides: Sequence[Side], results: Sequence[str]
 ) -> Iterator[Difference]:
     """What is different while compiled; refuses where `select` would branch for certain."""
     evaluated = [evaluated_by(side.statements) for side in sides]
@@ -215,6 +216,9 @@ def _differences(
         if isinstance(node, ast.IfExp) and depends(facts, node.test):
             raise NotAFunctionError(f"`{shortened(node)}` inside the branch is mended first")
     yield from (Difference(d.kind, f"while compiled, {d.says}") for d in found.differences)
+    operand = double_where.decided_by(facts, test, [e for side in evaluated for e in side])
+    if operand is not None and recorded(facts, statement):
+        raise NotAFunctionError(f"gradients would become NaN where `{shortened(operand)}` does not take the side")
     yield from gradient_differences(facts, statement, evaluated)
     for values in _pairs(facts, statement, sides, results):
         yield from _compared(facts, statement, *values)
@@ -321,13 +325,6 @@ def _is_detached(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
 
 
-def _cuts(index: ast.expr) -> bool:
-    """Does an index take less than all of a dimension?"""
-    if isinstance(index, ast.Slice):
-        return any(part is not None for part in (index.lower, index.upper, index.step))
-    return constant(index) not in (None, ...)
-
-
 def _identified(facts: FunctionFacts) -> bool:
     """Does the function ask which object a name is that the statement binds?"""
     return any(identified(facts, name) for name in stored([facts.statement]))
@@ -386,7 +383,7 @@ def _of_expression(facts: FunctionFacts, chosen: ast.IfExp, imports: Imports) ->
     for side in (chosen.body, chosen.orelse):
         if not shares(facts, side).fresh and (written_to(facts, chosen) or _identified(facts)):
             raise NotAFunctionError(f"`{shortened(side)}` is changed in place or compared later, and would be a copy")
-    differences = [*predicates.differences, *_differences(facts, facts.statement, sides, [])]
+    differences = [*predicates.differences, *_differences(facts, facts.statement, chosen.test, sides, [])]
     code = predicates.code
     bodies = [f"lambda: {code.argument(side)}" for side in (chosen.body, chosen.orelse)]
     first, second = bodies[::-1] if swapped else bodies
