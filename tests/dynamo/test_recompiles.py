@@ -188,7 +188,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_command_tells_of_recompilations(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_tells_of_recompilations(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")  # how long a run takes is part of a line, which is cut at the width
     inputs = "def example_inputs():\n    return [(torch.ones(n), 0.5) for n in (2, 3, 4)]\n"
     path = here / "model.py"
     path.write_text(VARYING + inputs)

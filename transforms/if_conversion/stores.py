@@ -294,11 +294,12 @@ def _cast_to_place(
 ) -> tuple[SideValue, tuple[Difference, ...]]:
     """A value with the dtype of the place it is stored to: `where` would give both their common one, in which elements
     that are not stored may round."""
-    number = constant(choice.node)
-    if isinstance(number, (bool, int, float)):
+    value = block.facts.value(choice.node)
+    if not isinstance(value, Tensor) and number_type(block.facts, choice.node) is not None:
         full = block.predicates.imports.name("torch.full_like")
         return replace(choice, text=f"{full}({text}, {choice.text})"), ()
-    value = block.facts.value(choice.node)
+    if not isinstance(value, Tensor) and choice.meta is None and not isinstance(choice.node, ast.BinOp):
+        raise NotSelectableError(f"`{choice.text}` is not known to be a tensor")
     dtype = f"{block.predicates.code.text(target.value)}.dtype"
     cast = replace(choice, text=f"{_operand(choice.text)}.to({dtype})")
     if isinstance(value, Tensor) and value.rank == 0:

@@ -167,9 +167,16 @@ def escapes(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> 
                 continue
         if _related(wanted, shares(facts, handed)):
             return True
-    if any(_related(wanted, shares(facts, handed)) for handed in _handed_over(facts)):
+    if handed_over(facts, name):
         return True
     return any(_meet(facts, wanted, shares(facts, target)) for _, target in changes(facts, behind))
+
+
+@answers("memory")
+def handed_over(facts: FunctionFacts, name: str) -> bool:
+    """May code that is not known keep, or change, what a name stands for?"""
+    wanted = shares(facts, ast.Name(name, ast.Load()))
+    return any(_related(wanted, shares(facts, handed)) for handed in _handed_over(facts))
 
 
 @answers("memory")

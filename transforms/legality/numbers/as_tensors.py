@@ -77,15 +77,34 @@ def holds(value: Tensor, dtype: Hashable) -> bool:
 
 @answers("numbers")
 def exact_in(number: float, dtype: Hashable) -> bool:
-    """Does comparing with a number mean the same in a dtype as in Python?"""
+    """Does comparing with a number mean the same in a dtype as in Python? torch 2.13 brings a whole number to the dtype
+    of a tensor of whole numbers, where it wraps around, and the tensor to float32 where it meets another number.
+    """
     if number in (float("inf"), float("-inf")) or abs(number) > 2**53:
         return abs(number) == float("inf")
-    if dtype == "float64" or (isinstance(number, int) and dtype_kind(dtype) in ("int", "bool")):
+    if dtype == "float64" or dtype == "bool":
         return True
-    if dtype == "float32" or dtype_kind(dtype) in ("int", "bool"):
+    if isinstance(number, int) and dtype_kind(dtype) in ("int", None):
+        lowest, highest = _RANGES.get(dtype, _ANY_RANGE)
+        if not lowest <= number <= highest:
+            return False
+    if dtype_kind(dtype) == "int":
+        return isinstance(number, int) or (abs(number) < 2**24 and _fits("f", number))
+    if dtype == "float32":
         return abs(number) <= 2**24 and _fits("f", number)
     # float16, bfloat16, or not known: the number must be exact in all of them
     return _fits("e", number) and struct.pack("<f", number)[:2] == b"\0\0"
+
+
+#: the whole numbers of a dtype, and those that all of them have
+_RANGES: dict[Hashable, tuple[int, int]] = {
+    "uint8": (0, 2**8 - 1),
+    "int8": (-(2**7), 2**7 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+}
+_ANY_RANGE = (0, 2**7 - 1)
 
 
 def _fits(format_: str, number: float) -> bool:

@@ -160,6 +160,8 @@ class Dictionaries(Lists):
         """The value under the key that is equal, of whole numbers or of others alone."""
         assert isinstance(display, ast.Dict)
         entries = {constant(key): value for key, value in zip(keys, display.values, strict=True)}
+        if any(constant(value) is None for value in entries.values()):
+            return None  # what is computed where the table is made may be another value here
         otherwise = asked.args[1] if isinstance(asked, ast.Call) and len(asked.args) == 2 else None
         if isinstance(asked, ast.Call) and otherwise is None:
             return None
@@ -170,10 +172,11 @@ class Dictionaries(Lists):
         if otherwise is None:
             found.append(Difference("exception", f"`{shortened(asked)}` gives an entry where none is found"))
         pairs = list(entries.items())
-        text = ast.unparse(otherwise or pairs.pop()[1])
+        text = "{otherwise}" if otherwise else ast.unparse(pairs.pop()[1])
         for key, value in reversed(pairs):
             text = f"torch.where({{number}} == {key!r}, {ast.unparse(value)}, {text})"
-        form = Counterpart(asked, formula=text, parts=(("number", number),))
+        parts = [("number", number), *([("otherwise", otherwise)] if otherwise else [])]
+        form = Counterpart(asked, formula=text, parts=tuple(parts))
         return Result("int64" if "int" in types else "float32", tuple(found), form)
 
     def _run_through(self, call: ast.AST | None, attr: str, dtype: Hashable) -> None:

@@ -158,9 +158,10 @@ class Lists(WrittenOut):
         if not single or isinstance(node, ast.GeneratorExp):
             raise NeedsPythonNumberError(f"`{shortened(asked)}` needs Python numbers")
         self._all_of(node)
-        self._compared(one, dtype)
         call = method(self.facts, node, "tolist")
         tensor = call.func.value if call is not None and isinstance(call.func, ast.Attribute) else None
+        held = self.facts.value(tensor) if tensor is not None else None
+        self._compared(one, held.dtype if isinstance(held, Tensor) else dtype)
         sign, joint = ("==", "any") if isinstance(asked.ops[0], ast.In) else ("!=", "all")
         text = f"({'{input}' if tensor else 'torch.stack({input})'} {sign} {{one}}).{joint}()"
         form = Counterpart(asked, formula=text, parts=(("input", tensor or node), ("one", one)))

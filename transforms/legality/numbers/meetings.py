@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Scalar, Static, Tensor, Value, dtype_kind
+from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Value, dtype_kind
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
@@ -160,19 +160,25 @@ class Meetings:
         if isinstance(value, Tensor):
             if unlike(value, dtype) is not None:
                 self.differences.append(COMPARED)
+        elif (
+            dtype_kind(dtype) == "int"
+            and isinstance(number := _written(other, value), int)
+            and not exact_in(number, dtype)
+        ):
+            raise NeedsPythonNumberError(f"`{shortened(other)}` may wrap around in the tensor's dtype")
         elif not self._comparable(other, value, dtype):
             self.computes = True
             self.differences.append(COMPARED)
 
     def _comparable(self, other: ast.expr, value: Value, dtype: Hashable) -> bool:
         """Does the tensor compare with a number as Python does?"""
-        number = constant(other)
+        number = _written(other, value)
         if isinstance(number, (bool, int, float)):
             return exact_in(number, dtype)
         of = value.type if isinstance(value, (Static, Scalar)) else None
         if dtype == "float64":
             return of in NUMBER_TYPES
-        return dtype_kind(dtype) in ("int", "bool") and of in ("int", "bool")
+        return dtype in ("int64", "bool") and of in ("int", "bool")
 
     def _torch(self, call: ast.Call, node: ast.expr, dtype: Hashable, last: str, *, method: bool) -> None:
         receiver = [call.func.value] if method and isinstance(call.func, ast.Attribute) else []
@@ -261,6 +267,11 @@ class Meetings:
 _KEEP_DTYPE = frozenset(
     "sum prod mean amax amin max min cumsum squeeze unsqueeze view reshape flatten detach clone contiguous".split()
 )
+
+
+def _written(node: ast.expr, value: Value) -> object:
+    """The number that an expression always is; None where that is not known."""
+    return value.value if isinstance(value, Const) else constant(node)
 
 
 def of_its_dtype(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:

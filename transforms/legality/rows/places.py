@@ -6,24 +6,26 @@ import ast
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.bindings import Bound, bindings, stores
+from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.dtypes import kind
+from graphmend.transforms.legality.memory import changed_in_place, handed_over
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
 
 #: an expression, the picks in it, and the names that are bound to it
-Bound = tuple[ast.expr, Collection[ast.expr], Collection[str]]
+Picked = tuple[ast.expr, Collection[ast.expr], Collection[str]]
 
 
 @answers("domain")
-def places(facts: FunctionFacts, bound: Collection[Bound]) -> set[ast.expr] | str:
+def places(facts: FunctionFacts, bound: Collection[Picked]) -> set[ast.expr] | str:
     """The picks that say where something is: those that are not picked may hold what is no place, and count as 0. What
     is computed of them may be no place again: the text says so.
     """
-    given: dict[str, list[Bound]] = {}
+    given: dict[str, list[Picked]] = {}
     for one in bound:
         for name in one[2]:
             given.setdefault(name, []).append(one)
@@ -52,7 +54,7 @@ _KEEP = frozenset("long int to clone detach unsqueeze view reshape".split())
 
 
 def _unchanged(
-    node: ast.expr, picks: Collection[ast.expr], given: Mapping[str, list[Bound]], seen: set[str]
+    node: ast.expr, picks: Collection[ast.expr], given: Mapping[str, list[Picked]], seen: set[str]
 ) -> set[ast.expr] | None:
     """The picks that a value is, cast or given other dimensions at most; None where more is computed."""
     while node not in picks:
@@ -86,12 +88,12 @@ def all_different(facts: FunctionFacts, node: ast.expr) -> bool:
     """Is a line of places made so that none comes twice: by sorting, or as a permutation?"""
     match node:
         case ast.Name(id=name):
-            bound = bindings(facts).get(name, [])
-            if len(bound) != 1 or bound[0].value is None:
+            bound = _always(facts, name)
+            if bound is None or bound.value is None:
                 return False
-            if not bound[0].part:
-                return all_different(facts, bound[0].value)
-            return _sorts(facts, bound[0].value) and _is_last_target(facts, bound[0].value, name)
+            if not bound.part:
+                return all_different(facts, bound.value)
+            return _sorts(facts, bound.value) and _is_last_target(facts, bound.value, name)
         case ast.Attribute(value=of, attr="indices") | ast.Subscript(value=of, slice=ast.Constant(value=1)):
             return _sorts(facts, of)
         case ast.Call(func=ast.Attribute(value=of, attr="clone" | "long" | "flip")):
@@ -100,6 +102,14 @@ def all_different(facts: FunctionFacts, node: ast.expr) -> bool:
             name = (qualified(facts, node.func) or "").rpartition(".")[2]
             return name in ("argsort", "randperm") and _is_torch(facts, node)
     return False
+
+
+def _always(facts: FunctionFacts, name: str) -> Bound | None:
+    """What a name is bound to for the whole function, if nothing changes that in place or may keep it to do so."""
+    bound = bindings(facts).get(name, [])
+    if len(bound) != 1 or stores(facts, name) != 1 or name in parameters(facts.function):
+        return None
+    return None if changed_in_place(facts, name) or handed_over(facts, name) else bound[0]
 
 
 def _sorts(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -124,12 +134,14 @@ def not_negative(facts: FunctionFacts, bound: ast.expr) -> bool:
     """Is a bound never below zero: a count, a place, or a number that is written out?"""
     match bound:
         case ast.Name(id=name):
-            values = [one.value for one in bindings(facts).get(name, []) if not one.part]
-            return len(values) == 1 and values[0] is not None and not_negative(facts, values[0])
+            one = _always(facts, name)
+            return one is not None and not one.part and one.value is not None and not_negative(facts, one.value)
+        case ast.Call(keywords=keywords) if any(k.arg in ("dtype", "out") for k in keywords):
+            return False
         case ast.Call(func=ast.Attribute(attr="argmax" | "argmin" | "count_nonzero")):
-            return True
+            return _is_torch(facts, bound)
         case ast.Call(func=ast.Attribute(value=of, attr="sum")):
-            return kind(facts, of) == "bool"
+            return _is_torch(facts, bound) and kind(facts, of) == "bool"
         case ast.Call(func=ast.Attribute(value=of, attr="item" | "clone" | "long" | "detach")):
             return not_negative(facts, of)
     return constant(bound) is not None

@@ -46,9 +46,11 @@ from graphmend.transforms.code.positions import is_elif, replaceable
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.blocks import may_return, returns
+from graphmend.transforms.if_conversion.loop_ends import runs_again
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
 from graphmend.transforms.legality.gradients import gradient_differences, recorded
+from graphmend.transforms.legality.memory import seen_elsewhere
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 from graphmend.transforms.rewrites.asked_again import keeps
@@ -204,6 +206,8 @@ class _Turns:
         owner = self.facts.before(statement).get(name)
         if name != other or mentions != 2 or not (isinstance(owner, Container) and owner.kind == "list"):
             return None
+        if seen_elsewhere(self.facts, ast.Name(name, ast.Load())):
+            return None
         given = self._fresh("added")
         self._given |= {one: (given, first), two: (given, second)}
         return f"{name}.append({given})"
@@ -239,20 +243,29 @@ class _Turns:
                 case ast.If(test=test, body=body, orelse=orelse):
                     self.evaluated.append(test)
                     self.lines.append(f"{place.indent}if {self.code.line(test)}:")
-                    self._block(body, place.inside(statement))
+                    self._body(body, place.inside(statement))
                     if orelse:
                         self.lines.append(f"{place.indent}else:")
-                        self._block(orelse, place.inside(statement))
+                        self._body(orelse, place.inside(statement))
                 case ast.For(target=target, iter=of, body=body, orelse=[]) if not _left_early(statement):
                     if any(self._lives(name, statement) for name in writes(target)):
                         raise NotSelectableError("the loop's variable is read elsewhere")
+                    if not runs_again(self.facts, of):
+                        raise NotSelectableError(f"a loop over `{shortened(of)}` may use it up")
                     self.evaluated.append(of)
                     self.lines.append(f"{place.indent}for {self.code.text(target)} in {self.code.line(of)}:")
-                    self._block(body, place.inside(statement))
+                    self._body(body, place.inside(statement))
                 case _ if isinstance(statement, _SIMPLE):
                     self._statement(statement, place)
                 case _:
                     raise NotSelectableError(f"`{shortened(statement)}` cannot be asked about alone")
+
+    def _body(self, statements: Sequence[ast.stmt], place: _Place) -> None:
+        """A block of its own, which may not be empty."""
+        before = len(self.lines)
+        self._block(statements, place)
+        if len(self.lines) == before:
+            self.lines.append(f"{place.indent}pass")
 
     def _is_tensor(self, test: ast.expr) -> bool:
         """Does a test ask a tensor, or what becomes one as it is bound in a branch?"""
@@ -262,7 +275,7 @@ class _Turns:
         """A simple statement: asked about, or run always where nobody misses what it binds over."""
         if not replaceable(self.facts, [statement]):
             raise NotSelectableError(f"`{shortened(statement)}` shares its line with another statement")
-        names, value = writes(statement), _bound_to_names(statement)
+        names, value = writes(statement), self._bound_to_names(statement)
         always = value is not None and all(self._unmissed(name, place.around) for name in names)
         if always and value is not None:
             self.evaluated.append(value)
@@ -271,6 +284,22 @@ class _Turns:
         self.changes |= isinstance(statement, (ast.Expr, ast.AugAssign))
         self._bound |= names
         self._chosen |= set() if always else names
+
+    def _bound_to_names(self, statement: ast.stmt) -> ast.expr | None:
+        """The value of an assignment to nothing but names, which has as many items as there are names."""
+        match statement:
+            case (
+                ast.Assign(targets=[ast.Name()], value=value)
+                | ast.AnnAssign(target=ast.Name(), value=ast.expr() as value)
+            ):
+                return value
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value) if all(
+                isinstance(t, ast.Name) for t in targets
+            ):
+                known = self.facts.value(value)
+                items = known.items if isinstance(known, Container) else None
+                return value if items is not None and len(items) == len(targets) else None
+        return None
 
     def _unmissed(self, name: str, around: Sequence[ast.stmt]) -> bool:
         """May a name be bound although its side is not taken: is neither its value from before read, nor one that
@@ -338,17 +367,3 @@ def _binds_nothing(test: ast.expr) -> None:
 
 def _left_early(loop: ast.For) -> bool:
     return any(isinstance(n, _LEAVES) for n in ast.walk(loop))
-
-
-def _bound_to_names(statement: ast.stmt) -> ast.expr | None:
-    """The value of an assignment to nothing but names."""
-    match statement:
-        case (
-            ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(target=ast.Name(), value=ast.expr() as value)
-        ):
-            return value
-        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value) if all(
-            isinstance(t, ast.Name) for t in targets
-        ):
-            return value
-    return None

@@ -32,6 +32,7 @@ Differs in:
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Tensor, dtype_kind
@@ -48,6 +49,7 @@ from graphmend.transforms.legality.gradients import gradient_differences
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
+from graphmend.transforms.rewrites.asked_again import keeps
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -57,6 +59,7 @@ NAME = "kept_along"
 _SHAPES = Difference("exception", "what is appended must have one shape each time, that which does not count too")
 _EMPTY = Difference("exception", "a list that nothing was ever appended to raises where it is counted or added up")
 _NOTHING = Difference("exception", "where nothing counts, stacking and a division by how many count raise no more")
+_DTYPE = Difference("dtype", "what does not count is promoted with, and whole numbers are added up as int64")
 _SUM = Difference("rounding", "a sum is made in another order, and is a tensor where nothing counts")
 
 
@@ -76,7 +79,7 @@ class _Guarded(NamedTuple):
     """Does it run where the test does not hold, as a `continue` skips it?"""
 
 
-@asks("effects", "totality", "order", "numbers", "gradients", "names")
+@asks("effects", "totality", "memory", "order", "dtypes", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     branch = facts.statement
     if not isinstance(branch, ast.If) or not depends(facts, branch.test):
@@ -91,7 +94,11 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         if not appended:
             return None
         test = predicates.negated(branch.test) if guarded.negated else predicates.of(branch.test)
+        if not guarded.negated and not keeps(facts, [branch.test], test):
+            test = f"{test}.clone()"  # as it is now, whatever changes it before the lists are read
         begins = [_begins(facts, name) for name in appended]
+        if len({facts.parent(statement) for statement in begins}) > 1:
+            raise _Refused("the lists begin in different places")
         kept = fresh(facts, "kept")
         reads = _Reads(facts, imports, kept, _growing(facts, branch, begins))
         for name in appended:
@@ -105,6 +112,7 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if found.blockers:
         return refuse(NAME, found.blockers[0])
     differences = [*predicates.differences, *found.differences, *reads.differences, _SHAPES, _NOTHING]
+    differences += [] if _have_one_dtype(facts, appended.values()) else [_DTYPE]
     differences += gradient_differences(facts, branch, [[*values, *appended.values()]])
 
     def make() -> list[TextEdit]:
@@ -157,6 +165,12 @@ def _appended(facts: FunctionFacts, statements: list[ast.stmt]) -> dict[str, ast
         if not is_tensor(facts, value):
             raise _Refused(f"what is appended to `{name}` is not known to be a tensor")
     return found
+
+
+def _have_one_dtype(facts: FunctionFacts, values: Iterable[ast.expr]) -> bool:
+    """Has each of some values always the same dtype, of floating-point numbers?"""
+    known = [facts.value(value) for value in values]
+    return all(isinstance(v, Tensor) and isinstance(v.dtype, str) and dtype_kind(v.dtype) == "float" for v in known)
 
 
 def _binds_names(target: ast.expr) -> bool:
@@ -229,12 +243,16 @@ class _Reads:
             case ast.If(test=test) | ast.IfExp(test=test) if test is node:
                 self._texts[node] = f"{self._kept}.any()"
                 self.differences.append(_EMPTY)
-            case ast.UnaryOp(op=ast.Not()):
+            case ast.UnaryOp(op=ast.Not()) if self._is_test(above):
                 self._texts[above] = f"~{self._kept}.any()"
                 self.differences.append(_EMPTY)
             case _:
                 text = ast.unparse(above) if isinstance(above, ast.expr) else node.id
                 raise _Refused(f"`{text}` reads the list otherwise")
+
+    def _is_test(self, node: ast.expr) -> bool:
+        around = self._facts.parent(node)
+        return isinstance(around, (ast.If, ast.IfExp)) and around.test is node
 
     def _count(self, call: ast.Call) -> None:
         """How many count, as a 0-d tensor."""

@@ -38,6 +38,7 @@ from graphmend.transforms.code.qualified_names import called, constant, is_tenso
 from graphmend.transforms.code.text_edits import HOLE, merged_edit, replace_expression, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.empty_effects import EmptyEffect, HasEffectError, index_source
+from graphmend.transforms.legality.memory import changed_in_place
 from graphmend.transforms.rewrites.answers import asks, offer, prepare, refuse
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ _DIFFERENCES = (
 )
 
 
-@asks("effects", "order", "names")
+@asks("effects", "memory", "order", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     loop = facts.statement
     if not (isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) and not loop.orelse):
@@ -96,7 +97,8 @@ def _values(facts: FunctionFacts, node: ast.expr) -> str | None:
 
 def _present(facts: FunctionFacts, loop: ast.For, index: str, values: str) -> Fix:
     """The loop over all indices of a dimension, whose body asks whether there is such a value."""
-    if values in writes(*loop.body) or alive(facts, index, loop) or not replaceable(facts, [loop]):
+    changes = values in writes(*loop.body) or changed_in_place(facts, values, behind=loop)
+    if changes or alive(facts, index, loop) or not replaceable(facts, [loop]):
         raise HasEffectError(f"`{values}` changes in the loop, or `{index}` is read behind it")
     if any(isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.Await)) for s in loop.body for n in ast.walk(s)):
         raise HasEffectError("the loop is left early")
@@ -118,7 +120,8 @@ def _present(facts: FunctionFacts, loop: ast.For, index: str, values: str) -> Fi
                 size = size or found
             case _:
                 raise HasEffectError(f"`{index}` is used otherwise")
-    whole = isinstance(known, Tensor) and dtype_kind(known.dtype) in ("int", None)
+    # one number of uint8 is a mask where it stands as an index
+    whole = isinstance(known, Tensor) and dtype_kind(known.dtype) in ("int", None) and known.dtype != "uint8"
     if size is None or not compared or not whole:
         raise HasEffectError(f"`{values}` is not known to hold indices of a tensor")
     of, dim = size

@@ -363,7 +363,9 @@ def _mask(facts: FunctionFacts, imports: Imports, found: Sliced, *, line: bool =
         if line and isinstance(value, Tensor) and value.rank is None:
             text += ".reshape(())"
         if not not_negative(facts, bound):
-            text = f"{imports.name('torch.where')}({text} < 0, {text} + {size}, {text})"
+            # the size may be more than the bound's dtype holds
+            whole = text if isinstance(value, Tensor) and value.dtype == "int64" else f"{text}.long()"
+            text = f"{imports.name('torch.where')}({text} < 0, {whole} + {size}, {text})"
         tests.append(f"{positions} {sign} {text}")
     return tests[0] if len(tests) == 1 else " & ".join(f"({test})" for test in tests)
 
