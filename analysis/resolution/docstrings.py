@@ -12,12 +12,15 @@ from graphmend.analysis.lattice.values import Tensor
 if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import FunctionInfo
 
-#: `torch.Tensor`, `:class:`~torch.Tensor``, `LongTensor of shape (n, 2)`, `tensor, optional`
+#: `torch.Tensor`, `:class:`~torch.Tensor``, `LongTensor of shape (n, 2)`, `Tensor[n, 2]`, `tensor, optional`; not prose
+#: (`tensor dimension`), nor several (`Tensor[]`, `tensor(s)`)
 _TENSOR = re.compile(
-    r"[\s`~(\[]*(?::(?:py:)?(?:class|obj|attr):`~?)?(?:torch\.)?(?:(?:Float|Double|Half|Long|Int|Bool)?Tensor|tensor)\b`?"
+    r"[\s`~*]*(?::(?:py:)?(?:class|obj|attr):`~?)?(?:torch\.)?(?:(?:Float|Double|Half|Long|Int|Bool)?Tensor|tensor)\b"
+    r"[`*]*\s*(?:\.?\s*$|,|\((?!e?s\))|\[(?!\s*\])|(?:of|with)\b)"
 )
-#: what else a parameter may be, by the words of its type
+#: what else a parameter may be, by the words of its type; a second type behind a comma makes it a tuple
 _ALSO = re.compile(
+    r",[\s`~]*(?:\S*[.~])?[A-Za-z]*Tensor\b|"
     r"\b(?:or|and|list|tuple|sequence|dict|int|float|bool|str|scalar|number|None|np|numpy|ndarray|array)\b|\||Union"
 )
 
@@ -32,7 +35,7 @@ def documented(info: FunctionInfo, name: str) -> Tensor | None:
     if not isinstance(text, str) or "ensor" not in text or name not in text:
         return None
     of = _type_of(text, name)
-    if of is None or _TENSOR.match(of) is None or _ALSO.search(_without_shape(of)) is not None:
+    if of is None or _TENSOR.match(of) is None or _ALSO.search(_without_details(of)) is not None:
         return None
     says = f"is documented as a Tensor in {info.qualname}"
     origin = DeclaredEvidence(says, name, (info.module.name, info.qualname))
@@ -54,6 +57,15 @@ def _type_of(text: str, name: str) -> str | None:
     return None
 
 
-def _without_shape(of: str) -> str:
-    """A type without what it says of shapes: `Tensor of shape (batch, list)`, `Tensor [n, 2]`."""
-    return re.split(r"[\[(]|\b(?:of|with|whose|containing|shape|optional|default)\b", of, maxsplit=1)[0]
+#: `(batch, list)` of a shape, `of dtype int`, `defaults to None`; `(or list)` is no detail
+_DETAIL = re.compile(
+    r"\((?!\s*or\b)[^()\[\]]*\)|\[[^()\[\]]*\]|\bof\s+(?:(?:d?type)\s+)?`?(?:int|float|bool)\b|\bdefault\w*[^,]*"
+)
+
+
+def _without_details(of: str) -> str:
+    """A type without what it says of shapes, of elements and of the default."""
+    found = 1
+    while found:  # brackets in brackets
+        of, found = _DETAIL.subn(" ", of)
+    return of

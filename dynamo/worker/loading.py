@@ -121,14 +121,14 @@ def load(path: str, texts: dict[str, str], name: str | None = None, root: str | 
 
 def _spec_of(name: str, folder: str) -> importlib.machinery.ModuleSpec | None:
     """Where a module of that name is. The packages around it are imported; one that cannot be, for it wants a library
-    that is not installed, has no code of its own then.
+    that is not installed, or a machine or setting that is not here, has no code of its own then.
     """
     parts = name.split(".")
     for number in range(1, len(parts)):
         package = ".".join(parts[:number])
         try:
             importlib.import_module(package)
-        except ImportError:
+        except Exception:  # whatever a package raises for want of what is not here, the file may do without the package
             bare = sys.modules[package] = ModuleType(package)
             bare.__path__ = [os.path.join(folder, *parts[:number])]
     try:

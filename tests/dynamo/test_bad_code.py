@@ -61,10 +61,11 @@ def test_ends_with_one_line(checks: Checks, write: Callable[..., Path], code: st
     assert "\n" not in report.problem
 
 
-def test_a_package_that_wants_what_is_not_installed(checks: Checks, tmp_path: Path) -> None:
+@pytest.mark.parametrize("raises", ["import nowhere_to_be_found", "raise ValueError('no such device')"])
+def test_a_package_that_wants_what_is_not_here(checks: Checks, tmp_path: Path, raises: str) -> None:
     layers = tmp_path / "package" / "layers"
     layers.mkdir(parents=True)
-    (tmp_path / "package" / "__init__.py").write_text("import nowhere_to_be_found\n")
+    (tmp_path / "package" / "__init__.py").write_text(f"{raises}\n")
     (layers / "__init__.py").write_text("from .fine import f\n")
     (layers / "parts.py").write_text("SIZE = 4\n")
     (layers / "fine.py").write_text(f"import torch\nfrom .parts import SIZE\nfrom ..layers import parts\n{FINE}")

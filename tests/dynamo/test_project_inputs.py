@@ -130,6 +130,20 @@ def test_a_page_shows_how_a_module_is_used(tmp_path: Path) -> None:
     assert (found.get("text"), found.get("origin")) == (expected, "as in README.md"), found
 
 
+def test_pages_take_no_room_from_code(tmp_path: Path) -> None:
+    docs, code = tmp_path / "docs", tmp_path / "src"
+    docs.mkdir()
+    code.mkdir()
+    for number in range(files.MOST_FILES + 1):
+        (docs / f"{number}.md").write_text("")
+    for name in ("net.py", "net.ipynb"):
+        (code / name).write_text("")
+    found = [os.path.relpath(path, tmp_path) for path in files.walk(str(tmp_path), files.WITH_CODE)]
+    assert found[:2] == [os.path.join("src", "net.ipynb"), os.path.join("src", "net.py")]
+    assert len(found) == 2 + files.MOST_PAGES
+    assert set(map(os.path.dirname, found[2:])) == {"docs"}
+
+
 def test_a_file_imports_what_lies_in_the_folder_of_its_project(tmp_path: Path) -> None:
     files = {
         "pyproject.toml": "[project]\nname = 'it'\n",
@@ -301,6 +315,7 @@ for name in vars(args):
 args.train = SimpleNamespace(act=next(filter(lambda kind: kind != "relu", ["relu", "silu"])))
 net = Net(args)
 """
+FILTERED = LIST.replace('kind != "relu"', 'None if kind == "relu" else kind')
 FLAT = HEAD + (
     "class Net(nn.Module):\n    def __init__(self, classes=4):\n        super().__init__()\n"
     "        self.conv, self.head = nn.Conv2d(3, 8, 3, 16, 1), nn.Linear(8 * 49, classes)\n"
@@ -342,6 +357,10 @@ MASK = "import torch\ndef mask(lengths, most):\n    return torch.arange(0, most)
             {"model.py": SCALES, "main.py": LIST},
             "Net(SimpleNamespace(scale=[3, 2], width=7, train=SimpleNamespace(act='silu')",
         ),
+        (
+            {"model.py": SCALES, "main.py": FILTERED},
+            "Net(SimpleNamespace(scale=[3, 2], width=7, train=SimpleNamespace(act='silu')",
+        ),
         ({"model.py": FLAT}, "Net()(torch.randn(2, 3, 98, 98))"),
         ({"model.py": DEEP}, "Net()(torch.randn(2, 3, 128, 128))"),
         ({"model.py": RANKED}, "Net()(torch.randn(4, 5, 5, 6))"),
@@ -363,6 +382,7 @@ MASK = "import torch\ndef mask(lengths, most):\n    return torch.arange(0, most)
     ],
     ids=[
         "settings that functions make",
+        "settings that a filter leaves",
         "an image that is flattened",
         "an image that becomes too small",
         "a rank that einops asks for",

@@ -73,6 +73,27 @@ def test_names_that_are_read_as_data_stay(reader: str) -> None:
     assert offered(text) == []
 
 
+ENTRIES = """
+from collections import defaultdict
+registry = {}
+registry["a"] = defaultdict(list)
+class Other:
+    def __init__(self):
+        self.x = defaultdict(list)
+"""
+
+
+@pytest.mark.parametrize("entry", ["x[0]", "x[0][1]"])
+def test_a_tensor_makes_no_entries_whatever_has_its_name(entry: str) -> None:
+    assert offered(module(f"return {entry} * 2 if x.sum() > 0 else {entry} * 3", top=ENTRIES))
+
+
+@pytest.mark.parametrize("entry", ["registry['a']['k']", "other.x['k']"])
+def test_what_makes_an_entry_is_not_selected(entry: str) -> None:
+    text = module(f"return x * len({entry}) if x.sum() > 0 else x * 3", top=f"{ENTRIES}\nother = Other()")
+    assert offered(text) == []
+
+
 def test_output_with_the_names_of_a_function_is_emitted() -> None:
     fixes = offered(module("print('%(x)s' % locals())\nreturn x"))
     assert [fix.rewrite for fix in fixes if fix.applicability == "safe"] == ["emit"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Value, options
+from graphmend.analysis.lattice.values import Tensor, Value, options
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.classes import mro
@@ -112,7 +112,8 @@ def runs_own_method(facts: FunctionFacts, node: ast.AST) -> bool:
                 return False
             operands = [left, *rights]
         case ast.Subscript(value=owner):
-            if makes_entries(facts.source.tree, owner):
+            is_tensor = all(isinstance(o, Tensor) for o in options(facts.value(owner)))
+            if not is_tensor and makes_entries(facts.source.tree, owner):
                 return True
             operands = [owner]
         case _:

@@ -161,7 +161,7 @@ class Calls(Expressions):
         """What `map` gives, or what `filter` keeps."""
         rows = [list(row) for row in zip(*items)]  # noqa: B905
         found = [self.invoke(function, row, {}) for row in rows]
-        return [row[0] for row, kept in zip(rows, found) if kept is not False] if keep else found  # noqa: B905
+        return [row[0] for row, kept in zip(rows, found) if not _is_false(kept)] if keep else found  # noqa: B905
 
     def _unknown(self, args: list[Any], kwargs: dict[str, Any], handed: bool) -> Any:
         """What nobody here knows: a wrapper of a module or function, or a configuration in another coat."""
@@ -315,6 +315,14 @@ class Calls(Expressions):
 _SAME_MODULE = frozenset(
     "to cuda cpu eval train float double half bfloat16 requires_grad_ apply share_memory type xpu to_empty".split()
 )
+
+
+def _is_false(value: Any) -> bool:
+    """Whether a value is known to be false."""
+    try:
+        return known(value) and not value
+    except Exception:  # what has no truth: a tensor of several numbers
+        return False
 
 
 def _names_of(value: Any) -> Any:

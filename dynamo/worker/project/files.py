@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 
 MOST_FILES = 500
+MOST_PAGES = 500
+"""Markdown files: they come after the code, and take no room from it."""
 LONGEST = 300_000
 """Characters."""
 HIGHEST = 4
@@ -22,6 +24,7 @@ HIGHEST = 4
 
 WITH_CODE = (".py", ".ipynb", ".md")
 
+_PAGES = ".md"
 _SKIPPED = frozenset({"node_modules", "site-packages", "venv", "build", "dist"})
 _MARKS = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", ".git")
 
@@ -47,20 +50,29 @@ def root(path: str) -> str:
 def walk(
     top: str, endings: tuple[str, ...] = (".py",), skipped: frozenset[str] = frozenset(), ends: float = math.inf
 ) -> Iterator[str]:
-    """The paths of a folder's files, in the order of their names; those that are met before a time of the clock
-    `time.monotonic`, as whoever asks may read each of them.
+    """The paths of a folder's files, in the order of their names, pages last; those that are met before a time of the
+    clock `time.monotonic`, as whoever asks may read each of them.
     """
     number = 0
+    pages: list[str] = []
     for folder, folders, names in os.walk(top):
         folders[:] = sorted(n for n in folders if n not in _SKIPPED | skipped and not n.startswith((".", "_")))
         for name in sorted(names):
             if time.monotonic() >= ends:
                 return
-            if name.endswith(endings) and number < MOST_FILES:
+            if not name.endswith(endings):
+                continue
+            if name.endswith(_PAGES):
+                pages.append(os.path.join(folder, name))
+            elif number < MOST_FILES:
                 number += 1
                 yield os.path.join(folder, name)
-        if number >= MOST_FILES or time.monotonic() >= ends:
+        if number >= MOST_FILES:
+            break
+    for page in pages[:MOST_PAGES]:
+        if time.monotonic() >= ends:
             return
+        yield page
 
 
 def text_of(path: str) -> str:

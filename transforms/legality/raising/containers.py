@@ -19,13 +19,13 @@ def loses_entries(tree: ast.Module | None, container: ast.expr) -> bool:
 
 def makes_entries(tree: ast.Module | None, container: ast.expr) -> bool:
     """Does reading a key of a container write to it: is one of its last name a `defaultdict`, or of a class with
-    `__missing__`, somewhere in the file?
+    `__missing__`, somewhere in the file? What is an entry of another container goes by the name of that one.
     """
-    return _last_name(container) in _making(tree)
+    return _outermost_name(container) in _making(tree)
 
 
 @lru_cache(maxsize=4)
-def _losing(tree: ast.Module | None) -> frozenset[str | None]:
+def _losing(tree: ast.Module | None) -> frozenset[str]:
     found: set[str | None] = set()
     for node in ast.walk(tree) if tree is not None else ():
         match node:
@@ -35,11 +35,11 @@ def _losing(tree: ast.Module | None) -> frozenset[str | None]:
                 found.add(_last_name(owner))
             case ast.Subscript(value=owner, slice=ast.Slice(), ctx=ast.Store()):
                 found.add(_last_name(owner))
-    return frozenset(found)
+    return frozenset(name for name in found if name is not None)
 
 
 @lru_cache(maxsize=4)
-def _making(tree: ast.Module | None) -> frozenset[str | None]:
+def _making(tree: ast.Module | None) -> frozenset[str]:
     nodes = list(ast.walk(tree)) if tree is not None else []
     own = (n for n in nodes if isinstance(n, ast.ClassDef))
     makers = {*_DEFAULTS, *(c.name for c in own if any(getattr(s, "name", "") == "__missing__" for s in c.body))}
@@ -47,14 +47,20 @@ def _making(tree: ast.Module | None) -> frozenset[str | None]:
     for node in nodes:
         match node:
             case ast.Assign(targets=targets, value=ast.Call(func=function)) if _last_name(function) in makers:
-                found.update(map(_last_name, targets))
+                found.update(map(_outermost_name, targets))
             case ast.AnnAssign(target=target, annotation=kind, value=value):
                 if makers & {_last_name(n) for part in (kind, value) if part is not None for n in ast.walk(part)}:
-                    found.add(_last_name(target))
+                    found.add(_outermost_name(target))
             case ast.arg(arg=name, annotation=ast.expr() as kind):
                 if makers & {_last_name(n) for n in ast.walk(kind)}:
                     found.add(name)
-    return frozenset(found)
+    return frozenset(name for name in found if name is not None)
+
+
+def _outermost_name(node: ast.AST) -> str | None:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return _last_name(node)
 
 
 def _last_name(node: ast.AST) -> str | None:
