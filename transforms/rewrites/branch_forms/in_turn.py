@@ -39,10 +39,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Container
+from graphmend.transforms.code.bindings import stores
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import alive, awaited, fresh, reads, writes
 from graphmend.transforms.code.positions import is_elif, replaceable
+from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.code.text_edits import HOLE, replace_statements
 from graphmend.transforms.fix import Difference, Fix, Refusal
 from graphmend.transforms.if_conversion.blocks import may_return, returns
@@ -50,7 +52,6 @@ from graphmend.transforms.if_conversion.loop_ends import runs_again
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
 from graphmend.transforms.legality.gradients import gradient_differences, recorded
-from graphmend.transforms.legality.memory import seen_elsewhere
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
 from graphmend.transforms.rewrites.asked_again import keeps
@@ -206,7 +207,7 @@ class _Turns:
         owner = self.facts.before(statement).get(name)
         if name != other or mentions != 2 or not (isinstance(owner, Container) and owner.kind == "list"):
             return None
-        if seen_elsewhere(self.facts, ast.Name(name, ast.Load())):
+        if not _has_one_name(self.facts, name):
             return None
         given = self._fresh("added")
         self._given |= {one: (given, first), two: (given, second)}
@@ -358,6 +359,27 @@ def _append(statement: ast.stmt) -> tuple[str, ast.expr] | None:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value])):
             return name, value
     return None
+
+
+def _has_one_name(facts: FunctionFacts, name: str) -> bool:
+    """Is what a name is bound to, once, never given to another name, a container, or code that may keep it?"""
+    if stores(facts, name) != 1:
+        return False
+    for node in ast.walk(facts.function):
+        if not (isinstance(node, ast.Name) and node.id == name):
+            continue
+        match facts.parent(node):
+            case ast.Assign(targets=[_]) | ast.AnnAssign() | ast.Tuple() if isinstance(node.ctx, ast.Store):
+                pass
+            case ast.Attribute() | ast.Subscript() | ast.For() | ast.Return() | ast.If() | ast.UnaryOp():
+                pass
+            case ast.Tuple() as display if isinstance(facts.parent(display), ast.Return):
+                pass
+            case ast.Call(func=function) if (qualified(facts, function) or "").startswith(("torch.", "builtins.")):
+                pass
+            case _:
+                return False
+    return True
 
 
 def _binds_nothing(test: ast.expr) -> None:
