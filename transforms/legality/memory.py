@@ -384,14 +384,14 @@ def _handed_over(facts: FunctionFacts) -> tuple[ast.expr, ...]:
         if isinstance(node, ast.Assign) and any(isinstance(t, (ast.Attribute, ast.Subscript)) for t in node.targets):
             owners = [facts.value(t.value) for t in node.targets if isinstance(t, (ast.Attribute, ast.Subscript))]
             found += [] if all(isinstance(o, Tensor) for o in owners) else [node.value]
-        elif isinstance(node, ast.Call) and _is_unknown(facts, node):
+        elif isinstance(node, ast.Call) and may_keep(facts, node):
             found += [*node.args, *(k.value for k in node.keywords)]
         elif isinstance(node, inner) and node is not facts.function:
             found += [ast.Name(n, ast.Load()) for n in sorted(reads(node) & locals_of(facts.function))]
     return tuple(found)
 
 
-def _is_unknown(facts: FunctionFacts, node: ast.Call) -> bool:
+def may_keep(facts: FunctionFacts, node: ast.Call) -> bool:
     """Does a call run code that may keep its arguments?"""
     value = facts.value(node.func)
     if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):

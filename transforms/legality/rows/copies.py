@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.values import Tensor
 from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.context import telling
-from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, shares
+from graphmend.transforms.legality.memory import changed_in_place, escapes, identified, may_keep, shares
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.handed import handed_between
 from graphmend.transforms.legality.rows.masked_elements import WORKS
@@ -29,6 +29,8 @@ def seen_as_view(facts: FunctionFacts, node: ast.Subscript) -> bool:
     above = facts.parent(node)
     if isinstance(above, ast.Attribute):
         above = facts.parent(above)
+    if isinstance(above, ast.Call) and above.func is not node and may_keep(facts, above):
+        return True
     if isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call)):
         return not shares(facts, above).fresh
     if isinstance(above, ast.Assign) and isinstance(name := above.targets[0], ast.Name) and len(above.targets) == 1:
