@@ -7,6 +7,9 @@ import ast
 import pytest
 from asked import inside, of_function
 
+from graphmend.analysis.facts.function_facts import FunctionFacts
+from graphmend.transforms.code.bindings import reaching
+from graphmend.transforms.legality import memory
 from graphmend.transforms.legality.memory import changed_in_place, escapes, may_share, only_here, seen_elsewhere, shares
 
 
@@ -159,3 +162,21 @@ def test_what_stands_behind_a_name_does_not_reach_it() -> None:
     assert shares(facts, node).paths == {"h", "y"}
     facts, node = inside("v", before="v = x[0]\nfor _ in i:\n    v = h\n    h = y", test="(x == x).any()")
     assert "y" in shares(facts, node).paths
+
+
+@pytest.mark.parametrize("line", ["x = o(x)", "x = o(x)[0]", "x = x.view(-1)", "if n:\n    x = o(x)"])
+def test_a_long_function_is_followed_a_little_way(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def counted(facts: FunctionFacts, node: ast.Name) -> ast.expr | None:
+        nonlocal calls
+        calls += 1
+        return reaching(facts, node)
+
+    monkeypatch.setattr(memory, "reaching", counted)
+    for lines in (300, 600):
+        facts, node = inside("x", before="\n".join([line] * lines))
+        calls = 0
+        assert "x" in shares(facts, node).paths
+        assert not shares(facts, node).fresh
+        assert calls < 100

@@ -18,6 +18,7 @@ from graphmend.transforms.code.bindings import Bound, bindings, bound_before, na
 from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.effects import changes, in_place_operands, is_layer
+from graphmend.transforms.legality.handing import handed_over
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.questions import answers
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _OUTSIDE = "<outside>"
 _NOTHING: frozenset[str] = frozenset()
+_NEAR = 16
+"""How many reads of names one question follows, and how many bindings from each."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,9 @@ def seen_elsewhere(facts: FunctionFacts, node: ast.expr, rebound: str = "") -> b
         return False
     if not found.bases or _OUTSIDE in found.bases or found.bases & _published(facts):
         return True
-    own = {rebound} if rebound else set()
     return any(
         _Sharing(facts).of(ast.Name(name, ast.Load())).bases & found.bases
-        for name in locals_of(facts.function) - own
+        for name in locals_of(facts.function) - {rebound}
         if bindings(facts).get(name)
     )
 
@@ -95,8 +97,8 @@ def only_here(facts: FunctionFacts, name: str, given: Iterable[ast.expr | None],
     bases = shares(facts, bound if bound is not None else ast.Name(name, ast.Load())).bases
     again = any(isinstance(above, (ast.For, ast.AsyncFor, ast.While)) for above in facts.ancestors(statement))
     others = (each.value for other in bindings(facts).keys() - {name} for each in bindings(facts)[other])
-    held = (n for n in (*_handed_over(facts), *others) if n is not None)
-    earlier = (n for n in held if again or getattr(n, "lineno", 0) < statement.lineno)
+    held = (n for n in (*handed_over(facts), *others) if n is not None)
+    earlier = (n for n in held if again or getattr(n, "lineno", 0) <= statement.lineno)
     return bool(bases) and _OUTSIDE not in bases and not any(shares(facts, n).bases & bases for n in earlier)
 
 
@@ -167,30 +169,28 @@ def escapes(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> 
                 continue
         if _related(wanted, shares(facts, handed)):
             return True
-    if handed_over(facts, name):
+    if given_away(facts, name):
         return True
     return any(_meet(facts, wanted, shares(facts, target)) for _, target in changes(facts, behind))
 
 
 @answers("memory")
-def handed_over(facts: FunctionFacts, name: str) -> bool:
+def given_away(facts: FunctionFacts, name: str) -> bool:
     """May code that is not known keep, or change, what a name stands for?"""
     wanted = shares(facts, ast.Name(name, ast.Load()))
-    return any(_related(wanted, shares(facts, handed)) for handed in _handed_over(facts))
+    return any(_related(wanted, shares(facts, handed)) for handed in handed_over(facts))
 
 
 @answers("memory")
 def identified(facts: FunctionFacts, name: str) -> bool:
     """Does the function ask which object a name is bound to (`y is x`, `id(y)`)? A copy gives another answer."""
     for node in ast.walk(facts.function):
-        match node:
-            case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot()], comparators=[right]):
-                asked = [left, right] if not any(isinstance(n, ast.Constant) for n in (left, right)) else []
-            case ast.Call(func=ast.Name(id="id"), args=asked):
-                pass
-            case _:
-                continue
-        if any(_is(n, name) for n in asked):
+        asked: list[ast.expr] = []
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            asked = [node.left, *node.comparators]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
+            asked = node.args
+        if any(_is(n, name) for n in asked) and not any(isinstance(n, ast.Constant) for n in asked):
             return True
     return False
 
@@ -208,13 +208,27 @@ def _meet(facts: FunctionFacts, one: Shares, other: Shares) -> bool:
     return all(_OUTSIDE in s.bases or s.bases & published for s in (one, other))
 
 
-class _Sharing:
-    """One question, which follows names through their bindings, each once."""
+@lru_cache(maxsize=2)
+def _anywhere(facts: FunctionFacts) -> dict[str, Shares]:
+    """What each name that is bound may be anywhere in the function, in whatever order its code runs."""
+    outer = parameters(facts.function)
+    found = {n: Shares(frozenset({n}), bases=frozenset({_OUTSIDE} if n in outer else ())) for n in bindings(facts)}
+    before: dict[str, Shares] = {}
+    while before != found:
+        before = dict(found)
+        for name, bound in bindings(facts).items():
+            found[name] |= _Sharing(facts, found, near=0).bound(bound)
+    return found
 
-    def __init__(self, facts: FunctionFacts) -> None:
+
+class _Sharing:
+    """One question, which follows a few names to what is bound in front of them; others are what they are anywhere."""
+
+    def __init__(self, facts: FunctionFacts, names: dict[str, Shares] | None = None, near: int = _NEAR) -> None:
         self.facts = facts
-        self._bindings = bindings(facts)
-        self._seen: set[tuple[str, ast.Name | None]] = set()
+        self._names = _anywhere(facts) if names is None else names
+        self._near = near
+        self._followed: dict[ast.Name, Shares] = {}
 
     def of(self, node: ast.expr) -> Shares:
         value = self.facts.value(node)
@@ -223,11 +237,8 @@ class _Sharing:
         match node:
             case ast.Constant() | ast.JoinedStr() | ast.Lambda():
                 return Shares()
-            case ast.Name(id=name):
-                bound = reaching(self.facts, node)
-                if bound is not None:
-                    return Shares(frozenset({name})) | self.of(bound)
-                return self._name(name, straight(self.facts, node))
+            case ast.Name():
+                return self._name(node)
             case ast.Attribute():
                 return self._attribute(node)
             case ast.Subscript():
@@ -250,24 +261,34 @@ class _Sharing:
                 return self.of(inner)
         return self._unknown(node)
 
-    def _name(self, name: str, read: ast.Name | None) -> Shares:
-        """What a name is bound to anywhere; before it is `read`, where that is once."""
-        own = Shares(frozenset({name}))
-        if (name, read) in self._seen:
-            return own
-        self._seen.add((name, read))
-        outer = name not in self._bindings or name in parameters(self.facts.function)
-        found = own | Shares(bases=frozenset({_OUTSIDE} if outer else ()))
-        for bound in self._bindings.get(name, ()):
-            if read is None or bound.value is None or precedes(bound.value, read):
-                found |= self._bound(bound)
-        return found
+    def _name(self, read: ast.Name) -> Shares:
+        anywhere = self._names.get(read.id)
+        if anywhere is None:
+            return Shares(frozenset({read.id}), bases=frozenset({_OUTSIDE}))
+        if read not in self._followed and len(self._followed) < self._near:
+            self._followed[read] = anywhere
+            self._followed[read] = self._in_front(read) or anywhere
+        return self._followed.get(read, anywhere)
 
-    def _bound(self, bound: Bound) -> Shares:
-        if bound.value is None:
-            return Shares(bases=frozenset({_OUTSIDE}))
-        inner = self.of(bound.value)
-        return inner | inner.viewed() if bound.part else inner
+    def _in_front(self, read: ast.Name) -> Shares | None:
+        """What a name is bound to in front of where it is read; None where that is not once, or is too much."""
+        own = Shares(frozenset({read.id}))
+        reached = reaching(self.facts, read)
+        if reached is not None:
+            return own | self.of(reached)
+        if straight(self.facts, read) is None:
+            return None
+        bound = [b for b in bindings(self.facts)[read.id] if b.value is None or precedes(b.value, read)]
+        outer = frozenset({_OUTSIDE} if read.id in parameters(self.facts.function) else ())
+        return own | Shares(bases=outer) | self.bound(bound) if len(bound) <= self._near else None
+
+    def bound(self, several: Iterable[Bound]) -> Shares:
+        """What a name may be that is bound to one of several."""
+        found = Shares()
+        for value, part in several:
+            inner = Shares(bases=frozenset({_OUTSIDE})) if value is None else self.of(value)
+            found |= inner | inner.viewed() if part else inner
+        return found
 
     def _attribute(self, node: ast.Attribute) -> Shares:
         base = self.facts.value(node.value)
@@ -370,35 +391,9 @@ def _gathers(facts: FunctionFacts, index: ast.expr) -> bool:
 def _published(facts: FunctionFacts) -> frozenset[str]:
     """Where memory comes from that is handed to attributes, containers, inner functions and unknown code."""
     found: set[str] = set()
-    for node in _handed_over(facts):
+    for node in handed_over(facts):
         found |= shares(facts, node).bases
     return frozenset(found)
-
-
-@lru_cache(maxsize=2)
-def _handed_over(facts: FunctionFacts) -> tuple[ast.expr, ...]:
-    """The expressions whose values are stored outside of local names, or given to code that is not known."""
-    found: list[ast.expr] = []
-    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    for node in ast.walk(facts.function):
-        if isinstance(node, ast.Assign) and any(isinstance(t, (ast.Attribute, ast.Subscript)) for t in node.targets):
-            owners = [facts.value(t.value) for t in node.targets if isinstance(t, (ast.Attribute, ast.Subscript))]
-            found += [] if all(isinstance(o, Tensor) for o in owners) else [node.value]
-        elif isinstance(node, ast.Call) and may_keep(facts, node):
-            found += [*node.args, *(k.value for k in node.keywords)]
-        elif isinstance(node, inner) and node is not facts.function:
-            found += [ast.Name(n, ast.Load()) for n in sorted(reads(node) & locals_of(facts.function))]
-    return tuple(found)
-
-
-def may_keep(facts: FunctionFacts, node: ast.Call) -> bool:
-    """Does a call run code that may keep its arguments?"""
-    value = facts.value(node.func)
-    if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):
-        return False
-    name = qualified(facts, node.func) or ""
-    folder = name.rpartition(".")[0]
-    return folder not in (*known.FUNCTIONAL, "builtins", "math") and not name.startswith("logging.")
 
 
 def _is(node: ast.expr, name: str) -> bool:

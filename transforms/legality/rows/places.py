@@ -10,7 +10,7 @@ from graphmend.transforms.code.bindings import Bound, bindings, stores
 from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.dtypes import kind
-from graphmend.transforms.legality.memory import changed_in_place, handed_over
+from graphmend.transforms.legality.memory import changed_in_place, given_away
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _always(facts: FunctionFacts, name: str) -> Bound | None:
     bound = bindings(facts).get(name, [])
     if len(bound) != 1 or stores(facts, name) != 1 or name in parameters(facts.function):
         return None
-    return None if changed_in_place(facts, name) or handed_over(facts, name) else bound[0]
+    return None if changed_in_place(facts, name) or given_away(facts, name) else bound[0]
 
 
 def _sorts(facts: FunctionFacts, node: ast.expr) -> bool:
