@@ -100,10 +100,15 @@ def raises_for(facts: FunctionFacts, node: ast.expr) -> tuple[list[ast.expr], Ki
     return [], frozenset()
 
 
+#: names that are followed to what they are bound to, for one question; a long function holds more than the stack does
+_FAR = 100
+
+
 class _Kinds:
     def __init__(self, facts: FunctionFacts, at: ast.stmt, established: bool = True) -> None:
         self.facts, self.at, self.established = facts, at, established
         self._seen: set[str] = set()
+        self._hops = 0
 
     def of(self, node: ast.expr) -> Kinds:
         if not self.established:
@@ -133,7 +138,8 @@ class _Kinds:
     def _built(self, node: ast.expr) -> Kinds:
         match node:
             case ast.Name(id=name):
-                bound = reaching(self.facts, node)
+                self._hops += 1
+                bound = reaching(self.facts, node) if self._hops < _FAR else None
                 return self.of(bound) if bound is not None else self._name(name)
             case ast.Compare():
                 return frozenset({"bool"})

@@ -161,7 +161,10 @@ class Lists(WrittenOut):
         call = method(self.facts, node, "tolist")
         tensor = call.func.value if call is not None and isinstance(call.func, ast.Attribute) else None
         held = self.facts.value(tensor) if tensor is not None else None
-        self._compared(one, held.dtype if isinstance(held, Tensor) else dtype)
+        among = held.dtype if isinstance(held, Tensor) else dtype
+        if not isinstance(value, Tensor) and not self._comparable(one, value, among):
+            raise NeedsPythonNumberError(f"`{shortened(one)}` may be equal to another number in the tensor's precision")
+        self._compared(one, among)
         sign, joint = ("==", "any") if isinstance(asked.ops[0], ast.In) else ("!=", "all")
         text = f"({'{input}' if tensor else 'torch.stack({input})'} {sign} {{one}}).{joint}()"
         form = Counterpart(asked, formula=text, parts=(("input", tensor or node), ("one", one)))
