@@ -18,9 +18,9 @@ from graphmend.transforms.code.bindings import Bound, bindings, bound_before, na
 from graphmend.transforms.code.liveness import locals_of, parameters, reads
 from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.effects import changes, in_place_operands, is_layer
-from graphmend.transforms.legality.handing import handed_over
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations import names as known
+from graphmend.transforms.legality.own_functions import handed_over
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What the functions and operators of the program do: does one only compute, by the code of its body?"""
+"""What the functions of the program do: does one only compute, by its body, and what is handed to unknown code?"""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Tensor, Value, options
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.resolution.classes import mro
-from graphmend.transforms.code.liveness import locals_of
+from graphmend.transforms.code.liveness import locals_of, reads
+from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising.containers import makes_entries
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds
@@ -128,3 +130,33 @@ def _inherits(value: Value) -> bool:
         for cls in mro(value.info)
         for name in cls.methods
     )
+
+
+@lru_cache(maxsize=2)
+def handed_over(facts: FunctionFacts) -> tuple[ast.expr, ...]:
+    """The expressions whose values are stored outside of local names, or given to code that is not known."""
+    found: list[ast.expr] = []
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    for node in ast.walk(facts.function):
+        if isinstance(node, ast.Assign) and any(isinstance(t, (ast.Attribute, ast.Subscript)) for t in node.targets):
+            owners = [facts.value(t.value) for t in node.targets if isinstance(t, (ast.Attribute, ast.Subscript))]
+            found += [] if all(isinstance(o, Tensor) for o in owners) else [node.value]
+        elif isinstance(node, ast.AugAssign) and not isinstance(facts.value(node.target), Tensor):
+            found.append(node.value)
+        elif isinstance(node, ast.For) and not isinstance(node.target, (ast.Name, ast.Tuple)):
+            found.append(node.iter)
+        elif isinstance(node, ast.Call) and may_keep(facts, node):
+            found += [*node.args, *(k.value for k in node.keywords)]
+        elif isinstance(node, inner) and node is not facts.function:
+            found += [ast.Name(n, ast.Load()) for n in sorted(reads(node) & locals_of(facts.function))]
+    return tuple(found)
+
+
+def may_keep(facts: FunctionFacts, node: ast.Call) -> bool:
+    """Does a call run code that may keep its arguments?"""
+    value = facts.value(node.func)
+    if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):
+        return False
+    name = qualified(facts, node.func) or ""
+    folder = name.rpartition(".")[0]
+    return folder not in (*known.FUNCTIONAL, "builtins", "math") and not name.startswith("logging.")

@@ -79,7 +79,7 @@ class _Guarded(NamedTuple):
     """Does it run where the test does not hold, as a `continue` skips it?"""
 
 
-@asks("effects", "totality", "memory", "order", "dtypes", "numbers", "gradients", "names")
+@asks("effects", "totality", "memory", "order", "numbers", "gradients", "names")
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     branch = facts.statement
     if not isinstance(branch, ast.If) or not depends(facts, branch.test):
