@@ -26,6 +26,8 @@ from graphmend.transforms import torch_versions
 
 ABILITIES = Path(__file__).parent / "probes" / "abilities.py"
 Measured = dict[str, Any]
+Counts = dict[str, tuple[int, int]]
+"""Of the tests that mend with a rewrite: how many passed, and how many there are."""
 
 
 def _facts(python: str, _: str) -> Measured:
@@ -85,19 +87,27 @@ PARTS: dict[str, Callable[[str, str], Measured]] = {
 def add(version: str, files: list[str]) -> None:
     """Measures files of tests of mends alone, for the rewrites that have no count with a version yet; what fails there
     counts against the others, too."""
-    before = {minor: dict(of) for minor, of in torch_versions.measured().items()}
-    known = before.get(torch_versions.minor(version) or (0, 0), {})
+    known = dict(torch_versions.measured().get(torch_versions.minor(version) or (0, 0), {}))
     found = suites.run(environments.python_with(version), "mends", files)
-    new = {name: of for name, of in found.rewrites.items() if name not in known}
-    for name, (passed, tests) in found.rewrites.items():
-        if name in known and passed < tests:
-            new[name] = (known[name][0] + passed, known[name][1] + tests)
-    print(f"torch {version}: {json.dumps(new)}; failed: {found.failed}", flush=True)
-    _hold(version, dict(sorted({**known, **new}.items())))
+    new = joined(known, found.rewrites)
+    changed = {name: of for name, of in new.items() if of != known.get(name)}
+    print(f"torch {version}: {json.dumps(changed)}; failed: {found.failed}", flush=True)
+    _hold(version, new)
     page.save(page.load())
 
 
-def _hold(version: str, rewrites: dict[str, tuple[int, int]]) -> None:
+def joined(known: Counts, found: Counts) -> Counts:
+    """The counts of rewrites with those of some files added. The files may have had a part in what is known, so of a
+    rewrite that both count neither tests nor failures are summed: the larger number of each is kept."""
+    both = {**found, **known}
+    for name in known.keys() & found.keys():
+        tests = max(known[name][1], found[name][1])
+        failures = max(all_ - passed for passed, all_ in (known[name], found[name]))
+        both[name] = (tests - failures, tests)
+    return dict(sorted(both.items()))
+
+
+def _hold(version: str, rewrites: Counts) -> None:
     """Keeps with which mends a version's tests pass, where `transforms` reads it."""
     data = json.loads(torch_versions.DATA.read_text("utf-8")) if torch_versions.DATA.is_file() else {}
     data[version] = rewrites
@@ -107,7 +117,7 @@ def _hold(version: str, rewrites: dict[str, tuple[int, int]]) -> None:
     torch_versions.measured.cache_clear()
 
 
-def _lines(of: dict[str, tuple[int, int]]) -> str:
+def _lines(of: Counts) -> str:
     """A rewrite a line."""
     return "{\n" + ",\n".join(f'  "{name}": {json.dumps(list(count))}' for name, count in of.items()) + "\n }"
 

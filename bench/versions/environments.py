@@ -46,7 +46,8 @@ def _make(place: Path, version: str) -> None:
         raise MissingError(f"torch {version} needs {_NEEDED >> 30} GB in {place.parent}, {free >> 30} are free")
     print(f"making an environment with torch {version} in {place}", flush=True)
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
-    pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-cache-dir"]
+    # bytecode is written as modules are imported: compiling all of them takes longer than unpacking
+    pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-compile"]
     try:
         subprocess.run([*pip, f"torch=={version}.*", *_TESTS, *_dependencies()], check=True)
     except subprocess.CalledProcessError:

@@ -5,10 +5,13 @@ on.
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import json
 from pathlib import Path
 
 import pytest
+
+from graphmend.analysis.torch_facts import versions
 
 from .conftest import Checks
 
@@ -16,7 +19,11 @@ from .conftest import Checks
 @pytest.mark.torch
 def test_breaks_stand_where_they_were_measured(checks: Checks, shared: Path) -> None:
     patterns = shared / "truth" / "patterns"
-    for case in json.loads((patterns / "expected.json").read_text())[::30]:
+    minor = ".".join(importlib.metadata.version("torch").split(".")[:2])
+    expected = patterns / ("expected.json" if minor == versions()[-1] else f"expected-{minor}.json")
+    if not expected.is_file():
+        pytest.skip(f"no lines were measured with torch {minor}")
+    for case in json.loads(expected.read_text())[::30]:
         report = checks(patterns / case["file"])
         assert report.problem is None
         found = {b.span.line for b in report.breaks if b.in_project}

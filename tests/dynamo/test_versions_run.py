@@ -79,6 +79,15 @@ def test_what_tests_say_of_rewrites(of_versions: Modules) -> None:
     assert outcome.rewrites == {"cond": (0, 1), "emit": (1, 3), "where": (1, 2)}
 
 
+def test_files_that_are_measured_again_are_not_counted_twice(of_versions: Modules) -> None:
+    joined = of_versions("__main__").joined
+    known = {"cond": (4, 4), "emit": (3, 5), "where": (9, 9)}
+    found = {"cond": (1, 2), "emit": (0, 1), "select": (2, 2), "where": (3, 3)}
+    once = joined(known, found)
+    assert once == {"cond": (3, 4), "emit": (3, 5), "select": (2, 2), "where": (9, 9)}
+    assert joined(once, found) == once
+
+
 def test_every_file_of_a_suite_is_there(of_versions: Modules, root: Path) -> None:
     for suite in of_versions("suites").SUITES.values():
         assert suite.paths()
