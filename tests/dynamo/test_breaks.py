@@ -159,8 +159,10 @@ def test_a_helper_is_told_with_the_stack_that_leads_to_it(check: Check) -> None:
         """,
         names=("Net",),
     )
-    (only,) = found.breaks
-    assert [(frame.function, frame.span.line) for frame in only.stack] == [("forward", 8), ("helper", 5)]
+    first, *others = ([(frame.function, frame.span.line) for frame in each.stack] for each in found.breaks)
+    assert first == [("forward", 8), ("helper", 5)]
+    # a torch before 2.13 traces the helper again where plain Python calls it
+    assert others in ([], [[("helper", 5)]])
 
 
 def test_fullgraph_raises(check: Check) -> None:
