@@ -110,8 +110,8 @@ class FindingStore:
         """What tracing from the roots of this file reaches, by the name of the outermost class or function."""
         functions: dict[str, set[str]] = {}
         elsewhere: dict[str, set[object]] = {}
-        for root, _ in roots:
-            if root.info.module.source.path != self._path:
+        for root, region in roots:
+            if root.info.module.source.path != self._path or region.alone:
                 continue
             name = root.info.qualname.partition(".")[0]
             here, there = functions.setdefault(name, set()), elsewhere.setdefault(name, set())

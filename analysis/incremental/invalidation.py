@@ -23,7 +23,7 @@ from graphmend.analysis.program.definitions import Attribute, ClassInfo, Functio
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.region.dynamo_config import says_what_is_traced
 from graphmend.analysis.region.region import Root
-from graphmend.analysis.region.roots import cannot_be_called, has_same_methods
+from graphmend.analysis.region.roots import has_same_methods, tells_roots
 from graphmend.analysis.resolution.annotations import record_fields
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.resolution.names import global_name
@@ -89,7 +89,8 @@ class Invalidation:
         if not self._propagate(change, text):
             return False
         edited = change.functions | change.signature_changed
-        if any(map(self._tells_roots, edited)) and not has_same_methods(self._session, self._roots.values()):
+        told = any(tells_roots(self._session, info) for info in edited)
+        if told and not has_same_methods(self._session, self._roots.values()):
             return False
         for info in change.signature_changed:
             if not self._invalidate_signature(info, change, text):
@@ -101,10 +102,6 @@ class Invalidation:
         if change.signature_changed:
             self._finding_store.rebuild(self._session.summaries.roots)
         return True
-
-    def _tells_roots(self, info: FunctionInfo) -> bool:
-        """Whether it depends on a function's body and parameters what is a root."""
-        return info.owner is not None and cannot_be_called(self._session, info.owner)
 
     # -- what reads what changed
 
@@ -292,7 +289,10 @@ class Invalidation:
         walked: set[FunctionSummary] = set()
         for _ in range(_ROUNDS):
             walked.update(todo)
-            changed = {a for a in todo if self._gives_another(a)} - self._roots.keys()  # nobody enters those
+            differing = {a for a in todo if self._gives_another(a)}
+            if any(a in self._roots and self._roots[a].region.alone for a in differing):
+                self._finding_store.rebuild(session.summaries.roots)  # its result says whether it counts
+            changed = differing - self._roots.keys()  # nobody enters those
             if not changed:
                 self._finding_store.after_reanalysis(change.functions, session.summaries.roots)
                 self._prune()

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.interprocedural.summaries import FunctionSummary
+from graphmend.analysis.lattice.dependence import parts_of
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Container, Scalar, Static, Value
 
 if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import FunctionInfo
@@ -26,15 +28,21 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
 
     One that two roots reach belongs to the first; a second entry is added if a later root reaches it on every run and
     the first does not. An assumed root is left out where a compiled region reaches the same function, whose arguments
-    are known there. A function that is compiled by itself is no part of what is only assumed to be.
+    are known there. A function that is compiled by itself is no part of what is only assumed to be. What a region that
+    counts alone reaches counts where no other one reaches that function, no other one of its kind calls its root, and
+    the result is more than a reading.
     """
     found: list[Reached] = []
     seen: dict[FunctionSummary, bool] = {}
     compiled: set[FunctionInfo] = set()
+    known: set[FunctionInfo] = set()
     roots = list(roots)
     by_themselves = {root.info for root, region in roots if region.kind == "compiled"}
-    for root, region in roots:
-        if region.kind == "assumed" and root.info in compiled:
+    called_alone = {s.info for root, region in roots if region.alone for s in below(root) if s.info is not root.info}
+    for root, region in sorted(roots, key=lambda one: one[1].alone):
+        if region.kind == "assumed" and root.info in (called_alone if region.alone else compiled):
+            continue
+        if region.alone and _is_reading(root.value):
             continue
         stack = [(root, True)]
         while stack:
@@ -42,15 +50,26 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
             before = seen.get(summary)
             if before is not None and (before or not always):
                 continue
+            if region.alone and summary.info in known:
+                continue
             seen[summary] = always
             found.append(Reached(summary, region, always))
             if region.kind == "compiled":
                 compiled.add(summary.info)
+            if not region.alone:
+                known.add(summary.info)
             for called, on_every_run in summary.calls.items():
                 if region.kind == "assumed" and called.info in by_themselves:
                     continue
                 stack.append((called, always and on_every_run))
     return found
+
+
+def _is_reading(value: Value | None) -> bool:
+    """Whether a result is numbers, text, flags, and no tensor: what is measured of a model, and not computed by it."""
+    if value is None or (isinstance(value, Const) and value.value is None):
+        return False
+    return all(part is not UNKNOWN and isinstance(part, (Static, Scalar, Container)) for part in parts_of(value))
 
 
 def below(root: FunctionSummary) -> set[FunctionSummary]:

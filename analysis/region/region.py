@@ -18,6 +18,8 @@ class Region(NamedTuple):
     evidence: str | None
     site: tuple[str, Span] | None
     mode: Mode = DEFAULT
+    alone: bool = False
+    """Whether it counts for a function only where no other region reaches that."""
 
 
 class Root(NamedTuple):

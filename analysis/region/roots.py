@@ -16,6 +16,7 @@ from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.region.compiled_roots import compiled_roots
 from graphmend.analysis.region.dynamo_config import decorated_mode, tracing_mode_of_program
 from graphmend.analysis.region.mode import DEFAULT
+from graphmend.analysis.region.offered_roots import UNTRACED, offered_roots, offers
 from graphmend.analysis.region.region import Region, Root
 from graphmend.analysis.resolution.classes import (
     AUTOGRAD_CONTEXT,
@@ -43,7 +44,7 @@ def roots(session: ProgramView, module: ModuleInfo, driven: Driven | None) -> li
     if session.settings.assume_compiled == "modules":
         covered = {r.function.info for r in found}
         assumed = [*_forwards(session, module), *_without_forward(session, module)]
-        assumed += [*_differentiated(session, module), *_densities(session, module)]
+        assumed += [*_differentiated(session, module), *_densities(session, module), *offered_roots(session, module)]
         found += [r for r in assumed if r.function.info not in covered]
     return found
 
@@ -139,16 +140,23 @@ def _is_none(node: ast.expr | None) -> bool:
     return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
+def tells_roots(session: ProgramView, info: FunctionInfo) -> bool:
+    """Whether it depends on a method's body and parameters what is a root."""
+    return info.owner is not None and (cannot_be_called(session, info.owner) or offers(session, info.owner))
+
+
 def has_same_methods(session: ProgramView, before: Iterable[Root]) -> bool:
-    """Whether the methods of modules that cannot be called are still the roots that they were."""
+    """Whether the methods that their bodies make roots are still those that they were."""
     assert session.module is not None
     before = list(before)
     compiled = {root.function.info for root in before if root.region.kind == "compiled"}
     found = {_method(root) for root in _without_forward(session, session.module)}
-    were = {_method(root) for root in before if root.region.kind == "assumed"}
-    return {(cls, info) for cls, info in found if info not in compiled} == {
-        (cls, info) for cls, info in were if cls is not None and cannot_be_called(session, cls)
-    }
+    offered = {_method(root) for root in offered_roots(session, session.module)}
+    were = {_method(root) for root in before if root.region.kind == "assumed" and not root.region.alone}
+    were_offered = {_method(root) for root in before if root.region.alone}
+    return {(cls, info) for cls, info in offered if info not in compiled} == were_offered and {
+        (cls, info) for cls, info in found if info not in compiled
+    } == {(cls, info) for cls, info in were if cls is not None and cannot_be_called(session, cls)}
 
 
 def _method(root: Root) -> tuple[ClassInfo | None, FunctionInfo]:
@@ -218,4 +226,4 @@ def _densities(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
 
 
 def _untraced(info: FunctionInfo) -> bool:
-    return info.decorated_with("torch.compiler.disable", "torch._dynamo.disable")
+    return info.decorated_with(*UNTRACED)

@@ -411,6 +411,24 @@ CHANGES = {
         "Base = O",
         "Base = N",
     ),
+    "a method begins to compute with its module": (
+        "class N(nn.Module):\n    def forward(self, x):\n        return x\n\n"
+        "    def encode(self, x: torch.Tensor):\n        return x[x > 0] * 2\n",
+        "* 2",
+        "* self.forward(x)",
+    ),
+    "a method beside a forward measures": (
+        "class N(nn.Module):\n    def forward(self, x):\n        return x\n\n"
+        "    def encode(self, x: torch.Tensor):\n        y = self.forward(x).item()\n        return y\n",
+        "return y",
+        "return x + y",
+    ),
+    "a forward calls what was offered": (
+        "class N(nn.Module):\n    def forward(self, x: torch.Tensor):\n        return x\n\n"
+        "    def encode(self, x: torch.Tensor):\n        return self.forward(x) * x.item()\n",
+        "    return x\n",
+        "    return self.encode(x)\n",
+    ),
     "what a decorator hands on": (
         "def noted(f):\n    f.__doc__ = str(f).join(print())\n    return f\n\n"
         "def documented(f=None):\n    def deco(f):\n        return noted(f)\n    if f:\n        return deco(f)\n"
