@@ -28,10 +28,12 @@ KINDS: dict[str, frozenset[str]] = {
     "exception": frozenset({"exception"}),
     "output-text": frozenset({"output"}),
     "output-order": frozenset({"output-order", "output"}),
+    "other-inputs": frozenset({"callers"}),
 }
 """Each kind of difference that a check may see, and the words by which a mend names it.
 
-No word covers `value`: a mend that computes something else is wrong, whatever it says.
+No word covers `value`: a mend that computes something else is wrong, whatever it says. `other-inputs` is whatever
+differs on inputs of another rank or type than all that were given.
 """
 
 

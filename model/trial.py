@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.check import Result
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from graphmend.dynamo.report import Comparison, Report, TargetReport
     from graphmend.dynamo.report import Difference as Seen
 
-_ROUNDING = frozenset({"rounding"})
+_OTHERS: frozenset[DifferenceKind] = frozenset({"callers"})
+"""What is named, and no reason to refuse."""
 _SLOWER, _SLOWER_SECONDS = 5, 0.25
 """How much longer an answer may take in eager mode: so many times, or so many seconds over all runs."""
 
@@ -79,7 +80,7 @@ def verified(
     `doubtful` are findings that the analysis has of the replaced text alone, `where` the lines of the function in the
     original and `lines` how many the replacement has. With `rounding` numbers may differ by it, and that is named.
     """
-    allowed = _ROUNDING if rounding else frozenset()
+    allowed = _OTHERS | ({"rounding"} if rounding else frozenset())
     after = report.after
     if report.problem is not None or after is None:
         raise Unfit(f"nothing could be run: {report.problem}")
@@ -108,7 +109,7 @@ def verified(
     return Verified(tuple(_named(covering, allowed)), runs, counts)
 
 
-def _equal(name: str, comparison: Comparison, allowed: frozenset[str]) -> None:
+def _equal(name: str, comparison: Comparison, allowed: Collection[str]) -> None:
     unnamed = judge(comparison, allowed).unnamed
     if unnamed:
         kinds = tuple(dict.fromkeys(item.kind for item in unnamed))
@@ -161,11 +162,11 @@ def _places(report: Report) -> Iterator[tuple[str, int]]:
     return ((item.path, item.span.line) for t in report.targets if t.name in compared for item in t.breaks)
 
 
-def _named(targets: list[TargetReport], allowed: frozenset[str]) -> Iterator[Difference]:
+def _named(targets: list[TargetReport], allowed: Collection[str]) -> Iterator[Difference]:
     seen: dict[DifferenceKind, Seen] = {}
     for target in targets:
         assert target.comparison is not None
         for item in judge(target.comparison, allowed).named:
-            seen.setdefault("rounding", item)
+            seen.setdefault("rounding" if item.kind == "rounding" else "callers", item)
     for kind, item in seen.items():
         yield Difference(kind, f"{DIFFERENCES[kind]}: {item.line}")

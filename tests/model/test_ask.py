@@ -117,6 +117,8 @@ WRONG = {
     "slower": (RIGHT.replace("return h", f"{LARGE}torch.ones(n, n).exp().sum()\n    return h"), "run"),
     "memory": (RIGHT.replace("return h", f"{LARGE}torch.ones(n, n, n)\n    return h"), "run"),
     "never ends": (RIGHT.replace("return h", "while True:\n        h = h + 0\n    return h"), "run"),
+    "flags": (RIGHT.replace("return h", "return h.detach()"), "run"),
+    "fork bomb": (RIGHT.replace("return h", "while True:\n        os.fork()\n    return h"), "form"),
     "os": (RIGHT.replace("return h", "return torch.os.system('id') or h"), "form"),
     "alias": (RIGHT.replace("return h", "return x.copy_(h)"), "run"),
 }

@@ -171,7 +171,7 @@ def differences(before: dict[str, Any], after: dict[str, Any], labels: list[str]
     found.made(before["initial"], after["initial"])
     found.rounds = rounds_compiled(before["runs"])
     for label, old, new in zip(labels, before["runs"], after["runs"]):  # noqa: B905
-        found.run(label, old["outcomes"], new["outcomes"])
+        found.run(label, old["outcomes"], new["outcomes"], other=old["variant"][0] in variants.OTHER)
     return {
         "runs": len(after["runs"]),
         "differences": [difference.line() for difference in found.found],
@@ -219,11 +219,12 @@ class Comparison:
 
     def made(self, old: dict[str, Any], new: dict[str, Any]) -> None:
         """Compares the modules as they were made."""
-        empty: Outcome = {"raised": None, "message": "", "random": {}, "result": {}, "gradients": {}}
+        empty: Outcome = {"raised": None, "message": "", "random": {}, "switches": {}, "result": {}, "gradients": {}}
         old, new = ({p: {**e, "changed": ["made"]} for p, e in entries.items()} for entries in (old, new))
         self._take(Differences("before any call", {**empty, "changed": old}, {**empty, "changed": new}, False), set())
 
-    def run(self, label: str, old: dict[str, Outcome], new: dict[str, Outcome]) -> None:
+    def run(self, label: str, old: dict[str, Outcome], new: dict[str, Outcome], *, other: bool = False) -> None:
+        """`other`: the inputs are of another rank or type than those that were given."""
         told: set[tuple[str, str]] = set()
         names: set[str] = set()
         for way, words in WAYS:
@@ -240,6 +241,9 @@ class Comparison:
             else:
                 names |= original["gradients"].keys()
                 self.remarks += mended.remarks
+            if other:
+                mended.found = [_elsewhere(difference) for difference in mended.found]
+                mended.largest = 0.0
             self._take(mended, told)
         self.gradients += len(names)
         for line in _lost(old, new):
@@ -261,6 +265,10 @@ class Comparison:
         told.update((d.kind, d.place) for d in differences.found)
         self.largest = max(self.largest, differences.largest)
         self.rounding = max(self.rounding, differences.rounding)
+
+
+def _elsewhere(difference: Difference) -> Difference:
+    return difference if difference.kind == kinds.ROUNDING else difference._replace(kind=kinds.OTHER_INPUTS)
 
 
 def _lost(old: dict[str, Outcome], new: dict[str, Outcome]) -> list[str]:

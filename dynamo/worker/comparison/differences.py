@@ -36,6 +36,9 @@ class Differences:
         for name, state in old["random"].items():
             if new["random"].get(name, state) != state:
                 self._note(kinds.RANDOM, name, "is in another state")
+        for name, state in old["switches"].items():
+            if new["switches"].get(name, state) != state:
+                self._note(kinds.STATE, name, f"is {new['switches'][name]} after it instead of {state}")
         self._results(old["result"], new["result"])
         self._changes(old["changed"], new["changed"])
         self.infinite = any(g is not None and not bool(g.isfinite().all()) for g in old["gradients"].values())

@@ -21,6 +21,7 @@ RANDOM = "random"
 EXCEPTION = "exception"
 OUTPUT_TEXT = "output-text"
 OUTPUT_ORDER = "output-order"
+OTHER_INPUTS = "other-inputs"
 
 KINDS = (
     VALUE,
@@ -40,6 +41,7 @@ KINDS = (
     EXCEPTION,
     OUTPUT_TEXT,
     OUTPUT_ORDER,
+    OTHER_INPUTS,
 )
 
 

@@ -10,7 +10,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from ..inputs.examples import Arguments
-from . import generators, reach
+from . import generators, reach, switches
 from .output import captured
 from .snapshot import Walk
 
@@ -53,7 +53,7 @@ def of_call(call: Callable[..., Any], arguments: Arguments, scene: Scene, *, inp
         wanting = wanting + leaves
     outcome: Outcome = {"raised": None, "message": "", "result": {}, "changed": {}, "gradients": {}}
     value: Any = None
-    before = Walk(scene.roots(arguments), scene.copies)
+    before, modes = Walk(scene.roots(arguments), scene.copies), switches.Kept()
     copies = {**scene.copies, **_copies(arguments)}
     with captured() as output:
         began = time.process_time()
@@ -65,7 +65,8 @@ def of_call(call: Callable[..., Any], arguments: Arguments, scene: Scene, *, inp
             outcome["raised"] = type(error).__name__
             outcome["message"] = reach.lasting(" ".join(str(error).split())[:200])
         outcome["seconds"] = time.process_time() - began
-    outcome["random"] = generators.states()
+    outcome["random"], outcome["switches"] = generators.states(), switches.states()
+    modes.restore()
     roots = scene.roots(arguments)
     after = Walk({**roots, "result": value}, copies, values=True, earlier=before)
     outcome["changed"] = after.changed(("self", "global ", "argument "))

@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 
-from ..comparison import compare
+from ..comparison import compare, switches
 from ..comparison.memento import BYTES, Memento
 from ..discover import Target
 from ..errors import Unusable, describe
 from ..inputs.examples import Arguments, Example
-from ..inputs.variation import variants
+from ..inputs.variation import structure, variants
 from ..inputs.variation.variants import GIVEN, Variant
 from ..recording import lines, positions
 from . import devices
@@ -102,13 +102,14 @@ class Fit:
     def arguments(self, run: Run) -> Arguments:
         made = variants.arguments(lambda: self.example.inputs()[run.call], run.variant)
         if self.parts > 1:
-            made = variants.part_of_batch(made, self.parts)
+            made = structure.part_of_batch(made, self.parts)
         return devices.move(made, self.device)  # type: ignore[no-any-return]
 
     def eager(self, run: Run) -> Run:
         """Makes a run without compiling. Raises where memory is short; whatever else is raised is kept in the run."""
         tracer = lines.LineTracer(self.contains)
         compare.restore(self.instance, self.state)
+        modes = switches.Kept()
         try:
             arguments = self.arguments(run)
             call = self.callable
@@ -119,6 +120,8 @@ class Fit:
             raise
         except Exception as error:
             run.raised = error
+        finally:
+            modes.restore()
         run.lines, run.steps = tracer.lines, tracer.steps
         return run
 

@@ -10,7 +10,7 @@ import torch._dynamo
 from ..comparison import compare
 from ..errors import describe
 from ..inputs.examples import Arguments
-from ..inputs.variation import variants
+from ..inputs.variation import structure, variants
 from . import batches, devices
 from .fitting import Fit
 
@@ -80,5 +80,5 @@ def _way(fit: Fit, index: int, lengths: bool) -> tuple[str, ...]:
 def _arguments(fit: Fit, index: int, way: tuple[str, ...]) -> Arguments:
     made = batches.batch(lambda: fit.example.inputs()[0], index, way)
     if fit.parts > 1:
-        made = variants.part_of_batch(made, fit.parts)
+        made = structure.part_of_batch(made, fit.parts)
     return devices.move(made, fit.device)  # type: ignore[no-any-return]

@@ -27,8 +27,9 @@ VARIANTS_KEPT = 6
 VARIANTS_SECONDS = 4.0
 COMPARED = 2
 """Variants that are always kept for a comparison: `torch.where` hides sides that a branch shows."""
-EAGER_SECONDS = 2.0
-"""For the variants that a comparison makes besides, in eager mode only."""
+EAGER_SECONDS, SEARCH_SECONDS = 2.0, 10.0
+"""Processor time for the variants that a comparison makes besides, in eager mode only: where a rule proved the
+rewrite, and where nobody did."""
 
 
 class TargetCheck:
@@ -230,11 +231,11 @@ class TargetCheck:
 
     def _eager_only(self, finder: Finder, maker: compare.Maker, fit: Fit, runs: list[Run]) -> list[dict[str, Any]]:
         """Runs on inputs that change what is computed and not which way is taken, as far as the original takes them."""
-        until = min(self.until, time.monotonic() + EAGER_SECONDS)
         made = []
         known, unproven = [run.variant for run in runs], bool(self.job.get("unproven"))
+        until = time.process_time() + (SEARCH_SECONDS if unproven else EAGER_SECONDS)
         for variant in variants.telling(fit.arguments(runs[0]), fit.device, known, unproven):
-            if time.monotonic() > until:
+            if time.process_time() > until or time.monotonic() > self.until:
                 break
             run = fit.eager(Run(0, variant))
             if run.raised is None or finder.raised_on_purpose(run.raised):

@@ -1,5 +1,7 @@
 """Layers that break the graph, each with answers in `good` and `wrong`, named after it."""
 
+import warnings
+
 import torch
 from torch import nn
 
@@ -227,3 +229,12 @@ class Norm2(nn.Module):
         if self.training and m.item() > self.top.item():
             self.top.fill_(m)
         return x / self.top
+
+
+# graphmend: example Warned()(torch.randn(3, 4))
+class Warned(nn.Module):
+    def forward(self, x: torch.Tensor):
+        n = int((x > 0).sum())
+        if n < 20:
+            warnings.warn(f"only {n} are positive", stacklevel=2)
+        return x / max(n, 1)

@@ -64,6 +64,14 @@ def _ties(tensor: torch.Tensor) -> torch.Tensor:
     return drawn.to(tensor)
 
 
+def _outlier(tensor: torch.Tensor, factor: float) -> torch.Tensor:
+    """One row is larger than all others: whatever is counted by its size, there is one of it."""
+    changed = tensor.detach().clone()
+    if changed.dim() and changed.shape[0]:
+        changed[-1] *= factor
+    return changed
+
+
 def _less(tensor: torch.Tensor) -> torch.Tensor:
     """One less, but not less than what is there where that would be below zero: indices stay valid."""
     if tensor.numel() == 0:
@@ -81,10 +89,12 @@ def change(kind: str, amount: float) -> Callable[[torch.Tensor], torch.Tensor]:
         "ones": torch.ones_like,
         "nan": _with_nan,
         "half": lambda t: t.half() if t.is_floating_point() else t,
+        "double": lambda t: t.double() if t.is_floating_point() else t,
         "special": _special,
         "one sign": lambda t: (t.abs() * amount).to(t.dtype),
         "both signs": lambda t: (t.abs() * amount * _signs(t)).to(t.dtype),
         "ties": _ties,
+        "outlier": lambda t: _outlier(t, amount),
     }
     on_masks: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
         "masks": lambda t: torch.full_like(t, amount),
@@ -94,10 +104,15 @@ def change(kind: str, amount: float) -> Callable[[torch.Tensor], torch.Tensor]:
     on_integers: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
         "integers": torch.zeros_like,
         "integers less": _less,
+        "integers more": lambda t: t + 1,
+        "integers negated": lambda t: -t,
         "reversed": lambda t: t.flip(-1) if t.dim() else t,
+        "rolled": lambda t: t.roll(1, -1) if t.dim() else t,
     }
 
     def changed(tensor: torch.Tensor) -> torch.Tensor:
+        if kind == "whole" and tensor.is_floating_point():  # no gradient is wanted of integers
+            return (tensor.detach() * amount).round().long()
         if kind in on_floats and (tensor.is_floating_point() or tensor.is_complex()):
             return on_floats[kind](tensor.detach()).requires_grad_(tensor.requires_grad)
         if kind in on_masks and is_mask(tensor):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map_only
 
 from ..examples import Arguments
+from . import structure
 from .tensor_changes import change, is_integer, is_mask
 
 Variant = tuple[str, float]
@@ -57,6 +58,9 @@ TELLING: tuple[Variant, ...] = (
 
 SEARCHING: tuple[Variant, ...] = (
     *TELLING,
+    ("integers more", 1),
+    ("integers negated", 0),
+    ("rolled", 1),
     ("flags", 0),
     ("flags", 1),
     ("flags", 2),
@@ -70,9 +74,22 @@ SEARCHING: tuple[Variant, ...] = (
     ("both signs", 1),
     ("both signs", TINY),
     ("one sign", TINY),
+    ("outlier", 1e3),
+    ("draw", 3),
+    ("draw", 4),
     ("parts", 0),
+    ("exchanged", 0),
+    ("batched", 0),
+    ("double", 0),
+    ("whole", 4),
+    ("empty", 0),
+    ("anomalies", 0),
+    ("no gradients", 0),
 )
 """Made where no rule proved the rewrite: what it takes for granted may be anything."""
+
+OTHER = frozenset({"batched", "whole"})
+"""Inputs of another rank or type than all that were given: what differs on these alone need not concern anybody."""
 
 
 def label(variant: Variant) -> str:
@@ -88,13 +105,23 @@ def label(variant: Variant) -> str:
         "some masked": "masks partly 0",
         "nan": "inputs with a NaN",
         "alone": "a batch of one",
+        "empty": "an empty batch",
+        "batched": "one dimension more in front",
+        "anomalies": "while anomalies are detected",
+        "no gradients": "without gradients",
+        "exchanged": "tensors of one kind in the other order",
+        "double": "module and inputs in float64",
+        "whole": "integers in the place of floating-point numbers",
         "parts": "one part more, of lengths that add up to a size",
         "weights": f"weights times {amount:g}",
         "eval": "the module in eval mode",
         "half": "module and inputs in float16",
         "integers": f"integers all {amount:.0f}",
         "integers less": f"integers less {amount:.0f}",
+        "integers more": f"integers plus {amount:.0f}",
+        "integers negated": "negated integers",
         "reversed": "integers in reverse order",
+        "rolled": "integers in another order",
         "inverted": "masks inverted",
         "special": "inputs with NaN, infinities and zero",
         "one sign": {1.0: "positive inputs", -1.0: "negative inputs"}.get(amount, "tiny positive inputs"),
@@ -103,6 +130,7 @@ def label(variant: Variant) -> str:
         "longer": f"one more along the {'first' if amount == 0 else 'last'} dimension",
         "both signs": {1.0: "inputs of both signs"}.get(amount, "tiny inputs of both signs"),
         "ties": "few values, in rows that occur twice",
+        "outlier": f"one row times {amount:g}",
     }[kind]
 
 
@@ -119,65 +147,34 @@ def arguments(make: Callable[[], Arguments], variant: Variant) -> Arguments:
     """The arguments of a variant; the generators are seeded first, so equal calls give equal values."""
     seed(int(variant[1]) if variant[0] in ("draw", "flags") else 0)
     made = tree_map_only(torch.Tensor, change(*variant), make())
-    if variant[0] == "integers less":  # numbers of Python too; none of them is an index out of bounds by that
-        made = tree_map_only(int, lambda n: n - 1 if type(n) is int and n > 0 else n, made)
-    elif variant[0] == "integers":
-        made = tree_map_only(int, lambda n: 0 if type(n) is int and n > 0 else n, made)
-    elif variant[0] == "flags":
+    kind, amount = variant
+    if kind in _OF_INTEGERS:
+        made = tree_map_only(int, lambda n: _OF_INTEGERS[kind](n) if type(n) is int and n > 0 else n, made)
+    elif kind == "flags":
         made = tree_map_only(bool, lambda flag: not flag, made)
-    elif variant[0] == "numbers":
-        made = tree_map_only(float, lambda number: number * variant[1], made)
-    elif variant[0] == "longer":
-        made = _longer(made, int(variant[1]))
-    elif variant[0] == "alone":
-        made = part_of_batch(made, sys.maxsize)
-    elif variant[0] == "parts":
-        made = _more_parts(made)
+    elif kind == "numbers":
+        made = tree_map_only(float, lambda number: number * amount, made)
+    elif kind == "longer":
+        made = structure.longer(made, int(amount))
+    elif kind in _OF_STRUCTURE:
+        made = _OF_STRUCTURE[kind](made)
     return made  # type: ignore[no-any-return]
 
 
-def _longer(given: Arguments, dim: int) -> Arguments:
-    """The last part once more, in all tensors whose size along `dim`, 0 or -1, is the most frequent one.
-
-    Along the last dimension those of several dimensions count.
-    """
-    sizes: list[int] = []
-
-    def counts(tensor: torch.Tensor) -> bool:
-        return tensor.dim() > -dim and tensor.shape[dim] > 0
-
-    tree_map_only(torch.Tensor, lambda t: sizes.append(t.shape[dim]) if counts(t) else None, given)
-    size = max(sizes, key=sizes.count, default=0)
-
-    def one_more(tensor: torch.Tensor) -> torch.Tensor:
-        if not counts(tensor) or tensor.shape[dim] != size:
-            return tensor
-        last = tensor.detach().narrow(dim, size - 1, 1)
-        return torch.cat([tensor.detach(), last], dim).requires_grad_(tensor.requires_grad)
-
-    return tree_map_only(torch.Tensor, one_more, given)  # type: ignore[no-any-return]
-
-
-def _are_parts(tensor: torch.Tensor, given: Arguments) -> bool:
-    """Whether integers are lengths: they add up to a size of another tensor, and one of them can be cut in two."""
-    if not is_integer(tensor) or tensor.dim() != 1 or tensor.numel() < 2 or int(tensor.min()) < 0 or is_mask(tensor):
-        return False
-    sizes: set[int] = set()
-    tree_map_only(torch.Tensor, lambda other: sizes.update(other.shape if other is not tensor else ()), given)
-    return int(tensor.sum()) in sizes
-
-
-def _more_parts(given: Arguments) -> Arguments:
-    """Lengths of parts with the largest one cut in two."""
-
-    def cut(tensor: torch.Tensor) -> torch.Tensor:
-        if not _are_parts(tensor, given):
-            return tensor
-        place = int(tensor.argmax())
-        two = torch.stack([torch.ones_like(tensor[place]), tensor[place] - 1])
-        return torch.cat([tensor[:place], two, tensor[place + 1 :]])
-
-    return tree_map_only(torch.Tensor, cut, given)  # type: ignore[no-any-return]
+_OF_INTEGERS: dict[str, Callable[[int], int]] = {
+    "integers": lambda n: 0,
+    "integers less": lambda n: n - 1,
+    "integers more": lambda n: n + 1,
+    "integers negated": lambda n: -n,
+}
+"""What a variant does to numbers of Python, as it does to tensors of integers."""
+_OF_STRUCTURE: dict[str, Callable[[Arguments], Arguments]] = {
+    "alone": lambda given: structure.part_of_batch(given, sys.maxsize),
+    "empty": structure.empty_batch,
+    "parts": structure.more_parts,
+    "batched": structure.batched,
+    "exchanged": structure.exchanged,
+}
 
 
 def others_of(given: Arguments) -> Arguments:
@@ -188,18 +185,6 @@ def others_of(given: Arguments) -> Arguments:
         return (tensor.detach() * 0.5).requires_grad_(tensor.requires_grad) if changes else tensor
 
     return tree_map_only(torch.Tensor, half, given)  # type: ignore[no-any-return]
-
-
-def part_of_batch(given: Arguments, parts: int) -> Arguments:
-    """The first of `parts` parts of every tensor that has the batch's size, the most frequent first dimension."""
-    sizes: list[int] = []
-    tree_map_only(torch.Tensor, lambda t: sizes.append(t.shape[0]) if t.dim() else None, given)
-    batch = max(sizes, key=sizes.count, default=0)
-
-    def cut(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor[: max(batch // parts, 1)] if tensor.dim() and tensor.shape[0] == batch else tensor
-
-    return tree_map_only(torch.Tensor, cut, given)  # type: ignore[no-any-return]
 
 
 def worth_trying(given: Arguments, instance: Any) -> Iterator[Variant]:
@@ -235,38 +220,71 @@ def telling(given: Arguments, device: str, made: list[Variant], unproven: bool =
     masks = any(is_mask(t) for t in tensors)
     floats = any(t.is_floating_point() or t.is_complex() for t in tensors)
     wanted = {
+        "anomalies": True,
+        "no gradients": True,
         "flags": bool in others,
         "numbers": float in others,
         "longer": bool(tensors),
         "alone": bool(tensors),
-        "parts": any(_are_parts(t, given) for t in tensors),
+        "empty": bool(tensors),
+        "batched": bool(tensors),
+        "exchanged": len(tensors) > 1,
+        "double": floats,
+        "whole": floats,
+        "parts": any(structure.are_parts(t, given) for t in tensors),
         "integers": integers or bool(numbers),
         "integers less": integers or bool(numbers),
+        "integers more": integers or bool(numbers),
+        "integers negated": integers or bool(numbers),
         "reversed": integers,
+        "rolled": integers,
         "masks": masks,
         "inverted": masks,
         "special": floats,
         "zeros": floats,
         "one sign": floats,
         "ties": floats,
+        "outlier": floats,
+        "draw": True,
         "both signs": floats,
     }
-    # On CUDA an index out of bounds ends the process; the smallest index that was given is in bounds, 0 need not be.
-    careful = device.startswith("cuda") and any(is_integer(t) and t.numel() and int(t.min()) < 0 for t in tensors)
     every = SEARCHING if unproven else TELLING
-    return [v for v in every if wanted[v[0]] and v not in made and not (careful and v[0].startswith("integers"))]
+    out = _may_be_out_of_bounds(tensors) if device.startswith("cuda") else ()
+    return [v for v in every if wanted[v[0]] and v not in made and v[0] not in out]
+
+
+def _may_be_out_of_bounds(tensors: list[torch.Tensor]) -> frozenset[str]:
+    """On CUDA an index out of bounds ends the process.
+
+    The smallest index that was given is in bounds, 0 and what lies below the smallest need not be.
+    """
+    below = any(is_integer(t) and t.numel() and int(t.min()) < 0 for t in tensors)
+    beyond = {"integers more", "integers negated"}
+    return frozenset({*beyond, "integers", "integers less"} if below else beyond)
+
+
+_TYPES = {"half": torch.float16, "double": torch.float64}
 
 
 @contextmanager
 def applied(instance: Any, variant: Variant) -> Iterator[None]:
-    """What a variant does to the module itself (its mode, its weights, their type), and undoes."""
-    if isinstance(instance, torch.nn.Module) and variant[0] == "eval":
-        with _evaluated(instance):
-            yield
-    elif isinstance(instance, torch.nn.Module) and variant[0] in ("weights", "half"):
-        with _changed(instance, variant):
-            yield
-    else:
+    """What a variant does to the module itself (its mode, its weights, their type) or to torch's modes, and undoes.
+
+    torch does not look at the indices of sparse tensors by itself, and other indices than those that were given may
+    lie beyond the sizes: memory that belongs to nobody would be written.
+    """
+    module = instance if isinstance(instance, torch.nn.Module) else None
+    with ExitStack() as stack:
+        if variant != GIVEN:
+            stack.enter_context(torch.sparse.check_sparse_tensor_invariants())  # type: ignore[no-untyped-call]
+        if variant[0] == "eval" and module is not None:
+            stack.enter_context(_evaluated(module))
+        elif variant[0] in ("weights", *_TYPES) and module is not None:
+            stack.enter_context(_changed(module, variant))
+        elif variant[0] == "anomalies":
+            stack.enter_context(torch.autograd.set_detect_anomaly(True))
+        elif variant[0] == "no gradients":
+            stack.enter_context(torch.no_grad())
         yield
 
 
@@ -285,12 +303,13 @@ def _evaluated(instance: torch.nn.Module) -> Iterator[None]:
 def _changed(instance: torch.nn.Module, variant: Variant) -> Iterator[None]:
     """Other values of the floating-point parameters, or another type of those and of the buffers."""
     tensors: list[torch.Tensor] = [t for t in instance.parameters() if t.is_floating_point()]
-    if variant[0] == "half":
+    dtype = _TYPES.get(variant[0])
+    if dtype is not None:
         tensors += [t for t in instance.buffers() if t.is_floating_point()]
     kept = [(t, t.data, t.grad) for t in tensors]
     for tensor, data, _ in kept:
         tensor.grad = None  # one of another type than its parameter's is refused by Dynamo (torch 2.13.0)
-        tensor.data = data.half() if variant[0] == "half" else data * variant[1]
+        tensor.data = data.to(dtype) if dtype is not None else data * variant[1]
     try:
         yield
     finally:

@@ -1,0 +1,3 @@
+@torch.compile
+def case(x, n):
+    return x + (n != 0)

@@ -1,0 +1,3 @@
+@torch.compile
+def case(a, b):
+    return torch.stack([a.detach(), b.detach()]).float() + 1

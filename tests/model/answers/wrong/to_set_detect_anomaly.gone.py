@@ -1,0 +1,4 @@
+@torch.compile
+def case(x):
+    y = x + 1
+    return y
