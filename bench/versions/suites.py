@@ -67,11 +67,19 @@ class Outcome(NamedTuple):
 def run(python: str, suite: str, files: Sequence[str] = ()) -> Outcome:
     """One suite, or some files of its folder, in one interpreter. GraphMend itself is read from this repository."""
     cases: list[Case] = []
-    needed = progress.rooms(SUITES[suite].folder, "tests/conftest.py", "pyproject.toml")
     for path in SUITES[suite]._replace(files=tuple(files) or SUITES[suite].files).paths():
         tests = functools.partial(_run, python, path, SUITES[suite].marked)
-        cases += [Case(*entry) for entry in progress.kept(python, ["tests", path], needed, tests)]
+        cases += [Case(*entry) for entry in progress.kept(python, ["tests", path], _needed(path), tests)]
     return outcome(cases)
+
+
+def _needed(path: str) -> tuple[Path, ...]:
+    """What has a part in what a file's tests say: of the files beside it the helpers, and tests that it imports."""
+    file = ROOT / path.partition("::")[0]
+    text = file.read_text("utf-8")
+    beside = (place for place in file.parent.iterdir() if place.name != "__pycache__")
+    parts = {str(e.relative_to(ROOT)) for e in beside if not e.match("test_*.py") or e == file or e.stem in text}
+    return progress.rooms(*sorted(parts), "tests/conftest.py", "pyproject.toml")
 
 
 def _run(python: str, path: str, marked: str) -> list[Case]:

@@ -95,6 +95,13 @@ def test_every_file_of_a_suite_is_there(of_versions: Modules, root: Path) -> Non
             assert (root / path.partition("::")[0]).is_file()
 
 
+def test_other_tests_have_no_part_in_what_a_file_of_tests_says(of_versions: Modules, root: Path) -> None:
+    needed = {str(path.relative_to(root)) for path in of_versions("suites")._needed("tests/transforms/test_outcome.py")}
+    assert {"analysis", "tests/transforms/test_outcome.py", "tests/transforms/judge.py"} <= needed
+    assert "tests/transforms/test_judged.py" in needed  # it is imported
+    assert "tests/transforms/test_cond.py" not in needed
+
+
 def test_no_room_is_missing_where_nothing_fits(of_versions: Modules, monkeypatch: pytest.MonkeyPatch) -> None:
     environments = of_versions("environments")
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 3 * 2**30})())
