@@ -21,7 +21,7 @@ from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.gradients import carries, recorded
 from graphmend.transforms.legality.memory import shares
 from graphmend.transforms.legality.numbers import said
-from graphmend.transforms.legality.numbers.as_tensors import exact_in, wider
+from graphmend.transforms.legality.numbers.as_tensors import PRECISION, exact_in, wider
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
 from graphmend.transforms.legality.randomness.draws import is_draw
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
@@ -48,6 +48,8 @@ class Taken(NamedTuple):
     fresh: bool
     """Is it new memory, which nothing else has a name for?"""
     differences: tuple[Difference, ...] = ()
+    unwidened: str = ""
+    """Where a double stands for whole numbers, or for a dtype that is not known: the text of the tensor in its own."""
 
     def captured(self) -> str:
         """The text of a tensor that stays what the number was, whatever is written into its source later."""
@@ -57,6 +59,12 @@ class Taken(NamedTuple):
         """The same in the dtype in which it counts as a Python number does; None where that is not known."""
         cast = wider(self.dtype)
         return None if cast is None else Taken(self.text + cast[0], cast[1], self.fresh or _casts(self, cast[1]))
+
+    def narrowed(self) -> Taken | None:
+        """Whole numbers in the default dtype, and a floating tensor in its own, if a double stands for them."""
+        if not self.unwidened:
+            return None
+        return Taken(f"({self.unwidened} * 1.0)", "float", True, (*self.differences, PRECISION))
 
 
 def _casts(taken: Taken, dtype: str) -> bool:
@@ -280,7 +288,7 @@ def _of_array(facts: FunctionFacts, operand: ast.expr, value: Tensor, how: str) 
 
 def _converted(inner: Taken, how: str) -> Taken:
     """What `int`, `float` or `bool` make of a number, as a tensor."""
-    text, dtype, fresh, differences = inner
+    text, dtype, fresh, differences, _ = inner
     kind = dtype_kind(dtype)
     if how == "int" and kind != "int":
         if kind != "bool":
@@ -294,7 +302,7 @@ def _converted(inner: Taken, how: str) -> Taken:
     if how == "float" and kind in (None, "complex"):
         differences += (Difference("exception", "`float` of a complex number no longer raises"),)
     if how == "float" and kind != "float":
-        return Taken(f"{text}.double()", "float64", fresh or kind is not None, differences)
+        return Taken(f"{text}.double()", "float64", fresh or kind is not None, differences, unwidened=text)
     return inner
 
 

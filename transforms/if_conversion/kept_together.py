@@ -70,14 +70,20 @@ def _numbers(facts: FunctionFacts, node: ast.expr, seen: set[str]) -> list[ast.e
 
 
 def asked(facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None]) -> tuple[Taken, ScalarUses]:
-    """Follows a number to its uses, as wide as it is, or as Python's numbers where those are computed with."""
+    """Follows a number to its uses, as wide as it is, or as Python's numbers where those are computed with. A float64
+    without dimensions makes others of its kind: where it would, the number stays as narrow as its tensor.
+    """
     uses = ScalarUses(facts, kept.dtype, rewrites=True)
     ask(uses)
+    if PROMOTES in uses.differences and (narrow := kept.narrowed()) is not None:
+        uses = ScalarUses(facts, narrow.dtype, rewrites=True)
+        ask(uses)
+        return narrow, uses
     wide = kept.widened() if uses.computes else None
     if wide is None:
         return kept, uses
     wider = ScalarUses(facts, wide.dtype, rewrites=True)
     ask(wider)
-    if PROMOTES in wider.differences:  # a float64 without dimensions makes others of its kind
+    if PROMOTES in wider.differences:
         return kept, uses
     return wide._replace(differences=kept.differences), wider

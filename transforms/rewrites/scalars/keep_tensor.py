@@ -19,12 +19,12 @@ Legal when:
     `alpha`, `roll`, `narrow`, the values of `topk`, ...) is written out with operations that do.
 
 Differs in:
-    a 0-d tensor may promote where a number does not; where its dtype is not known, numbers are computed in the
-    tensor's precision, and whole numbers wrap around. A division by zero, a negative power of whole numbers and a
-    number too large for a dtype raise no more. A tensor made of numbers is of float32 whatever the default dtype. A
-    quotient or a power may round in its last digit, and so may a function that is written out; what is out of its
-    range raises no more, or otherwise, and what `narrow` takes at a place is a copy. `float` no longer warns of a
-    tensor that asks for gradients.
+    a 0-d tensor may promote where a number does not; where its dtype is not known, or a double would promote,
+    numbers are computed in the tensor's precision, and whole numbers wrap around. A division by zero, a negative
+    power of whole numbers and a number too large for a dtype raise no more. A tensor made of numbers is of float32
+    whatever the default dtype. A quotient or a power may round in its last digit, and so may a function that is
+    written out; what is out of its range raises no more, or otherwise, and what `narrow` takes at a place is a
+    copy. `float` no longer warns of a tensor that asks for gradients.
     Gradients stay as they are: the tensor is detached where it could bring any.
 """
 
