@@ -209,7 +209,7 @@ class MaskedNames:
         self.predicates.differences += may_raise(
             self.facts, ast.copy_location(ast.BinOp(node, statement.op, statement.value), statement)
         )
-        if recorded(self.facts, self.loop) and not writable(self.facts, self.loop, name):
+        if not writable(self.facts, self.loop, name):
             self.predicates.differences.append(written_on_both_sides(name))
         read = intact(self.facts, statement, name, linear=linear_operator(self.facts, statement.op, statement.value))
         sign = self._operator(name, statement)

@@ -18,7 +18,7 @@ from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.own_functions import only_computes, runs_own_method
 from graphmend.transforms.legality.randomness.draws import is_draw
-from graphmend.transforms.legality.rows.modules import does
+from graphmend.transforms.legality.rows.modules import does, has_hooks
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -58,9 +58,24 @@ def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
                     found.append(f"`{shortened(node)}` is a property, which may have side effects")
             elif runs_own_method(facts, node):
                 found.append(f"`{shortened(node)}` calls a method of a class, which may have side effects")
+            elif (searched := _searched(facts, node)) is not None:
+                found.append(f"`{shortened(searched)}` may be an iterator, which is used up")
             elif isinstance(node, ast.comprehension) and _may_be_iterator(facts.value(node.iter), node.iter):
                 found.append(f"`{shortened(node.iter)}` may be an iterator, which is used up")
     return found
+
+
+def _searched(facts: FunctionFacts, node: ast.AST) -> ast.expr | None:
+    """What a membership test, or `*`, runs through where that may be used up."""
+    match node:
+        case ast.Compare(ops=ops, comparators=comparators):
+            pairs = zip(ops, comparators, strict=True)
+            within = [right for op, right in pairs if isinstance(op, (ast.In, ast.NotIn))]
+        case ast.Starred(value=value, ctx=ast.Load()):
+            within = [value]
+        case _:
+            return None
+    return next((n for n in within if _may_be_iterator(facts.value(n), n)), None)
 
 
 @answers("effects")
@@ -90,6 +105,8 @@ def _may_be_bytes(facts: FunctionFacts, node: ast.Subscript) -> bool:
 def is_layer(facts: FunctionFacts, function: ast.expr) -> bool:
     """Is what is called a module that only computes: a layer of torch, or one made of such?"""
     value = facts.value(function)
+    if has_hooks(facts.source.tree):
+        return False
     if not isinstance(value, ExternalInstance):
         return isinstance(value, (Container, Instance)) and does(value, facts.source.tree).pure
     if value.cls not in known.LAYERS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Scalar, Static, Tensor, dtype_kind
 from graphmend.transforms.code.liveness import parameters, stored
 from graphmend.transforms.code.qualified_names import is_tensor, makes_tensor, method, number_type, qualified
 from graphmend.transforms.fix import Difference
@@ -78,20 +78,48 @@ def apart(facts: FunctionFacts, one: ast.expr, other: ast.expr) -> bool:
 
 @answers("gradients")
 def writable(facts: FunctionFacts, statement: ast.stmt, name: str) -> bool:
-    """May the tensor `name` be changed by a statement without backward noticing: no gradients, or a new tensor that
-    nothing has read before?
+    """May the tensor `name` be changed by a statement without backward noticing: is it a new one, which nothing that
+    backward knows of has read? What is changed where gradients are off, and masks and indices, may well be kept for it.
     """
-    value = facts.before(statement).get(name)
-    kind = dtype_kind(value.dtype) if isinstance(value, Tensor) else None
-    if facts.gradients(statement) == "off" or kind in ("bool", "int"):
-        return True
-    block = facts.body_of(statement)
-    earlier = block[: block.index(statement)]
-    made = [s for s in earlier if isinstance(s, ast.Assign) and any(_is(t, name) for t in s.targets)]
-    if not made or len(made[-1].targets) != 1 or not is_new(facts, made[-1].value):
-        return False
-    between = earlier[earlier.index(made[-1]) + 1 :]
-    return not any(_is(n, name) for s in between for n in ast.walk(s)) and not _captured(facts, name)
+    between: list[ast.stmt] = []
+    inside: ast.AST = statement
+    for above in (*facts.ancestors(statement), facts.function):
+        blocks = (getattr(above, part, ()) for part in ("body", "orelse", "finalbody"))
+        for block in (b for b in blocks if isinstance(b, list) and inside in b):
+            for earlier in reversed(block[: block.index(inside)]):
+                match earlier:
+                    case ast.Assign(targets=[target], value=value) if _is(target, name):
+                        reads = (n for s in between for n in ast.walk(s) if _is(n, name))
+                        unread = all(_leaves_no_trace(facts, n) for n in reads) and not _captured(facts, name)
+                        return unread and (is_new(facts, value) or _has_no_history(facts, earlier, value))
+                between.append(earlier)
+        if above is facts.function or not isinstance(above, (ast.With, ast.If)):
+            return False
+        inside = above
+    return False
+
+
+def _has_no_history(facts: FunctionFacts, statement: ast.stmt, node: ast.expr) -> bool:
+    """Is a value new memory that no backward goes through: of whole numbers, or made where gradients are off?"""
+    value = facts.value(node)
+    whole = isinstance(value, Tensor) and dtype_kind(value.dtype) in ("bool", "int")
+    return (whole or facts.gradients(statement) == "off") and shares(facts, node).fresh
+
+
+def _leaves_no_trace(facts: FunctionFacts, read: ast.AST) -> bool:
+    """Is a tensor read by an operation that gives new memory and no part of a graph, which would keep what it reads?"""
+    used: ast.AST = read
+    while isinstance(above := facts.parent(used), ast.expr):
+        used = above
+        if not isinstance(used, ast.Attribute):
+            break
+    statement = next((a for a in facts.ancestors(used) if isinstance(a, ast.stmt)), None)
+    return (
+        used is not read
+        and isinstance(used, ast.expr)
+        and statement is not None
+        and (isinstance(facts.value(used), Scalar | Static) or _has_no_history(facts, statement, used))
+    )
 
 
 @answers("memory")

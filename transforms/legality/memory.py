@@ -20,7 +20,8 @@ from graphmend.transforms.code.qualified_names import constant, qualified
 from graphmend.transforms.legality.effects import changes, in_place_operands, is_layer
 from graphmend.transforms.legality.operations import aliases
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.own_functions import handed_over
+from graphmend.transforms.legality.own_functions import handed_over, runs_own_method
+from graphmend.transforms.legality.rows.modules import has_hooks
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -169,16 +170,15 @@ def escapes(facts: FunctionFacts, name: str, behind: ast.stmt | None = None) -> 
                 continue
         if _related(wanted, shares(facts, handed)):
             return True
-    if given_away(facts, name):
-        return True
-    return any(_meet(facts, wanted, shares(facts, target)) for _, target in changes(facts, behind))
+    changed = (target for _, target in changes(facts, behind))
+    return given_away(facts, name) or any(_meet(facts, wanted, shares(facts, target)) for target in changed)
 
 
 @answers("memory")
 def given_away(facts: FunctionFacts, name: str) -> bool:
     """May code that is not known keep, or change, what a name stands for?"""
-    wanted = shares(facts, ast.Name(name, ast.Load()))
-    return any(_related(wanted, shares(facts, handed)) for handed in handed_over(facts))
+    own = shares(facts, ast.Name(name, ast.Load()))
+    return any(_related(own, shares(facts, handed)) for handed in handed_over(facts))
 
 
 @answers("memory")
@@ -311,7 +311,7 @@ class _Sharing:
     def _binary(self, node: ast.BinOp) -> Shares:
         if any(isinstance(self.facts.value(o), Container) for o in (node.left, node.right)):
             return self.of(node.left) | self.of(node.right)  # lists and tuples are joined
-        return _made(node)
+        return self._unknown(node) if runs_own_method(self.facts, node) else _made(node)
 
     def _call(self, node: ast.Call) -> Shares:
         function, arguments = node.func, [*node.args, *(k.value for k in node.keywords)]
@@ -320,11 +320,12 @@ class _Sharing:
             last = value.cls.rpartition(".")[2]
             if last in aliases.LAYERS_MAY_BE_INPUT:
                 return self._all(arguments) | _made(node)
+            if has_hooks(self.facts.source.tree):
+                return self._unknown(node)
             if last in aliases.LAYERS_VIEW:
                 return self._all(arguments).viewed() | _made(node)
-            if is_layer(self.facts, function) and not in_place_operands(self.facts, node):
-                return _made(node)
-            return self._all(arguments) | _made(node)
+            plain = is_layer(self.facts, function) and not in_place_operands(self.facts, node)
+            return _made(node) if plain else self._all(arguments) | _made(node)
         name = qualified(self.facts, function) or ""
         folder, _, last = name.rpartition(".")
         if folder == "torch.Tensor" and isinstance(function, ast.Attribute):
@@ -346,10 +347,9 @@ class _Sharing:
         if last in aliases.NEW or (copied and last in ("to", "asarray")):
             return _made(node)
         tensors = self._all(arguments)
-        if last in aliases.MAY_BE_INPUT:
-            return tensors | tensors.viewed() | _made(node)
-        if last in aliases.VIEWS:
-            return tensors.viewed() | _made(node)
+        if last in aliases.MAY_BE_INPUT or last in aliases.VIEWS:
+            same = tensors if last in aliases.MAY_BE_INPUT else Shares()
+            return same | tensors.viewed() | _made(node)
         return tensors | Shares(bases=frozenset({_OUTSIDE}))
 
     def _all(self, nodes: Iterable[ast.expr]) -> Shares:

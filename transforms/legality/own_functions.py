@@ -17,6 +17,7 @@ from graphmend.transforms.code.qualified_names import qualified
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.raising.containers import makes_entries
 from graphmend.transforms.legality.rows.kinds import Does, Kind, Kinds
+from graphmend.transforms.legality.rows.modules import has_hooks
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
@@ -134,29 +135,55 @@ def _inherits(value: Value) -> bool:
 
 @lru_cache(maxsize=2)
 def handed_over(facts: FunctionFacts) -> tuple[ast.expr, ...]:
-    """The expressions whose values are stored outside of local names, or given to code that is not known."""
+    """The expressions whose values are stored outside of local names, or given to code that is not known: by a call,
+    or by an operator of a class in reach.
+    """
     found: list[ast.expr] = []
     inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     for node in ast.walk(facts.function):
-        if isinstance(node, ast.Assign) and any(isinstance(t, (ast.Attribute, ast.Subscript)) for t in node.targets):
-            owners = [facts.value(t.value) for t in node.targets if isinstance(t, (ast.Attribute, ast.Subscript))]
-            found += [] if all(isinstance(o, Tensor) for o in owners) else [node.value]
-        elif isinstance(node, ast.AugAssign) and not isinstance(facts.value(node.target), Tensor):
-            found.append(node.value)
-        elif isinstance(node, ast.For) and not isinstance(node.target, (ast.Name, ast.Tuple)):
-            found.append(node.iter)
-        elif isinstance(node, ast.Call) and may_keep(facts, node):
-            found += [*node.args, *(k.value for k in node.keywords)]
-        elif isinstance(node, inner) and node is not facts.function:
-            found += [ast.Name(n, ast.Load()) for n in sorted(reads(node) & locals_of(facts.function))]
+        match node:
+            case ast.Assign(targets=targets, value=value) if any(_leads_out(facts, t) for t in targets):
+                found.append(value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value) if _leads_out(facts, target):
+                found.append(value)
+            case ast.AugAssign(target=target, value=value) if not isinstance(facts.value(target), Tensor):
+                found.append(value)
+            case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value) if _leads_out(
+                facts, target
+            ):
+                found.append(value)
+            case ast.withitem(context_expr=value, optional_vars=ast.expr() as target) if _leads_out(facts, target):
+                found.append(value)
+            case ast.Call(args=args, keywords=keywords) if may_keep(facts, node):
+                found += [*args, *(k.value for k in keywords)]
+            case ast.BinOp() | ast.Compare() | ast.Subscript() if runs_own_method(facts, node):
+                found += _operands(node)
+            case _ if isinstance(node, inner) and node is not facts.function:
+                found += [ast.Name(n, ast.Load()) for n in sorted(reads(node) & locals_of(facts.function))]
     return tuple(found)
 
 
+def _leads_out(facts: FunctionFacts, target: ast.expr) -> bool:
+    """Is something else than local names and elements of tensors bound: an attribute, an item of a container?"""
+    stored = (n for n in ast.walk(target) if isinstance(n, (ast.Attribute, ast.Subscript)))
+    return any(isinstance(n.ctx, ast.Store) and not isinstance(facts.value(n.value), Tensor) for n in stored)
+
+
+def _operands(node: ast.BinOp | ast.Compare | ast.Subscript) -> list[ast.expr]:
+    """What a method of a class is given by an operator."""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.Compare(left=left, comparators=rights):
+            return [left, *rights]
+    return [node.slice]
+
+
 def may_keep(facts: FunctionFacts, node: ast.Call) -> bool:
-    """Does a call run code that may keep its arguments?"""
+    """Does a call run code that may keep its arguments, or what it gives?"""
     value = facts.value(node.func)
     if isinstance(value, ExternalInstance) and value.cls.startswith("torch.nn."):
-        return False
+        return has_hooks(facts.source.tree)
     name = qualified(facts, node.func) or ""
     folder = name.rpartition(".")[0]
     return folder not in (*known.FUNCTIONAL, "builtins", "math") and not name.startswith("logging.")

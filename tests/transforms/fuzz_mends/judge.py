@@ -95,7 +95,7 @@ def _differ(want: dict[str, Any], got: dict[str, Any]) -> list[str]:
             found.append(_told_otherwise(section, a, b))
     if "raised" in want:
         found = [f"{what} {_BEFORE}" for what in found]
-    if "'nan'" in f"{want.get('inputs')}{want.get('value')}":
+    if any("'nan'" in f"{seen.get('inputs')}{seen.get('value')}" for seen in (want, got)):
         found = [f"{what.removesuffix('data')}nan" if what.endswith(".data") else what for what in found]
     return found
 
@@ -114,6 +114,8 @@ def _within(a: Any, b: Any) -> list[str]:
         return ["raised"] if raising[1] else []  # nobody trains what raises in backward
     if isinstance(a, dict) and isinstance(b, dict):
         plain = [field for field in _FIELDS if a[field] != b[field]]
+        if "leaf" in plain and "raises" in (a["leaf"], b["leaf"]):
+            plain[plain.index("leaf")] = "raised"
         a, b = _in_one_field(a, b), _in_one_field(b, a)
         if a["data"] != b["data"] and "shape" not in plain:
             bound = max(_BOUNDS.get(dtype, 1e-5) for dtype in (a["dtype"], b["dtype"]))
@@ -133,11 +135,14 @@ def _in_one_field(seen: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]
     return {**seen, "data": [part for number in seen["data"] for part in (number, "0.0")]}
 
 
+_DTYPE = r"torch\.(?:bool|u?int\d+|b?float\d+|complex\d+)\b"
+
+
 def _told_otherwise(section: str, a: Any, b: Any) -> str:
     """How output differs: in the last bits of its numbers, in the dtypes that it names besides, or in what it says."""
     if _coarse(a) == _coarse(b):
         return f"{section}.rounding"
-    one, two = (re.sub(r",\s+dtype=torch\.\w+", "", _coarse(text)) for text in (a, b))
+    one, two = (re.sub(rf",\s+dtype={_DTYPE}|{_DTYPE}", "", _coarse(text)) for text in (a, b))
     return f"{section}.dtype" if one == two else section
 
 

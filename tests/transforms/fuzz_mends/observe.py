@@ -106,10 +106,17 @@ def _tensor(value: torch.Tensor, memory: Memory) -> dict[str, Any]:
         "stride": strides,
         "device": str(value.device),
         "requires_grad": value.requires_grad,
-        "leaf": value.is_leaf or not value.requires_grad,
+        "leaf": _is_leaf(value),
         "alias": memory.place(value),
         "data": _elements(value),
     }
+
+
+def _is_leaf(value: torch.Tensor) -> bool | str:
+    try:
+        return value.is_leaf or not value.requires_grad
+    except RuntimeError:  # a view made where gradients are off, of what was changed since
+        return "raises"
 
 
 def _elements(value: torch.Tensor) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
+import operator
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import Container, Scalar, Static, Value, dtype_kind
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, number_type
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.numbers.as_tensors import BY_ZERO, OF_BOOL, POWER, PRECISION, WRAPS
+from graphmend.transforms.legality.numbers.as_tensors import BY_ZERO, OF_BOOL, POWER, PRECISION, WRAPS, is_refused
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def combined(
 ) -> Combined:
     """A kept number of a dtype, on the left or right of an operator, and another number (whose value is `known`)."""
     kind, of = dtype_kind(dtype), number_of(facts, other, known)
+    if is_refused(folded(other)):
+        raise NeedsPythonNumberError(f"`{ast.unparse(other)}` is more than a tensor can hold")
     if kind == "complex" or of == "complex":
         raise NeedsPythonNumberError(f"`{ast.unparse(other)}` is computed with a complex number")
     if kind == "bool" and not (of in ("int", "float") and isinstance(op, (ast.Add, ast.Mult))):
@@ -81,6 +84,28 @@ def number_of(facts: FunctionFacts, other: ast.expr, known: Value | None = None)
         raise NeedsPythonNumberError(f"`{ast.unparse(other)}` is no number")
     found = number_type(facts, other)
     return found if found is not None else value.type if isinstance(value, (Static, Scalar)) else None
+
+
+def folded(node: ast.expr) -> object:
+    """The number that a literal is, or that whole ones are computed to; None where that is not known."""
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _FOLDED:
+        return constant(node)
+    left, right = folded(node.left), folded(node.right)
+    if type(left) is not int or type(right) is not int:
+        return None
+    if isinstance(node.op, (ast.Pow, ast.LShift)) and not (0 <= right <= _MOST_BITS and abs(left) <= _MOST_BITS):
+        return None
+    return _FOLDED[type(node.op)](left, right)
+
+
+_MOST_BITS = 2**10
+_FOLDED: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+}
 
 
 # Forms of code around a number

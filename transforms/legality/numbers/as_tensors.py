@@ -107,6 +107,13 @@ _RANGES: dict[Hashable, tuple[int, int]] = {
 _ANY_RANGE = (0, 2**7 - 1)
 
 
+@answers("numbers")
+def is_refused(number: object) -> bool:
+    """Does torch raise where a tensor, of whatever dtype, meets a number: has it no 64 bits for it?"""
+    lowest, highest = _RANGES["int64"]
+    return isinstance(number, int) and not lowest <= number <= highest
+
+
 def _fits(format_: str, number: float) -> bool:
     try:
         return bool(struct.unpack(format_, struct.pack(format_, number))[0] == number)

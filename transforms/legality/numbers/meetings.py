@@ -14,7 +14,7 @@ from graphmend.transforms.code.liveness import parameters
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, called, constant, method
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, combined, number_of
+from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, combined, folded, number_of
 from graphmend.transforms.legality.numbers.as_tensors import (
     COMPARED,
     HALF,
@@ -29,6 +29,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     WRAPS,
     exact_in,
     holds,
+    is_refused,
     unlike,
 )
 from graphmend.transforms.legality.numbers.counterparts import Counterpart, Result
@@ -160,6 +161,8 @@ class Meetings:
         if isinstance(value, Tensor):
             if unlike(value, dtype) is not None:
                 self.differences.append(COMPARED)
+        elif is_refused(_written(other, value)):
+            raise NeedsPythonNumberError(f"`{shortened(other)}` is more than a tensor can hold")
         elif (
             dtype_kind(dtype) == "int"
             and isinstance(number := _written(other, value), int)
@@ -271,7 +274,7 @@ _KEEP_DTYPE = frozenset(
 
 def _written(node: ast.expr, value: Value) -> object:
     """The number that an expression always is; None where that is not known."""
-    return value.value if isinstance(value, Const) else constant(node)
+    return value.value if isinstance(value, Const) else folded(node)
 
 
 def of_its_dtype(facts: FunctionFacts, node: ast.expr) -> ast.expr | None:

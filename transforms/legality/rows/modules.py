@@ -1,12 +1,13 @@
 """What calling a module does: only compute, and row by row? Layers of torch are known by name, containers by what they
 hold, and modules whose source is in reach by the code of their `forward`.
 
-Hooks and `torch.nn` layers that were changed from outside are not looked for.
+Hooks are looked for in the file; `torch.nn` layers that were changed from outside are not.
 """
 
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Container, Value, options
@@ -19,12 +20,26 @@ from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.kinds import UNKNOWN_CALL, Does, Kind, Kinds, has_rows, join
 
 _DEEPEST = 6
+#: what has a function of the program run wherever a module, or any module, is called
+_REGISTER_HOOKS = (
+    "register_forward_hook",
+    "register_forward_pre_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+)
+
+
+@lru_cache(maxsize=8)
+def has_hooks(tree: ast.AST | None) -> bool:
+    """Does a file give modules hooks, which see what these are given and what they give, and may keep or change it?"""
+    named = (n for n in ast.walk(tree) if isinstance(n, (ast.Attribute, ast.Name))) if tree is not None else ()
+    return any(_last(n) in _REGISTER_HOOKS for n in named)
 
 
 def does(value: Value, tree: ast.AST | None, given: Kind = "rows", depth: int = 0) -> Does:
     """What calling a module does that is given `given` first. `tree` is the code in which its layers are made."""
     found = [_one(one, tree, given, depth) for one in options(value)]
-    if not found or depth > _DEEPEST:
+    if not found or depth > _DEEPEST or has_hooks(tree):
         return UNKNOWN_CALL
     return Does(all(one.pure for one in found), join(*(one.kind for one in found)))
 

@@ -321,10 +321,8 @@ def _change(
         if not (one and two):
             predicates.differences.append(Difference("state", f"`{target}` is stored to on both sides"))
         return _Store(select(predicates, condition.text, a, b, lambda uses: uses.place(target)))
-    unseen = not recorded(facts, statement) or (
-        writable(facts, statement, change.root) and _only_changed(statement, change.root, one, two)
-    )
-    if not unseen:
+    kept = recorded(facts, statement) and not _only_changed(statement, change.root, one, two)
+    if kept or not ((one and two) or writable(facts, statement, change.root)):
         predicates.differences.append(written_on_both_sides(change.root))
     if change.how == "mask":
         if one and two:
