@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.facts.function_facts import above as nodes_around
 from graphmend.analysis.lattice.external import ExternalInstance
@@ -45,14 +45,22 @@ def guards(facts: FunctionFacts, statement: ast.stmt) -> Iterator[ast.Try | ast.
         inside = above
 
 
+class Context(NamedTuple):
+    """One of the contexts of a `with`."""
+
+    block: ast.With
+    manager: ast.expr
+
+
 @answers("context")
-def contexts(facts: FunctionFacts, statement: ast.stmt) -> Iterator[ast.With]:
-    """The `with` around a statement whose contexts may see that it raises: all but those of torch, and what only stands
-    in the place of one.
+def contexts(facts: FunctionFacts, statement: ast.stmt) -> Iterator[Context]:
+    """The contexts around a statement that may see that it raises, from the inside out: all but those of torch, and
+    what only stands in the place of one.
     """
     for above in facts.ancestors(statement):
-        if isinstance(above, ast.With) and not all(_is_blind(facts, item.context_expr) for item in above.items):
-            yield above
+        if isinstance(above, ast.With):
+            managers = (item.context_expr for item in reversed(above.items))
+            yield from (Context(above, manager) for manager in managers if not _is_blind(facts, manager))
 
 
 def _is_blind(facts: FunctionFacts, node: ast.expr) -> bool:
@@ -180,15 +188,15 @@ def telling(facts: FunctionFacts, kinds: Collection[str]) -> str | None:
     """
     names = frozenset[str]().union(*(_TELLS.get(kind, frozenset()) for kind in kinds))
     for node in ast.walk(facts.function) if names else ():
-        if isinstance(node, ast.Attribute) and node.attr in names and not _is_given(facts, node):
+        if isinstance(node, ast.Attribute) and node.attr in names and not _stays_the_same(facts, node):
             return ast.unparse(node)
         if "aliasing" in kinds and _tells_tensors_apart(facts, node):
             return ast.unparse(node)
     return None
 
 
-def _is_given(facts: FunctionFacts, node: ast.Attribute) -> bool:
-    """Is an attribute written, or read of what the function was given and never binds?"""
+def _stays_the_same(facts: FunctionFacts, node: ast.Attribute) -> bool:
+    """Is an attribute written, or read of what the function was given and never binds, which no mend makes another?"""
     if not isinstance(node.ctx, ast.Load):
         return True
     of = node.value

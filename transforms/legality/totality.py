@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Container
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.lattice.values import UNKNOWN, Static, Tensor, may_be_none, tensor_in
@@ -74,6 +75,11 @@ def uncaught(facts: FunctionFacts) -> ast.AST | None:
     TorchDynamo runs a frame that breaks inside of a `try` as plain Python. Once nothing in it breaks, the body is part
     of a graph, and what that raises, while it is traced or while it runs, passes the handlers (torch 2.8 to 2.13).
     """
+    return _uncaught(facts)
+
+
+@lru_cache(maxsize=2)
+def _uncaught(facts: FunctionFacts) -> ast.AST | None:
     raising = (_raising(facts, guarding, _caught(guarding)) for guarding in guards(facts, facts.statement))
     return next((one for one in raising if one is not None), None)
 
@@ -83,15 +89,21 @@ def uncaught_around(facts: FunctionFacts) -> Difference | None:
     """The same for what may see exceptions further out: contexts of the program's own, and a `try` around a call of the
     function in sight, or of one that calls it. That frame runs as plain Python for a break in what it calls, too.
     """
+    return _passing(facts)
+
+
+@lru_cache(maxsize=2)
+def _passing(facts: FunctionFacts) -> Difference | None:
     for context in contexts(facts, facts.statement):
-        if (raising := _raising(facts, context, "all")) is not None:
-            return _passes(raising, ast.unparse(context.items[0].context_expr))
+        if (raising := _raising(facts, context.block, "all")) is not None:
+            return _passes(raising, ast.unparse(context.manager))
     seen = {facts.function}
     stack: list[tuple[FunctionFacts, tuple[_Part, ...]]] = [(facts, (_Part(facts, facts.function),))]
     while stack:
         called, inside = stack.pop()
         for caller in called.calls():
-            for around in (*guards(caller, caller.statement), *contexts(caller, caller.statement)):
+            further = (context.block for context in contexts(caller, caller.statement))
+            for around in (*guards(caller, caller.statement), *further):
                 for part in (_Part(caller, around, caller.node), *inside):
                     if (raising := _raising(part.facts, part.block, _caught(around), part.call)) is not None:
                         return _passes(raising, caller.function.name)
