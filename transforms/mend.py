@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
     from graphmend.analysis.program.project import Project
     from graphmend.analysis.settings import Settings
+    from graphmend.transforms.fix import Difference
 
 
 class OtherFiles(Protocol):
@@ -92,6 +93,8 @@ class Outcome:
     """Those that only go when unsafe mends are made too."""
     left: dict[str, str]
     """Those that stay, and why."""
+    along: dict[tuple[str, str], tuple[Difference, ...]]
+    """How mends differ that are made after another one, which is there for them: by that one's finding and title."""
 
 
 def outcome(
@@ -114,6 +117,10 @@ def outcome(
         frozenset(key for key in before if key not in behind),
         frozenset(key for key in before if key in behind and key not in still),
         {key: left.get(key, "") for key in before if key in still},
+        {
+            (first.finding.key, first.fix.title): tuple(dict.fromkeys(d for one in behind for d in one.fix.differences))
+            for first, behind in run.chains
+        },
     )
 
 

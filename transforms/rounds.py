@@ -120,6 +120,8 @@ class Run:
     def __init__(self, files: Files, wanted: Wanted | None = None) -> None:
         self._files, self._wanted = files, wanted
         self.applied: list[Applied] = []
+        self.chains: list[tuple[Applied, list[Applied]]] = []
+        """Mends that stayed for those that they made possible, and these."""
         self._reached: dict[str, set[str]] = {path: {path} for path in files.checked}
         """The files in which the check of a file has found something, and the file itself."""
         self._texts: dict[str, Source | None] = {}
@@ -178,7 +180,7 @@ class Run:
                 break
             after, made = self._apply(after, more), [*made, *more]
             if after is not None and after.count < state.count:
-                self._keep(after, made)
+                self._keep(after, made, 1)
                 return
         self._revert(state)
         why = "would stand in the way of an unsafe mend" if waits else "does not remove the break"
@@ -194,13 +196,16 @@ class Run:
                 break
             after, made = self._apply(after, more), [*made, *more]
             if after is not None and after.count <= state.count - len(together):
-                self._keep(after, made)
+                self._keep(after, made, len(together))
                 return True
         self._revert(state)
         return False
 
-    def _keep(self, after: _State, choices: list[_Choice]) -> bool:
+    def _keep(self, after: _State, choices: list[_Choice], first: int = 0) -> bool:
+        """Takes a state and the mends that led to it, of which the `first` ones made the others possible."""
         self.state = after
+        behind = [answer for choice in choices[first:] for answer in choice.answers]
+        self.chains += [(answer, behind) for choice in choices[:first] for answer in choice.answers]
         self.applied += [answer for choice in choices for answer in choice.answers]
         return True
 

@@ -29,7 +29,7 @@ from graphmend.workspace.module_loader import ModuleLoader, package_root, surrou
 from graphmend.workspace.notebooks import reading
 
 if TYPE_CHECKING:
-    from graphmend.transforms.fix import Applicability
+    from graphmend.transforms.fix import Applicability, Difference
     from graphmend.transforms.mend import Outcome
 
 
@@ -267,6 +267,7 @@ def _tried(item: ReportedFinding, found: Outcome) -> ReportedFinding:
         reason = found.left.get(key) or "no mend removes the break"
         return replace(item, offers=shown, refusal=None if shown else item.refusal or reason)
     offers = tuple(o if made == "safe" else _along(o) for o in item.offers)
+    offers = tuple(_and_what_follows(o, found.along.get((key, o.message), ())) for o in offers)
     if made not in {o.applicability for o in offers}:
         offers = (Offer(made, WITH_ANOTHER, "it is made by that mend"), *offers)
     return replace(item, offers=offers, refusal=None)
@@ -277,6 +278,13 @@ def _along(offer: Offer) -> Offer:
     if offer.applicability != "safe":
         return offer
     return offer._replace(applicability="unsafe", reason="it is made along with an unsafe mend of another break")
+
+
+def _and_what_follows(offer: Offer, differences: Iterable[Difference]) -> Offer:
+    """A mend as it differs with those that are made after it."""
+    reason = "; ".join(dict.fromkeys((*offer.reason.split("; "), *(d.says for d in differences))))
+    kinds = tuple(dict.fromkeys((*offer.differences, *(d.kind for d in differences))))
+    return offer._replace(reason=reason, differences=kinds) if kinds != offer.differences else offer
 
 
 def _project_folder(root: Path, configuration: Configuration) -> Path:

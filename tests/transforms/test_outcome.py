@@ -10,7 +10,8 @@ from test_judged import case
 
 from graphmend.analysis.check import check
 from graphmend.analysis.syntax.source import Source
-from graphmend.transforms.mend import mend_all, outcome
+from graphmend.transforms.fix import Fix
+from graphmend.transforms.mend import mend, mend_all, outcome
 
 HERE = Path(__file__).parent
 FAMILIES = ("branches", "forms", "guards", "loops", "output", "scalars", "shapes", "refused")
@@ -104,3 +105,39 @@ class Net(torch.nn.Module):
 def test_the_name_of_an_argument_is_safe_whatever_is_grouped() -> None:
     mended = mend_all(Source(GROUPS, "groups.py"), unsafe=False)
     assert "groupby(kind.tolist(), key=lambda each: each > 0)" in mended.source.text
+
+
+IN_TURN = """
+import logging
+import torch
+
+log = logging.getLogger(__name__)
+
+
+@torch.compile
+def case(x: torch.Tensor):
+    h = x * 1
+    if x.sum() > 0:
+        h.add_(x.exp())
+        if h.sum() > 3:
+            h.mul_(2)
+    else:
+        h[0] = 0
+        h = h * 3
+    return h
+"""
+
+
+def test_what_a_mend_is_there_for_is_told_with_it() -> None:
+    told = outcome(Source(IN_TURN, "model.py"))
+    assert {title for _, title in told.along} == {"ask the branch again in front of each of its statements"}
+    assert all(any(d.kind == "zero-gradients" for d in differences) for differences in told.along.values())
+
+
+def test_a_line_of_a_log_changes_no_tensor_in_place() -> None:
+    head, branch, _ = IN_TURN.partition("    if ")
+    text = f"{head}{branch}x.sum() > 0:\n        log.info('a')\n        log.info('b')\n    return h\n"
+    (finding, *_) = (result := check(Source(text, "model.py"))).findings
+    fixes = [a for a in mend(finding, result.facts(finding)) if isinstance(a, Fix) and a.rewrite == "in_turn"]
+    assert fixes
+    assert all(d.kind != "gradients" for fix in fixes for d in fix.differences)

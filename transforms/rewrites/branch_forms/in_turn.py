@@ -51,6 +51,7 @@ from graphmend.transforms.if_conversion.blocks import may_return, returns
 from graphmend.transforms.if_conversion.loop_ends import runs_again
 from graphmend.transforms.if_conversion.selection import NotSelectableError
 from graphmend.transforms.if_conversion.tensor_predicates import NotATensorError, Predicates, depends, split
+from graphmend.transforms.legality.effects import changes
 from graphmend.transforms.legality.gradients import gradient_differences, recorded
 from graphmend.transforms.legality.speculation import speculate
 from graphmend.transforms.rewrites.answers import asks, prepare, refuse
@@ -282,7 +283,9 @@ class _Turns:
             self.evaluated.append(value)
         self.lines += self._asked(HOLE.format(len(self.kept)), "" if always else place.holds, place.indent)
         self.kept.append([statement])
-        self.changes |= isinstance(statement, (ast.Expr, ast.AugAssign))
+        inside = {id(node) for node in ast.walk(statement)}
+        changed = any(id(node) in inside for node, _ in changes(self.facts))
+        self.changes |= changed and isinstance(statement, (ast.Expr, ast.AugAssign))
         self._bound |= names
         self._chosen |= set() if always else names
 
