@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from graphmend.analysis.driver.driven import Driven, drive
@@ -70,7 +71,7 @@ class AnalysisSession(ProgramContext):
         self.summaries = SummaryTable()
         self.region = Region("assumed", None, None)
         self.recording: Recorder | None = None
-        self.judging = Judging(rules, settings, self.torch, self._is_module)
+        self.judging = Judging(rules, settings, self.torch, self._is_module, partial(mro, session=self))
         self.reading = Reading(self)
         self.follows = False
         """Whether edits are followed: the call that a summary was computed for may then be gone from the text."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from graphmend.analysis.interpreter.events import Call, Event
+from graphmend.analysis.program.definitions import ClassInfo
 from graphmend.analysis.program.entities import Instance
 from graphmend.analysis.region.mode import DEFAULT, Mode
 from graphmend.analysis.rules.rule import Break, Context, Rule
@@ -25,13 +26,18 @@ class Judging:
     """The rules of one analysis, and the mode in which they judge."""
 
     def __init__(
-        self, rules: Rules, settings: Settings, torch: TorchFacts, is_module: Callable[[Instance], bool]
+        self,
+        rules: Rules,
+        settings: Settings,
+        torch: TorchFacts,
+        is_module: Callable[[Instance], bool],
+        classes: Callable[[ClassInfo], Sequence[ClassInfo]],
     ) -> None:
         self._rules = tuple(r for r in rules if not r.preview or settings.tries(r.code))
         self._ignored = settings.ignore_calls
         self._by_event: dict[type[Event], Rules] = {}
         self._by_callee = _memory(torch, self._rules, settings.ignore_calls)
-        self._context = Context(torch, DEFAULT, is_module)
+        self._context = Context(torch, DEFAULT, is_module, classes)
 
     @property
     def mode(self) -> Mode:

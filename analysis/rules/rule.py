@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from graphmend.analysis.finding import Effect
@@ -10,6 +10,7 @@ from graphmend.analysis.interpreter.events import Call, Event
 from graphmend.analysis.lattice.evidence import Evidence
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Choice, Container, Scalar, Static, Tensor, Value, options, tensor_in
+from graphmend.analysis.program.definitions import ClassInfo
 from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.region.mode import Mode
 from graphmend.analysis.torch_facts import TorchFacts
@@ -24,6 +25,8 @@ class Context(NamedTuple):
     mode: Mode
     is_module: Callable[[Instance], bool]
     """Whether an instance is an nn.Module."""
+    classes: Callable[[ClassInfo], Sequence[ClassInfo]]
+    """A class and its bases with available source."""
 
 
 class Break(NamedTuple):

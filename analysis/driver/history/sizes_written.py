@@ -66,8 +66,18 @@ def _padded(shape: Shape, widths: list[Size]) -> Shape | None:
 
 def _spatial(shape: Shape, sizes: list[Size]) -> Shape | None:
     """Behind the batch and the channels, which one number is for each dimension of."""
-    inner = sizes * (len(shape) - 2) if len(sizes) == 1 else sizes
-    return (*shape[:2], *inner) if len(inner) == len(shape) - 2 else None
+    return _pooled(len(shape) - 2)(shape, sizes)
+
+
+def _pooled(dims: int) -> _Sizes:
+    """The last dimensions, of which one number is for each; in front of them are the channels, and the batch if any."""
+
+    def sizes_of(shape: Shape, sizes: list[Size]) -> Shape | None:
+        inner = sizes * dims if len(sizes) == 1 else sizes
+        fits = dims > 0 and len(inner) == dims and len(shape) in (dims + 1, dims + 2)
+        return (*shape[:-dims], *inner) if fits else None
+
+    return sizes_of
 
 
 def _scaled(shape: Shape, factors: Values) -> Shape | None:
@@ -77,8 +87,14 @@ def _scaled(shape: Shape, factors: Values) -> Shape | None:
     known = [only(values) for values in items]
     if len(known) != len(shape) - 2:
         return None
-    inner = zip(shape[2:], known, strict=True)
-    return (*shape[:2], *(int(n * by) if n is not None and isinstance(by, (int, float)) else None for n, by in inner))
+    return (*shape[:2], *(_times(size, by) for size, by in zip(shape[2:], known, strict=True)))
+
+
+def _times(size: Size, factor: object) -> Size:
+    """A size times a factor, rounded down; None where either is not known, or no size comes of it."""
+    if size is None or not isinstance(factor, (int, float)) or not math.isfinite(factor):
+        return None
+    return int(size * factor)
 
 
 def _product(sizes: Sequence[Size]) -> Size:
@@ -110,9 +126,7 @@ _LISTED: dict[str, tuple[_Sizes, str]] = {
 _GIVEN: dict[str, tuple[_Sizes, str]] = {
     "pad": (_padded, "pad"),
     "interpolate": (_spatial, "size"),
-    **dict.fromkeys(
-        [f"adaptive_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3)], (_spatial, "output_size")
-    ),
+    **{f"adaptive_{kind}_pool{n}d": (_pooled(n), "output_size") for kind in ("avg", "max") for n in (1, 2, 3)},
 }
 _KNOWN = {**_LISTED, **_GIVEN}
 

@@ -119,12 +119,12 @@ def example_inputs():
             assert isinstance(event, Call)
             assert isinstance(event.receiver, Class)
             info = event.receiver.info
-            found = next(_made(event, info, context.is_module(Instance(info))), None)
+            found = next(_made(event, info, context), None)
         return None if found is None else Break(found[0], fill={"what": found[1]})
 
 
-def _made(event: Call, info: ClassInfo, is_module: bool) -> Iterator[tuple[str, str]]:
-    """What is refused of a call of a class, whose bases were looked up to see whether it is a module."""
+def _made(event: Call, info: ClassInfo, context: Context) -> Iterator[tuple[str, str]]:
+    """What is refused of a call of a class."""
     bases = [info.module.qualified(base) or "" for base in info.node.bases]
     if any(base in _TYPED_DICT for base in bases) and any(
         k.arg == "total" and isinstance(k.value, ast.Constant) and k.value.value is False for k in info.node.keywords
@@ -135,7 +135,8 @@ def _made(event: Call, info: ClassInfo, is_module: bool) -> Iterator[tuple[str, 
     given = event.arguments[0] if len(event.arguments) == 1 else None
     if _is_pydantic(info):
         yield "GB3383", "the making of a pydantic dataclass"
-    if not is_module and any(c.module.qualified(base) in _MODELS for c in info.chain or () for base in c.node.bases):
+    above = {c.module.qualified(base) for c in context.classes(info) for base in c.node.bases}
+    if not above.isdisjoint(_MODELS) and not context.is_module(Instance(info)):
         yield "GB0156", "the making of a pydantic model"
     made_by_torch = "torch.Tensor" in bases and not {"__new__", "__init__"} & info.methods.keys()
     if made_by_torch and isinstance(given, (Container, Static)):
