@@ -129,13 +129,14 @@ def test_numbers_drawn_otherwise_before_an_exception_are_no_other_exception() ->
 
 
 def test_what_is_kept_behind_a_graph_that_raised_is_covered_with_its_exception() -> None:
-    raising = {"raised": "RuntimeError"}
-    one, two = ({"value": ["int", "1"], "state": ["int", number]} for number in ("1", "2"))
-    seen = judge.compiled_differences([raising, one], [raising, two])
+    raising, otherwise = ({"raised": "RuntimeError", "state": ["dict", ["n", number]]} for number in ("1", "2"))
+    one, two = ({"value": ["int", "1"], "state": ["dict", ["n", number]]} for number in ("1", "2"))
+    seen = judge.compiled_differences([raising, one], [otherwise, two])
     assert seen == {"state.data before an exception": 1}
     assert unnamed(seen, [SimpleNamespace(differences=(SimpleNamespace(kind="exception"),))]) == []
     assert unnamed(seen, [SimpleNamespace(differences=())]) == list(seen)
     assert judge.compiled_differences([one, raising], [two, raising]) == {"state.data": 0}
+    assert judge.compiled_differences([raising, one], [raising, two]) == {"state.data": 1}
 
 
 def test_no_word_covers_other_values() -> None:

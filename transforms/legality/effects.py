@@ -44,8 +44,10 @@ _COMPUTE = frozenset(
 
 
 @answers("effects")
-def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
-    """What evaluating code does besides giving a value: a sentence for each, none where it only computes."""
+def effects(facts: FunctionFacts, *nodes: ast.AST, hooks: bool = True) -> list[str]:
+    """What evaluating code does besides giving a value: a sentence for each, none where it only computes. Without
+    `hooks` those of layers do not count.
+    """
     found: list[str] = []
     for whole in nodes:
         for node in ast.walk(whole):
@@ -53,6 +55,8 @@ def effects(facts: FunctionFacts, *nodes: ast.AST) -> list[str]:
                 found.append(f"`{shortened(node)}` does more than compute")
             elif isinstance(node, ast.Call):
                 found += _called(facts, node)
+                if hooks and has_hooks(facts.source.tree) and is_layer(facts, node.func):
+                    found.append(f"hooks of `{shortened(node.func)}` may have side effects")
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 if _runs_code(facts, node):
                     found.append(f"`{shortened(node)}` is a property, which may have side effects")
@@ -105,8 +109,6 @@ def _may_be_bytes(facts: FunctionFacts, node: ast.Subscript) -> bool:
 def is_layer(facts: FunctionFacts, function: ast.expr) -> bool:
     """Is what is called a module that only computes: a layer of torch, or one made of such?"""
     value = facts.value(function)
-    if has_hooks(facts.source.tree):
-        return False
     if not isinstance(value, ExternalInstance):
         return isinstance(value, (Container, Instance)) and does(value, facts.source.tree).pure
     if value.cls not in known.LAYERS:

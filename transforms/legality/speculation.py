@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.effects import effects, is_layer, warns
+from graphmend.transforms.legality.rows.modules import has_hooks
 from graphmend.transforms.legality.totality import may_raise
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _ZEROS = Difference(
     "zero-gradients", "parameters that only the side not taken uses get zeros for gradients instead of None"
 )
+_HOOKS = Difference("state", "hooks of modules run where these are called in vain")
 
 
 @dataclass
@@ -41,10 +43,11 @@ def speculate(
 
     `protected` and `at` are those of `may_raise`.
     """
-    found = Speculation(effects(facts, *expressions), may_raise(facts, *expressions, protected=protected, at=at))
+    blockers = effects(facts, *expressions, hooks=False)
+    found = Speculation(blockers, may_raise(facts, *expressions, protected=protected, at=at))
     found.differences += warns(facts, *expressions)
     if _calls_layer(facts, *expressions):
-        found.differences.append(_ZEROS)
+        found.differences += [_ZEROS, *([_HOOKS] if has_hooks(facts.source.tree) else [])]
     return found
 
 

@@ -34,6 +34,8 @@ class Rewrite:
     asks: tuple[Question, ...]
     any_value: bool = False
     """Is it right for every kind of value, and not for tensors alone?"""
+    leaves_names: bool = False
+    """Does every name of the function mean what it meant, behind each of its statements?"""
 
     @property
     def module(self) -> str:
@@ -42,11 +44,6 @@ class Rewrite:
     @property
     def name(self) -> str:
         return self.module.rpartition(".")[2]
-
-    @property
-    def _leaves_names(self) -> bool:
-        """Does every name of the function mean what it meant?"""
-        return ".output." in self.module and "memory" not in self.asks
 
     def __call__(self, finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         try:
@@ -67,7 +64,7 @@ class Rewrite:
             return refuse(self.name, f"no `except` would see `{ast.unparse(raising)}` raise in a graph")
         if finding.effect != "recompiles" and (unseen := uncaught_around(facts)) is not None:
             answer = _differing(answer, [unseen])
-        if not self._leaves_names and (reader := reading_names(facts)) is not None:
+        if not self.leaves_names and (reader := reading_names(facts)) is not None:
             return refuse(self.name, f"`{reader}` sees which names there are and what they mean")
         if not answer.narrows and (forgotten := orphaned(facts)):
             answer = _differing(answer, forgotten)
@@ -85,9 +82,9 @@ class Rewrite:
         return edits
 
 
-def asks(*questions: Question, any_value: bool = False) -> Callable[[Decide], Rewrite]:
+def asks(*questions: Question, any_value: bool = False, leaves_names: bool = False) -> Callable[[Decide], Rewrite]:
     """Declares which questions (`transforms/questions.py`) a rewrite decides by."""
-    return lambda decide: Rewrite(decide, questions, any_value)
+    return lambda decide: Rewrite(decide, questions, any_value, leaves_names)
 
 
 def _undeclared(error: UndeclaredQuestionError) -> str:

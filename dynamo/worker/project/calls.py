@@ -14,7 +14,21 @@ import torch
 
 from . import externals
 from .expressions import MOST_ITEMS, Expressions
-from .values import UNKNOWN, Above, Batches, Class, External, Function, Instance, Layer, Module, Opened, Scope, known
+from .values import (
+    NAMESPACES,
+    UNKNOWN,
+    Above,
+    Batches,
+    Class,
+    External,
+    Function,
+    Instance,
+    Layer,
+    Module,
+    Opened,
+    Scope,
+    known,
+)
 
 DEEPEST = 12
 SAMPLES = 2
@@ -327,7 +341,7 @@ def _is_false(value: Any) -> bool:
 
 def _names_of(value: Any) -> Any:
     """What `vars` gives of a module of the project, or of a namespace of settings."""
-    plain = type(value).__name__ in ("Namespace", "SimpleNamespace")
+    plain = isinstance(value, NAMESPACES)
     return value if isinstance(value, Module) else vars(value) if plain else UNKNOWN
 
 

@@ -15,7 +15,7 @@ from . import externals, files
 from .calls import Call
 from .expressions import TooLong
 from .statements import Statements
-from .values import UNKNOWN, Class, Function, Instance, known
+from .values import NAMESPACES, UNKNOWN, Class, Function, Instance, known
 
 MOST_SECONDS = 2.0
 MOST_SITES = 6
@@ -164,7 +164,7 @@ def _settings(machine: Statements, name: str) -> Any:
     """Settings that a module of the project holds under a parameter's name: in most programs there are no others."""
     for module in list(machine.modules.values()):
         value = module.names.get(name, UNKNOWN)
-        plain = (isinstance(value, dict) and value) or type(value).__name__ in ("Namespace", "SimpleNamespace")
+        plain = (isinstance(value, dict) and value) or isinstance(value, NAMESPACES)
         if plain or (isinstance(value, Instance) and value.fields):
             return value
     return UNKNOWN

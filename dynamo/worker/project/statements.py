@@ -10,7 +10,7 @@ from typing import Any
 from . import externals, files
 from .calls import Calls
 from .expressions import TooLong
-from .values import UNKNOWN, Class, External, Function, Instance, Module, Scope
+from .values import NAMESPACES, UNKNOWN, Class, External, Function, Instance, Module, Scope
 
 
 class _Left(Exception):
@@ -101,7 +101,7 @@ class Statements(Calls):
                 owner.scope.names[target.attr] = value
             elif isinstance(owner, dict):
                 owner[target.attr] = value
-            elif type(owner).__name__ in ("Namespace", "SimpleNamespace"):
+            elif isinstance(owner, NAMESPACES):
                 setattr(owner, target.attr, value)
         elif isinstance(target, ast.Subscript):
             owner, index = self.value(target.value, scope), self.value(target.slice, scope)

@@ -4,7 +4,9 @@ for the rest.
 
 from __future__ import annotations
 
+import argparse
 import ast
+import types
 from typing import Any
 
 
@@ -16,6 +18,9 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+
+#: objects that are nothing but their attributes
+NAMESPACES = (argparse.Namespace, types.SimpleNamespace)
 
 
 class Scope:

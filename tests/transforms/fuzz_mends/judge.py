@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -39,17 +40,41 @@ def differences(want: Seen, got: Seen) -> dict[str, int]:
 def compiled_differences(want: Seen, got: Seen) -> dict[str, int]:
     """The same for a compiled program: of an exception only that there is one. Where the gradients of a result raise
     in plain Python, AOTAutograd, which traces both at once, raises for the result. What a graph that raises would have
-    stored in objects is not stored: what the program keeps may differ from then on.
+    stored in objects is not stored: those that were left otherwise may differ from then on, and no others.
     """
+    left = _left_otherwise(want, got)
     pairs = list(zip_longest(map(_seen_compiled, want), map(_seen_compiled, got), fillvalue={}))
     ends = (number for number, (a, b) in enumerate(pairs) if "raised" in b and _have_no_gradients(a))
     pairs = pairs[: next(ends, None)]  # what the program keeps differs from now on
     raised = next((number for number, (a, _) in enumerate(pairs) if "raised" in a), len(pairs))
-    found = differences([a for a, _ in pairs], [b for _, b in pairs])
-    return {
-        f"{what} {_BEFORE}" if what.startswith("state") and number > raised else what: number
-        for what, number in found.items()
-    }
+    others = [[_with_objects(one, left, inside=False) for one in pair] for pair in pairs[raised + 1 :]]
+    found = differences(*_sides([*pairs[: raised + 1], *others]))
+    excused = [[{"state": one.get("state")} for one in pair] for pair in pairs[raised + 1 :]]
+    excused = [[_with_objects(one, left, inside=True) for one in pair] for pair in excused]
+    behind = differences(*_sides(excused)) if "raised" not in " ".join(found) else {}
+    return found | {f"{what} {_BEFORE}": raised + 1 + number for what, number in behind.items()}
+
+
+def _sides(pairs: Iterable[Sequence[dict[str, Any]]]) -> tuple[Seen, Seen]:
+    listed = list(pairs)
+    return [a for a, _ in listed], [b for _, b in listed]
+
+
+def _left_otherwise(want: Seen, got: Seen) -> set[int]:
+    """Which objects of the program the first call that raises leaves otherwise, by their places in its state."""
+    pairs = ((a.get("state"), b.get("state")) for a, b in zip(want, got, strict=False) if "raised" in a)
+    one, other = next(pairs, (None, None))
+    if not isinstance(one, list) or not isinstance(other, list):
+        return set()
+    return {place for place, (a, b) in enumerate(zip_longest(one, other)) if a != b}
+
+
+def _with_objects(seen: dict[str, Any], places: set[int], *, inside: bool) -> dict[str, Any]:
+    """What is seen, of the objects of the program those in some places, or all others."""
+    state = seen.get("state")
+    if not isinstance(state, list):
+        return seen
+    return {**seen, "state": [part for place, part in enumerate(state) if (place in places) == inside]}
 
 
 def new_differences(want: Seen, got: Seen, control: Seen) -> dict[str, int]:

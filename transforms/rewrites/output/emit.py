@@ -102,7 +102,7 @@ _NOT_OUTPUT = frozenset(
 )
 
 
-@asks("effects", "context", "names", any_value=True)
+@asks("effects", "context", "names", any_value=True, leaves_names=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = output_call(facts)
     if call is None:

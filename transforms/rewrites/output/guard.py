@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 NAME = "guard"
 
 
-@asks("random", "order", "context", "names")
+@asks("random", "order", "context", "names", leaves_names=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     statement = facts.statement
     reason = _needed(finding, facts, statement)

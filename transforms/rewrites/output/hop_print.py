@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 NAME = "hop_print"
 
 
-@asks("totality", "gradients", "context", "names")
+@asks("totality", "gradients", "context", "names", leaves_names=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = output_call(facts)
     if call is None or called(facts, call, "builtins.print") is None:

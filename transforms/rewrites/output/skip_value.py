@@ -51,7 +51,7 @@ _WATCHING = (
 _CHOOSING = ("torch.backends.cudnn.flags",)
 
 
-@asks("names")
+@asks("names", leaves_names=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     call = next((n for n in (facts.node, *facts.ancestors(facts.node)) if isinstance(n, ast.Call)), None)
     if isinstance(facts.node, (ast.With, ast.For)):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NAME = "text_form"
 
 
-@asks("gradients")
+@asks("gradients", leaves_names=True)
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     node = facts.node
     if not isinstance(node, ast.expr) or (parts := _parts(facts, node)) is None:
