@@ -25,6 +25,11 @@ _MOST_STARS = 12
 _MOST_IMPORTS = 4
 
 
+def starred(module: ModuleInfo) -> list[str]:
+    """The modules that are looked through for a name of a module, as it imports all of theirs."""
+    return module.stars if len(module.stars) <= _MOST_STARS else []
+
+
 def named(session: ProgramView, module: ModuleInfo, node: ast.expr) -> Value:
     """The definition that a dotted expression at a module's top level stands for."""
     text = dotted(node)
@@ -88,7 +93,7 @@ def _global(session: ProgramView, module: ModuleInfo, name: str) -> Value:
         return _global_variable(session, module, name)
     if name in module.annotations:
         return session.declared(module, module.annotations[name], name, module.name)
-    for star in module.stars if len(module.stars) <= _MOST_STARS else ():
+    for star in starred(module):
         other = session.project.module(star)
         if other is not None and other is not module:
             value = global_name(session, other, name)

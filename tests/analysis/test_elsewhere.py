@@ -93,3 +93,21 @@ def test_of_a_library_no_module_is_followed_in_search_of_what_compiles() -> None
     source, folder = Source(DRIVEN, "driven.py"), Folder({"driver.py": DRIVER})
     assert [finding.code for finding in check(source, Project(folder)).findings] == ["GM201"]
     assert check(source, Project(folder, is_library=True)).findings == ()
+
+
+def front_door(parts: int) -> Folder:
+    """A package whose `__init__` re-exports that many modules, each with a tensor function of its own."""
+    texts = {f"lib/part{n}.py": f"import torch\n\ndef scale{n}(x):\n    return x * {n}\n" for n in range(parts)}
+    stars = "".join(f"from .part{n} import *\n" for n in range(parts))
+    main = "import torch\nfrom lib import scale1, absent\n\nfast = torch.compile(scale1)\nfast(torch.ones(3), absent)\n"
+    return Folder({**texts, "lib/__init__.py": stars, "main.py": main})
+
+
+def test_driver_code_does_not_look_behind_every_module_of_a_front_door() -> None:
+    read = {}
+    for parts in (3, 40):
+        folder = front_door(parts)
+        project = Project(folder)
+        check(Source(folder.files["main.py"], "main.py"), project)
+        read[parts] = sum(name.startswith("lib.part") for name, module in project._modules.items() if module)
+    assert read == {3: 3, 40: 0}

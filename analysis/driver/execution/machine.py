@@ -33,6 +33,7 @@ from graphmend.analysis.driver.execution.objects import (
 from graphmend.analysis.driver.frameworks import CONTEXT_MAKERS, DISABLERS
 from graphmend.analysis.driver.near import Near
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
+from graphmend.analysis.resolution.names import starred
 
 if TYPE_CHECKING:
     from graphmend.analysis.resolution.interface import ProgramView
@@ -195,7 +196,7 @@ class DriverMachine:
             return (Callable(scope.module.functions[name], top),)
         if name in scope.module.classes:
             return (self.class_object(scope.module.classes[name]),)
-        for star in scope.module.stars:
+        for star in starred(scope.module):
             if star.partition(".")[0] == "torch":
                 return self.qualified(f"{star}.{name}")
             found = self._in_module(star, name)
@@ -225,7 +226,7 @@ class DriverMachine:
             return (self.class_object(module.classes[name]),)
         if name in module.imports and module.imports[name] != f"{owner}.{name}":
             return self.qualified(module.imports[name])
-        for star in module.stars:
+        for star in starred(module):
             if star != owner and (found := self._in_module(star, name)):
                 return found
         return NOTHING
