@@ -22,7 +22,7 @@ DATA = Path(__file__).with_name("held.json")
 WHY = {
     "emit": "torch cannot keep an output operator in its place in the graph before",
     "conditional_output": "torch cannot keep an output operator in its place in the graph before",
-    "hop_print": "its print operator is not traced before",
+    "hop_print": "its print operator takes values by name alone before",
 }
 """Why a rewrite does not hold with an older torch, where that is known."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from graphmend.dynamo.worker import versions
 from graphmend.dynamo.worker.recording.hooks import HOOKS
-from graphmend.transforms.torch_versions import measured, stated
+from graphmend.transforms.torch_versions import WHY, measured, stated
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "results" / "torch-versions.json"
@@ -148,11 +149,17 @@ def _gaps(results: dict[str, Any]) -> str:
             gaps += [f"`verify`, {item}" for item in parts.get(name, {}).get("verify", {}).get("differ", ())]
         gaps += [f"recompilations: {item}" for item in parts.get("recompilations", {}).get("said", ())]
         for name, title in _SUITES.items():
-            gaps += [f"{title}: `{item}`" for item in parts.get(name, {}).get("failed", ())]
+            gaps += [f"{title}: `{item}`{_refused(item)}" for item in parts.get(name, {}).get("failed", ())]
         gaps += [said for ability, said in _LACKS.items() if parts.get("abilities", {}).get(ability) is False]
         if gaps:
             text += f"### torch {minor}\n\n" + "".join(f"* {gap}\n" for gap in gaps) + "\n"
     return text
+
+
+def _refused(test: str) -> str:
+    """What is said of a test of a mend that is refused for a reason that is known."""
+    named = (name for name in WHY if re.search(rf"\b{name}\b", test))
+    return "".join(f"; the mend is refused: {stated(name)}, as {WHY[name]}" for name in named)
 
 
 def _rewrites() -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from graphmend.analysis.check import check
+from graphmend.analysis.settings import Settings
+from graphmend.analysis.syntax.source import Source
 from graphmend.analysis.torch_facts import versions
 from graphmend.transforms import torch_versions
 from graphmend.transforms.document import documented
+from graphmend.transforms.mend import mend_all
 from graphmend.transforms.torch_versions import held, measured, minor, stated, unmeasured
 
 ROWS = {
@@ -61,3 +65,24 @@ def test_every_rewrite_holds_with_the_newest_torch() -> None:
 
 def test_what_is_measured_is_a_supported_version() -> None:
     assert set(map(torch_versions.text, measured())) <= set(versions())
+
+
+QUANTILE = """
+import torch
+
+@torch.compile
+def case(x: torch.Tensor):
+    y = x.float()
+    return torch.quantile(y[y.abs() > 0], 0.3)
+"""
+
+
+@pytest.mark.parametrize(("version", "left"), [("2.10", ["GM604"]), ("2.13", [])])
+def test_a_break_at_a_call_of_the_program_is_still_told_where_a_mend_writes_its_kind(
+    version: str, left: list[str]
+) -> None:
+    """Torch 2.10 breaks at each kind of quantile: the one that a mask is reduced by is no exception."""
+    settings = Settings(torch_version=version)
+    mended = mend_all(Source(QUANTILE, "model.py"), settings=settings, unsafe=True).source
+    assert ".nanquantile(0.3)" in mended.text
+    assert [finding.code for finding in check(mended, settings=settings).findings] == left
