@@ -109,9 +109,11 @@ def _compared(
     if uses.computes and wide is None and _is_compared_with_a_literal(facts, node):
         wide = Taken(f"{found.text}.double()", "float64", found.fresh)
     if wide is None:
+        uses.exactly()
         return found.text, uses
     wider_uses = ScalarUses(facts, wide.dtype, whole, rewrites=rewrites)
     wider_uses.follow(node)
+    wider_uses.exactly()
     return wide.text, wider_uses
 
 

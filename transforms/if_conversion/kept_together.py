@@ -73,6 +73,14 @@ def asked(facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None]) 
     """Follows a number to its uses, as wide as it is, or as Python's numbers where those are computed with. A float64
     without dimensions makes others of its kind: where it would, the number stays as narrow as its tensor.
     """
+    tensor, uses = _as_wide_as_needed(facts, kept, ask)
+    uses.exactly()
+    return tensor, uses
+
+
+def _as_wide_as_needed(
+    facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None]
+) -> tuple[Taken, ScalarUses]:
     uses = ScalarUses(facts, kept.dtype, rewrites=True)
     ask(uses)
     if PROMOTES in uses.differences and (narrow := kept.narrowed()) is not None:
@@ -84,6 +92,6 @@ def asked(facts: FunctionFacts, kept: Taken, ask: Callable[[ScalarUses], None]) 
         return kept, uses
     wider = ScalarUses(facts, wide.dtype, rewrites=True)
     ask(wider)
-    if PROMOTES in wider.differences:
+    if PROMOTES in wider.differences and not (uses.jumps and PROMOTES in uses.differences):
         return kept, uses
     return wide._replace(differences=kept.differences), wider

@@ -100,8 +100,7 @@ class ScalarUses(Dictionaries):
     def _follow(self, node: ast.expr, dtype: Hashable) -> None:
         if node is self._within:
             return
-        parent = self.facts.parent(node)
-        match parent:
+        match parent := self.facts.parent(node):
             case ast.BinOp(op=op) if isinstance(op, _ARITHMETIC):
                 self._arithmetic(parent, node, dtype)
             case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
@@ -190,6 +189,7 @@ class ScalarUses(Dictionaries):
             return
         if tensor_in(value) is not None:
             self.differences.append(PROMOTES)
+        self._steps(parent, node, dtype)
         self._follow(parent, self._combined(dtype, parent.op, other, left=left))
 
     # Tests
@@ -242,7 +242,6 @@ class ScalarUses(Dictionaries):
     def _argument(self, call: ast.Call, node: ast.expr, dtype: Hashable) -> None:
         name = qualified(self.facts, call.func) or ""
         folder, _, last = name.rpartition(".")
-        starred = any(isinstance(a, ast.Starred) for a in call.args)
         if folder == "builtins" and last in ("max", "min") and len(call.args) > 1 and not call.keywords:
             bound = next((a for a in call.args if a is not node), None)
             of = number_type(self.facts, bound) if bound is not None and len(call.args) == 2 else None
@@ -254,10 +253,11 @@ class ScalarUses(Dictionaries):
         elif folder == "builtins" and last == "abs":
             self._needs_no_bool(call, dtype)
         elif (result := counterparts.of_number(call, folder, last, dtype)) is not None:
+            self._steps(call, node, dtype)
             dtype = self._becomes(call, result)
         elif call.args == [node] and (result := counterparts.copied(call, name, dtype)) is not None:
             self._becomes(call, result)
-        elif folder in known.FUNCTIONAL and not starred:
+        elif folder in known.FUNCTIONAL and not any(isinstance(a, ast.Starred) for a in call.args):
             self._torch(call, node, dtype, last, method=folder == "torch.Tensor")
         else:
             raise NeedsPythonNumberError(f"`{shortened(call)}` needs a Python number")

@@ -7,8 +7,9 @@ import operator
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend.analysis.lattice.values import Container, Scalar, Static, Value, dtype_kind
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, number_type
+from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor, Value, dtype_kind
+from graphmend.transforms.code.bindings import bindings
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, number_type, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.numbers.as_tensors import BY_ZERO, OF_BOOL, POWER, PRECISION, WRAPS, is_refused
 from graphmend.transforms.questions import answers
@@ -106,6 +107,28 @@ _FOLDED: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Pow: operator.pow,
     ast.LShift: operator.lshift,
 }
+
+
+@answers("numbers")
+def is_rounded(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+    """May a number that is taken out of a tensor have been computed since, so that a narrow tensor rounds it?"""
+    if isinstance(facts.value(node), Tensor):
+        return False
+    match node:
+        case ast.BinOp(left=left, op=op, right=right):
+            counted = isinstance(op, (ast.Add, ast.Sub)) and "int" in (number_type(facts, o) for o in (left, right))
+            if not (counted or isinstance(op, (ast.Mod, ast.FloorDiv))):
+                return True
+            return is_rounded(facts, left, seen) or is_rounded(facts, right, seen)
+        case ast.Name(id=name) if name not in seen:
+            bound = (b.value for b in bindings(facts).get(name, []) if b.value is not None and not b.part)
+            return any(is_rounded(facts, value, seen | {name}) for value in bound)
+        case ast.Call(func=function, args=args):
+            of_math = (qualified(facts, function) or "").startswith("math.")
+            return of_math or any(is_rounded(facts, a, seen) for a in args)
+        case ast.UnaryOp(operand=operand):
+            return is_rounded(facts, operand, seen)
+    return False
 
 
 # Forms of code around a number

@@ -11,10 +11,16 @@ from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Val
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
-from graphmend.transforms.code.qualified_names import NUMBER_TYPES, called, constant, method
+from graphmend.transforms.code.qualified_names import NUMBER_TYPES, called, constant, method, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.dtypes import kinds
-from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError, combined, folded, number_of
+from graphmend.transforms.legality.numbers.arithmetic import (
+    NeedsPythonNumberError,
+    combined,
+    folded,
+    is_rounded,
+    number_of,
+)
 from graphmend.transforms.legality.numbers.as_tensors import (
     COMPARED,
     HALF,
@@ -32,11 +38,14 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     is_refused,
     unlike,
 )
-from graphmend.transforms.legality.numbers.counterparts import Counterpart, Result
+from graphmend.transforms.legality.numbers.counterparts import WHOLE, Counterpart, Result
 from graphmend.transforms.legality.operations import numeric
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts
+
+#: functions of a number that give whole ones
+_STEPS = frozenset({"int", "round"}) | WHOLE
 
 
 class Meetings:
@@ -54,6 +63,8 @@ class Meetings:
         """The uses that ask torch for the number: branches, bounds of slices, indices. They have mends of their own."""
         self.computes = False
         """Are numbers computed or compared, which a wider dtype does as Python does?"""
+        self.jumps: list[ast.expr] = []
+        """Steps, as `int` and `%` have them, over which a rounded number would come out as another one."""
 
     def _meets(
         self, value: Tensor, dtype: Hashable, op: type[ast.operator], *, left: bool, number: ast.expr, other: ast.expr
@@ -145,6 +156,26 @@ class Meetings:
         self.differences += found.differences
         self.computes |= found.computes
         return found.dtype
+
+    def _steps(self, whole: ast.expr, node: ast.expr, dtype: Hashable) -> None:
+        """The number goes into an operation, which may have steps."""
+        last = (qualified(self.facts, whole.func) or "").rpartition(".")[2] if isinstance(whole, ast.Call) else ""
+        rest = isinstance(whole, ast.BinOp) and isinstance(whole.op, (ast.FloorDiv, ast.Mod))
+        if not (rest or last in _STEPS) or dtype_kind(dtype) in ("int", "bool") or dtype == "float64":
+            return
+        rounded = is_rounded(self.facts, node)
+        if isinstance(whole, ast.BinOp):
+            other = whole.left if whole.right is node else whole.right
+            number = folded(other)
+            whole_number = number_of(self.facts, other) == "int"
+            rounded |= not (whole_number or (isinstance(number, float) and exact_in(number, "float32")))
+        if rounded:
+            self.jumps.append(whole)
+
+    def exactly(self) -> None:
+        """Refuses where the number, as wide as it stays, would come out as another one."""
+        if self.jumps:
+            raise NeedsPythonNumberError(f"`{shortened(self.jumps[0])}` of a number that is rounded may be another one")
 
     def _needs_no_bool(self, node: ast.expr, dtype: Hashable) -> None:
         kind = dtype_kind(dtype)
