@@ -87,10 +87,10 @@ class Result:
 
     def _recorded_functions(self, callers: Callers) -> set[Definition]:
         assert self._again is not None
+        tree = self._again[2].source.tree
         if callers != "varying":
             around = (_definition(info) for _, info in self._places.values() if info is not None)
-            return {definition for definition in around if definition is not None}
-        tree = self._again[2].source.tree
+            return _with_callers({definition for definition in around if definition is not None}, tree)
         return {n for n in ast.walk(tree) if isinstance(n, Definition)} if tree is not None else set()
 
     def _session(self, recording: Recording) -> AnalysisSession:
@@ -107,6 +107,23 @@ class Result:
             project, _, module = self._again
             project.release(module)
             self._again = None
+
+
+def _with_callers(functions: set[Definition], tree: ast.AST | None) -> set[Definition]:
+    """Functions, and those of a file that may call one of them, or one that does: what becomes of a result is up to
+    them.
+    """
+    found, names = {*functions}, {function.name for function in functions}
+    others = {n: _called_names(n) for n in ast.walk(tree) if isinstance(n, Definition)} if tree is not None else {}
+    while more := {function for function, called in others.items() if function not in found and called & names}:
+        found |= more
+        names |= {function.name for function in more}
+    return found
+
+
+def _called_names(function: Definition) -> set[str]:
+    called = (n.func for n in ast.walk(function) if isinstance(n, ast.Call))
+    return {f.id if isinstance(f, ast.Name) else f.attr for f in called if isinstance(f, (ast.Name, ast.Attribute))}
 
 
 def _definition(info: FunctionInfo) -> Definition | None:

@@ -121,7 +121,7 @@ CATALOGUE: tuple[tuple[str, tuple[Rewrite, ...]], ...] = (
     ("GM104", (torch_form.rewrite, by_key.rewrite, *_TESTS)),
     ("GM105", (*_LOOPS, masked_store.rewrite)),
     ("GM201", (emit.rewrite, hop_print.rewrite, guard.rewrite)),
-    ("GM202", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
+    ("GM202", (emit.rewrite, hoist.rewrite, skip_value.rewrite, guard.rewrite)),
     ("GM203", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
     ("GM204", (emit.rewrite, skip_value.rewrite, guard.rewrite)),
     (

@@ -163,7 +163,7 @@ COMMON = {
     "analysis/rules": {"rule", "dispatch", "documentation", "arguments"},
     "transforms/rewrites": {
         "answers", "asked_again", "chosen_values", "decided_tests", "masked_losses", "respelled", "under_mask",
-        "write_order",
+        "varied_numbers", "write_order",
     },
 }  # fmt: skip
 

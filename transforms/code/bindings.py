@@ -187,16 +187,19 @@ def name_given(facts: FunctionFacts, node: ast.expr) -> str | None:
     return None
 
 
-def display_of(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | ast.Tuple | None:
+_DISPLAYS = (ast.Dict, ast.List, ast.Tuple, ast.Set)
+
+
+def display_of(facts: FunctionFacts, table: ast.expr) -> ast.Dict | ast.List | ast.Tuple | ast.Set | None:
     """The display that a table is, or that its name always stands for, and that is only read."""
-    if isinstance(table, (ast.Dict, ast.List, ast.Tuple)):
+    if isinstance(table, _DISPLAYS):
         return table
     if not isinstance(table, ast.Name):
         return None
     local = table.id in locals_of(facts.function)
     bound = (reaching(facts, table) or _only(facts, table.id)) if local else _of_module(facts, table.id)
     scope = facts.function if local else facts.source.tree
-    if not isinstance(bound, (ast.Dict, ast.List, ast.Tuple)) or scope is None:
+    if not isinstance(bound, _DISPLAYS) or scope is None:
         return None
     if local and stores(facts, table.id) > 1:
         return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor
+from graphmend.analysis.lattice.values import Const, Scalar, Static, Tensor, Value, dtype_kind, options
 from graphmend.transforms.code.liveness import reads, stored
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, qualified
 from graphmend.transforms.fix import Difference
@@ -56,6 +56,8 @@ class SideValue:
     """The type of a Python number, also once it was selected and is a 0-d tensor."""
     instead: tuple[ast.expr, ...] = ()
     """What else it is, where it was selected."""
+    before: Tensor | None = None
+    """The tensor that a name has from before."""
 
     @property
     def nodes(self) -> tuple[ast.expr, ...]:
@@ -79,11 +81,21 @@ def incoming(facts: FunctionFacts, whole: ast.stmt, name: str) -> SideValue:
         raise NotSelectableError(f"`{name}` is a Python value before the branch, which cannot be selected")
     leaf = ("leaf", name)
     if not isinstance(value, Tensor):
-        return SideValue(name, node, TensorType(leaf, leaf, proven=False))
+        return SideValue(name, node, TensorType(leaf, leaf, proven=False), before=_or_number(value))
     exact = value.dtype not in ("int", "float", "complex", None)
     dtype = value.dtype if exact else (value.dtype, leaf) if value.dtype else leaf
     shape = () if value.rank == 0 else value.shape if value.shape is not None else leaf
-    return SideValue(name, node, TensorType(shape, dtype))
+    return SideValue(name, node, TensorType(shape, dtype), before=value)
+
+
+def _or_number(value: Value) -> Tensor | None:
+    """The 0-d tensor that a name has unless it has a number of its kind: what a loop added to a number, if it ran."""
+    found = [*options(value)]
+    tensors = [o for o in found if isinstance(o, Tensor) and o.rank == 0]
+    numbers = {o.type for o in found if isinstance(o, Static)}
+    if len(tensors) != 1 or len(found) != 2 or numbers != {dtype_kind(tensors[0].dtype)}:
+        return None
+    return tensors[0]
 
 
 def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked: Asked | None = None) -> str:
@@ -101,7 +113,8 @@ def select(predicates: Predicates, test: str, a: SideValue, b: SideValue, asked:
     if a.number and b.number:
         return _select_numbers(predicates, test, a, b, asked)
     if asked is not None and (a.number is None) != (b.number is None):
-        _check_number(predicates, a, b, asked)
+        if _check_number(predicates, a, b, asked):  # then a test of it may give a Python bool
+            test = f"{predicates.imports.name('torch.as_tensor')}({test})"
         return f"{predicates.imports.name('torch.where')}({test}, {a.text}, {b.text})"
     likeness = compare(a.text, a.meta, b.text, b.meta)
     if likeness.blocker:
@@ -152,7 +165,9 @@ def aliasing(
         found.append(Difference("aliasing", "the result is a copy where a side gives an existing tensor"))
     elif name.isidentifier() and only_here(facts, name, (*a.nodes, *b.nodes), statement):
         pass  # nobody can tell a copy from what it was
-    elif changed_in_place(facts, *([name] if name.isidentifier() else [_place(name), *a.nodes, *b.nodes])):
+    elif changed_in_place(
+        facts, *([name] if name.isidentifier() else [_place(name), *a.nodes, *b.nodes]), behind=statement
+    ):
         raise NotSelectableError(f"`{name}` is changed in place, and would be a copy of the tensor that it is now")
     elif not name.isidentifier() or escapes(facts, name):
         found.append(Difference("aliasing", f"`{name}` is bound to a copy where a side keeps an existing tensor"))
@@ -265,16 +280,22 @@ def as_tensor(
     return tried, uses
 
 
-def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Asked) -> None:
-    """A 0-d tensor and a number that its dtype holds: where the number is taken, a tensor stands for it."""
+def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Asked) -> bool:
+    """A 0-d tensor and a number that its dtype holds: where the number is taken, a tensor stands for it. Whether the
+    tensor may be a number, too.
+    """
     tensor, number = (b, a) if a.number else (a, b)
-    value = predicates.facts.value(tensor.node)
+    value = tensor.before or predicates.facts.value(tensor.node)
     literal = constant(number.node)
-    holding = {"int": {"int", "float"}, "float": {"float"}}.get(number.number or "", set())
+    holding = {"bool": {"bool"}, "int": {"int", "float"}, "float": {"float"}}.get(number.number or "", set())
     possible = kinds(predicates.facts, tensor.node)
     if not (isinstance(value, Tensor) and value.rank == 0 and possible & holding):
         raise NotSelectableError(f"of `{a.text}` and `{b.text}` only one is a tensor")
-    if not possible <= holding:
+    either = tensor.before is not None and tensor.meta is not None and not tensor.meta.proven
+    if either:
+        says = f"`{tensor.text}` is a 0-d tensor where it was a Python number, as no iteration changed it"
+        predicates.differences.append(Difference("type", says))
+    elif not possible <= holding:
         says = f"the result has one dtype, where `{tensor.text}` may have another than `{number.text}`"
         predicates.differences.append(Difference("dtype", says))
     if not isinstance(literal, (bool, int, float)) or not exact_in(literal, value.dtype):
@@ -286,6 +307,7 @@ def _check_number(predicates: Predicates, a: SideValue, b: SideValue, asked: Ask
         raise NotSelectableError(str(error)) from error
     _written_elsewhere(predicates, uses)
     predicates.differences += uses.differences
+    return either
 
 
 def _written_elsewhere(predicates: Predicates, uses: ScalarUses) -> None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from graphmend.analysis.lattice.values import Choice, Const, Scalar, Static, Tensor, Value, tensor_in
+from graphmend.transforms.code.bindings import display_of
 from graphmend.transforms.code.expression_text import Code, is_atom
 from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.liveness import fresh
-from graphmend.transforms.code.qualified_names import called, is_tensor, method, qualified
+from graphmend.transforms.code.qualified_names import called, constant, is_tensor, method, qualified
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.if_conversion.kept_scalars import kept, taken
 from graphmend.transforms.legality.effects import effects
@@ -185,7 +186,10 @@ class Predicates:
         """`item in container`."""
         if is_tensor(self.facts, container):
             return f"({self.code.operand(container, replace)} == {self.code.operand(item, replace)}).any()"
-        elements = container.elts if isinstance(container, (ast.Tuple, ast.List, ast.Set)) else None
+        display = display_of(self.facts, container)
+        elements = display.elts if display is not None and not isinstance(display, ast.Dict) else None
+        if elements and display is not container and any(constant(e) is None for e in elements):
+            elements = None  # another value by now, perhaps
         number = None if is_tensor(self.facts, item) else taken(self.facts, item, detach=False)
         if not elements or not (number or is_tensor(self.facts, item)):
             raise NotATensorError("membership in this container has no tensor form")
@@ -196,7 +200,8 @@ class Predicates:
             same = ast.unparse(element) == ast.unparse(item)
             asked = number.text if number else self.code.operand(item, replace)
             test = f"({asked} == {self.code.operand(element, replace)})"
-            values = [self.facts.value(side) for side in ([element] if number else [item, element])]
+            sides = [*([] if number else [item]), *([] if constant(element) is not None else [element])]
+            values = [self.facts.value(side) for side in sides]
             if not all(isinstance(v, Static) or (isinstance(v, Tensor) and v.rank == 0) for v in values):
                 test = self._single(test)
             pieces.append("True" if same and pieces else test)

@@ -16,7 +16,7 @@ from graphmend.transforms.code.qualified_names import constant, makes_tensor, qu
 from graphmend.transforms.fix import Difference
 from graphmend.transforms.legality.operations import flags
 from graphmend.transforms.legality.operations import names as known
-from graphmend.transforms.legality.own_functions import only_computes, runs_own_method
+from graphmend.transforms.legality.own_functions import is_plain, only_computes, runs_own_method
 from graphmend.transforms.legality.randomness.draws import is_draw
 from graphmend.transforms.legality.rows.modules import does, has_hooks
 from graphmend.transforms.questions import answers
@@ -130,7 +130,14 @@ def changes(facts: FunctionFacts, behind: ast.stmt | None = None) -> list[tuple[
     loops = [a for a in facts.ancestors(behind) if isinstance(a, (ast.For, ast.AsyncFor, ast.While))]
     begin = loops[-1] if loops else behind
     place = begin.lineno, begin.col_offset
-    return [(node, target) for node, target in _all_changes(facts) if (node.lineno, node.col_offset) >= place]
+    every = _all_changes(facts)
+    return [(n, target) for n, target in every if (n.lineno, n.col_offset) >= place or _whenever(facts, n)]
+
+
+def _whenever(facts: FunctionFacts, node: ast.AST) -> bool:
+    """Does code stand in a function inside of the function, which may be called at any time?"""
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    return any(isinstance(a, inner) and a is not facts.function for a in facts.ancestors(node))
 
 
 @lru_cache(maxsize=2)
@@ -241,7 +248,7 @@ def _called(facts: FunctionFacts, node: ast.Call) -> list[str]:
 def _computes(facts: FunctionFacts, node: ast.Call) -> bool:
     """Is what is called a function of the program that only computes, given tensors and numbers?"""
     function = facts.value(node.func)
-    if not isinstance(function, Function) or function.bound is not None:
+    if not isinstance(function, Function) or not is_plain(function, facts.source.tree):
         return False
     given = [facts.value(a) for a in (*node.args, *(k.value for k in node.keywords))]
     plain = all(isinstance(v, (Tensor, Static, Scalar)) for v in given)

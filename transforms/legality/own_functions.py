@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Tensor, Value, options
 from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
-from graphmend.analysis.program.entities import Instance
+from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.liveness import locals_of, reads
 from graphmend.transforms.code.qualified_names import qualified
@@ -101,6 +101,31 @@ class _Body(Kinds):
             above = self.qualified(inner)
             return f"{above}.{function.attr}" if above else None
         return None
+
+
+@lru_cache(maxsize=64)
+def is_plain(function: Function, tree: ast.AST | None) -> bool:
+    """Is it no method, or the only function of its name in a file, that uses its object for attributes alone: for no
+    property, no other method, and not as a whole?
+    """
+    if function.bound is None:
+        return True
+    node, owner = function.info.node, function.bound
+    if not isinstance(owner, Instance) or tree is None or not isinstance(node, ast.FunctionDef) or not node.args.args:
+        return False
+    classes = mro(owner.info)
+    if any(name.startswith("__getattr") for cls in classes for name in cls.methods):
+        return False
+    if [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == node.name] != [node]:
+        return False
+    own = node.args.args[0].arg
+    called = {n.func for n in ast.walk(node) if isinstance(n, ast.Call)}
+    plain = {
+        n.value
+        for n in ast.walk(node)
+        if isinstance(n, ast.Attribute) and n not in called and not any(n.attr in cls.methods for cls in classes)
+    }
+    return all(n in plain for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == own)
 
 
 def runs_own_method(facts: FunctionFacts, node: ast.AST) -> bool:

@@ -31,7 +31,8 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     unlike,
 )
 from graphmend.transforms.legality.numbers.counterparts import joined
-from graphmend.transforms.legality.numbers.dictionaries import Dictionaries
+from graphmend.transforms.legality.numbers.lists import is_list, is_statement
+from graphmend.transforms.legality.numbers.returned import Returned
 from graphmend.transforms.legality.numbers.said import always_one_of, said
 from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.questions import answers
@@ -43,7 +44,7 @@ _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 
 
-class ScalarUses(Dictionaries):
+class ScalarUses(Returned):
     """Follows a number to its uses, and collects what a tensor of `dtype` in its place would do differently."""
 
     def __init__(
@@ -97,6 +98,14 @@ class ScalarUses(Dictionaries):
         self._target(ast.parse(text, mode="eval").body, self._dtype)
         self._check_names()
 
+    @answers("numbers")
+    def result(self) -> None:
+        """Follows a number that the function returns to its calls."""
+        self._returned(self.facts.function, self._dtype)
+
+    def _in(self, facts: FunctionFacts, dtype: Hashable, *, rewrites: bool) -> ScalarUses:
+        return ScalarUses(facts, dtype, rewrites=rewrites)
+
     def _follow(self, node: ast.expr, dtype: Hashable) -> None:
         if node is self._within:
             return
@@ -142,10 +151,10 @@ class ScalarUses(Dictionaries):
                 self._listed(parent, dtype)
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id=name), attr="append" | "insert"), args=[*_, one], keywords=[]
-            ) if one is node and self.rewrites and _is_statement(self.facts, parent):
+            ) if one is node and self.rewrites and is_statement(self.facts, parent):
                 self._list_name(name, dtype)
             case ast.Call(func=ast.Attribute(value=ast.Attribute() as of, attr="append"), args=[one]) if (
-                one is node and _is_statement(self.facts, parent) and _is_list(self.facts, of)
+                one is node and is_statement(self.facts, parent) and is_list(self.facts, of)
             ):
                 self._grown(of, dtype)
             case ast.Dict() if node in parent.values:
@@ -173,8 +182,12 @@ class ScalarUses(Dictionaries):
                 taker = unpacked[next(i for i, e in enumerate(elts) if e is node)]
                 self._hand(node, [taker])
                 self._target(taker, dtype)
+            case ast.Tuple() if isinstance(above := self.facts.parent(parent), ast.Return):
+                self._returned(above, dtype, node)
             case ast.AugAssign():
                 self._added(parent, dtype)
+            case ast.Return():
+                self._returned(parent, dtype)
             case _:
                 raise NeedsPythonNumberError(f"`{shortened(parent or node)}` needs a Python number")
 
@@ -284,14 +297,6 @@ class ScalarUses(Dictionaries):
 
     # Names and places
 
-    def _unpacked(self, node: ast.Tuple) -> list[ast.expr] | None:
-        """The targets that the parts of a tuple are given."""
-        match self.facts.parent(node):
-            case ast.Assign(targets=[ast.Tuple(elts=elts)], value=value) if value is node:
-                starred = any(isinstance(e, ast.Starred) for e in [*elts, *node.elts])
-                return elts if len(elts) == len(node.elts) and not starred else None
-        return None
-
     def _target(self, target: ast.expr, dtype: Hashable) -> None:
         match target:
             case ast.Name(id=name):
@@ -389,12 +394,3 @@ class ScalarUses(Dictionaries):
         for names in self._handed:
             if found := sorted(n for n in names if n in self._added_to):
                 raise NeedsPythonNumberError(f"`{found[0]}` is counted in, and has another name")
-
-
-def _is_statement(facts: FunctionFacts, call: ast.Call) -> bool:
-    return isinstance(facts.parent(call), ast.Expr)
-
-
-def _is_list(facts: FunctionFacts, node: ast.expr) -> bool:
-    value = facts.value(node)
-    return isinstance(value, Container) and value.kind in ("list", "deque")

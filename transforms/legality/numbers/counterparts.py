@@ -259,6 +259,8 @@ def copied(call: ast.Call, name: str, dtype: Hashable) -> Result | None:
     if len(call.args) != 1 or set(options) - {"dtype"} or name not in _OF_ONE:
         return None
     number, cast = call.args[0], options.get("dtype")
+    if name == "torch.as_tensor" and cast is None and dtype in ("bool", "int64"):
+        return Result(dtype, (_DEVICE,))
     if name == "torch.Tensor.new_tensor" and cast is None:
         suffix = _like_receiver(call)
         return None if suffix is None else Result(dtype, (OVERFLOW,), Counterpart(number, f".clone(){suffix}"))

@@ -147,7 +147,7 @@ class Dictionaries(Lists):
 
     def _numbers(self, table: ast.expr) -> list[ast.expr] | None:
         """The numbers that are asked whether they are equal, of a display or of what a name always stands for."""
-        display = table if isinstance(table, ast.Set) else display_of(self.facts, table)
+        display = display_of(self.facts, table)
         if display is None:
             return None
         numbers = display.keys if isinstance(display, ast.Dict) else display.elts
@@ -155,7 +155,11 @@ class Dictionaries(Lists):
         return known if len(known) == len(numbers) else None
 
     def _chosen(
-        self, asked: ast.expr, number: ast.expr, keys: list[ast.expr], display: ast.Dict | ast.List | ast.Tuple | None
+        self,
+        asked: ast.expr,
+        number: ast.expr,
+        keys: list[ast.expr],
+        display: ast.Dict | ast.List | ast.Tuple | ast.Set | None,
     ) -> Result | None:
         """The value under the key that is equal, of whole numbers or of others alone."""
         assert isinstance(display, ast.Dict)

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.lattice.values import Tensor, dtype_kind
+from graphmend.analysis.lattice.values import Container, Tensor, dtype_kind
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.expression_text import shortened
 from graphmend.transforms.code.liveness import parameters
@@ -293,3 +293,20 @@ class Lists(WrittenOut):
                 ) if of == name:
                     found.append(one)
         return found
+
+    def _unpacked(self, node: ast.Tuple) -> list[ast.expr] | None:
+        """The targets that the parts of a tuple are given."""
+        match self.facts.parent(node):
+            case ast.Assign(targets=[ast.Tuple(elts=elts)], value=value) if value is node:
+                starred = any(isinstance(e, ast.Starred) for e in [*elts, *node.elts])
+                return elts if len(elts) == len(node.elts) and not starred else None
+        return None
+
+
+def is_statement(facts: FunctionFacts, call: ast.Call) -> bool:
+    return isinstance(facts.parent(call), ast.Expr)
+
+
+def is_list(facts: FunctionFacts, node: ast.expr) -> bool:
+    value = facts.value(node)
+    return isinstance(value, Container) and value.kind in ("list", "deque")

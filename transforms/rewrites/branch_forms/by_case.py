@@ -42,6 +42,8 @@ NAME = "by_case"
 #: a table of more entries is better kept in a tensor
 _MOST = 8
 
+_TABLES = (ast.Dict, ast.List, ast.Tuple)
+
 
 class _Looked(NamedTuple):
     """A table that is looked up in."""
@@ -69,7 +71,7 @@ class _UnknownTableError(Exception):
 def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     tables = [(looked, display_of(facts, looked.table)) for looked in _looked_up(facts)]
     try:
-        chosen = [_chosen(facts, looked, display) for looked, display in tables if display is not None]
+        chosen = [_chosen(facts, looked, table) for looked, table in tables if isinstance(table, _TABLES)]
     except _UnknownTableError as error:
         return refuse(NAME, str(error))
     if not chosen:

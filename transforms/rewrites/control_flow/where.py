@@ -246,7 +246,7 @@ def _select(
     if len(changes) > 1 or late:
         condition.keep()
     texts = {
-        n: select(predicates, condition.text, a, b, None if n == RETURN else lambda uses, n=n: uses.name(n))  # type: ignore[misc]
+        n: select(predicates, condition.text, a, b, lambda uses, n=n: uses.result() if n == RETURN else uses.name(n))  # type: ignore[misc]
         for n, (a, b) in pairs.items()
     }
     writes: list[str] = []

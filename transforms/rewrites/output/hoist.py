@@ -13,7 +13,8 @@ After:
 
 Legal when:
     the expression, or the class, reads no local name and no global that may change, and is not about time, chance,
-    threads or output. Its value cannot be changed: a number, a text, a tuple, a module, a pattern.
+    threads or output. Its value cannot be changed, or is one object in every call: a number, a text, a tuple, a module,
+    a pattern, a logger.
 
 Differs in:
     it is made once, at import: a later change of what it depends on outside the program is not seen, and an exception
@@ -72,7 +73,11 @@ _CONSTANT = frozenset(
         "itertools",
     ]
 )
-_ALONE = frozenset({"os.cpu_count", "os.path.exists", "os.path.isfile", "os.path.isdir", "os.path.join", "os.getpid"})
+_ALONE = frozenset(
+    """
+    logging.getLogger os.cpu_count os.path.exists os.path.isfile os.path.isdir os.path.join os.getpid
+    """.split()
+)
 _BUILTINS = frozenset(
     [
         "sorted",
@@ -102,7 +107,8 @@ _IMMUTABLE = frozenset(
     struct.pack struct.unpack struct.calcsize textwrap.dedent textwrap.indent textwrap.fill types.MappingProxyType
     base64.b64encode base64.b64decode binascii.hexlify binascii.unhexlify binascii.crc32 sysconfig.get_config_var
     bisect.bisect bisect.bisect_left bisect.bisect_right collections.namedtuple operator.itemgetter operator.attrgetter
-    operator.methodcaller os.cpu_count os.path.exists os.path.isfile os.path.isdir os.path.join os.getpid
+    operator.methodcaller logging.getLogger os.cpu_count os.path.exists os.path.isfile os.path.isdir os.path.join
+    os.getpid
     """.split()
 )
 _NUMBERS = frozenset("len abs int float str round isinstance hasattr".split())
@@ -134,6 +140,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
     if not _immutable(facts, largest):
         return refuse(NAME, f"`{ast.unparse(largest)}` may be changed, and would be shared by all calls")
     wanted = largest.attr if isinstance(largest, ast.Attribute) else name.rpartition(".")[2]
+    match facts.statement:
+        case ast.Assign(targets=[ast.Name(id=own)], value=value) if value is largest:
+            wanted = own
     bound = fresh(facts, f"_{wanted.strip('_')}")
 
     def make() -> list[TextEdit]:

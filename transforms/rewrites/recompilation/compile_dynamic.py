@@ -38,8 +38,8 @@ from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.context import Callers, other_files_call
-from graphmend.transforms.legality.numbers.varied import kind_of
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.varied_numbers import kind_of
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.guards.variation import Place, Variation

@@ -39,9 +39,9 @@ from graphmend.transforms.code.imports import Imports
 from graphmend.transforms.code.text_edits import replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.numbers.held import Held, NotHeldError, held
-from graphmend.transforms.legality.numbers.varied import DTYPES, Kind, as_tensor, kind_of
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.varied_numbers import DTYPES, Kind, as_tensor, kind_of
 
 if TYPE_CHECKING:
     from graphmend.analysis.facts.function_facts import FunctionFacts

@@ -34,9 +34,9 @@ from graphmend.transforms.code.positions import begins_line
 from graphmend.transforms.code.text_edits import insert_before, replace_expression
 from graphmend.transforms.fix import Difference, Fix, Refusal, TextEdit
 from graphmend.transforms.legality.numbers.given import given_from_outside
-from graphmend.transforms.legality.numbers.varied import DTYPES, Kind, as_tensor, kind_of
 from graphmend.transforms.legality.scalar_uses import NeedsPythonNumberError, ScalarUses
 from graphmend.transforms.rewrites.answers import asks, offer, refuse
+from graphmend.transforms.rewrites.varied_numbers import DTYPES, Kind, as_tensor, kind_of
 
 if TYPE_CHECKING:
     from graphmend.analysis.driver.guards.variation import Variation

@@ -121,19 +121,24 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
 
 
 def _numbers(facts: FunctionFacts, found: Nonzero, whole: ast.expr) -> Fix | None:
-    """The places as those numbers from 0 on that the mask picks, which are computed with. The last is the greatest."""
+    """The places as those numbers from 0 on that the mask picks, which are computed with. The first is the least of
+    them, the last the greatest.
+    """
     mask = facts.value(found.mask)
     if not isinstance(mask, Tensor) or mask.ndarray or mask.rank != 1 or not repeatable(facts, found.mask):
         return None
     parent = facts.parent(whole)
-    lasts = {parent: ".max().reshape(1)"} if whole is facts.node and not found.as_tuple else {}
-    if isinstance(parent, ast.Assign) and isinstance(target := parent.targets[0], ast.Name) and not lasts:
+    ends: dict[ast.AST, str] = {}
+    if whole is facts.node and not found.as_tuple:
+        if (end := _end(parent, whole)) is None or parent is None:
+            return None
+        ends = {parent: f"{end}.reshape(1)"}
+    elif isinstance(parent, ast.Assign) and isinstance(target := parent.targets[0], ast.Name):
         every = [n for n in ast.walk(facts.function) if isinstance(n, ast.Name) and n.id == target.id]
         if len(parent.targets) != 1 or sum(not isinstance(n.ctx, ast.Load) for n in every) != 1:
             return None
-        lasts = {above: ".max()" for n in every if _is_last(above := facts.parent(n), n)}
-    elif lasts and not _is_last(parent, whole):
-        return None
+        found_ends = {above: _end(above, n) for n in every if (above := facts.parent(n)) is not None}
+        ends = {above: end for above, end in found_ends.items() if end is not None}
     hoisted = not isinstance(found.mask, ast.Name)
     if hoisted and (has_own_names(facts, whole) or not begins_line(facts.source, facts.statement)):
         return None
@@ -144,19 +149,21 @@ def _numbers(facts: FunctionFacts, found: Nonzero, whole: ast.expr) -> Fix | Non
         made = [insert_before(facts.source, facts.statement, f"{name} = {code.line(found.mask)}\n")] if hoisted else []
         holds = name if is_mask(facts, found.mask) else f"{name} != 0"
         places = f"{imports.name('torch.arange')}({name}.shape[0], device={name}.device)[{holds}]"
-        texts: dict[ast.expr, str] = {} if parent in lasts else {whole: places}
-        for above, last in lasts.items():
+        texts: dict[ast.expr, str] = {} if parent in ends else {whole: places}
+        for above, end in ends.items():
             assert isinstance(above, ast.Subscript)
-            texts[above] = (places if above is parent else code.operand(above.value)) + last
+            texts[above] = (places if above is parent else code.operand(above.value)) + end
         return [*imports.edits(), *made, *(replace_expression(facts.source, n, text) for n, text in texts.items())]
 
-    differences = [Difference("exception", "the last place of none raises no more, or otherwise")] if lasts else []
-    return prepare(NAME, "pick the places as numbers by the mask", facts, make, differences)
+    none = Difference("exception", "the first or last place of none raises no more, or otherwise")
+    return prepare(NAME, "pick the places as numbers by the mask", facts, make, [none] if ends else [])
 
 
-def _is_last(above: ast.AST | None, node: ast.expr) -> bool:
-    """Is the last one of something read?"""
-    return isinstance(above, ast.Subscript) and above.value is node and constant(above.slice) == -1
+def _end(above: ast.AST | None, node: ast.expr) -> str | None:
+    """Which of numbers in order is read, the first or the last, of all that there are."""
+    if not isinstance(above, ast.Subscript) or above.value is not node or not isinstance(above.ctx, ast.Load):
+        return None
+    return {0: ".min()", -1: ".max()"}.get(place) if isinstance(place := constant(above.slice), int) else None
 
 
 @answers("shapes")

@@ -16,6 +16,7 @@ Legal when:
 Differs in:
     sums and products of floating numbers may round differently. A minimum or maximum of nothing gives the least or
     greatest value instead of an exception, a median or quantile leaves out NaN. A deviation of zero has no gradient.
+    Equal elements share the gradient of a maximum along a dimension, which one of them had.
     A mask of another shape, and a mean of whole numbers, raise no more, unless shapes and dtypes are known.
 """
 
@@ -168,6 +169,9 @@ def _given(facts: FunctionFacts, found: Picked, reduction: Reduction, arguments:
     assert isinstance(call, ast.Call)
     how, given = reduction.how, list(arguments)
     keywords = {k.arg or "": k.value for k in call.keywords}
+    if how in ("max", "min") and (given or keywords) and (values := _values_of(facts, call)) is not None:
+        how = f"a{how}"
+        reduction = replace(reduction, whole=values, how=how)
     option: ast.expr | None = None
     if how in ("std", "var"):
         option = keywords.pop("unbiased", None) or keywords.pop("correction", None)
@@ -186,6 +190,16 @@ def _given(facts: FunctionFacts, found: Picked, reduction: Reduction, arguments:
     if not known or keywords or (given and not rows):
         raise NotReducibleError(f"`{ast.unparse(call)}` is no reduction of all picked elements")
     return replace(reduction, rows=rows, option=option)
+
+
+def _values_of(facts: FunctionFacts, call: ast.Call) -> ast.expr | None:
+    """The values that are taken of what `max` or `min` gives along a dimension, where the places are not."""
+    match facts.parent(call):
+        case ast.Attribute(attr="values") as taken:
+            return taken
+        case ast.Subscript(slice=index, ctx=ast.Load()) as taken if constant(index) == 0:
+            return taken
+    return None
 
 
 def _of_torch(facts: FunctionFacts, call: ast.Call) -> bool:

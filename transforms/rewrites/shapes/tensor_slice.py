@@ -11,7 +11,7 @@ Legal when:
     in a store also what is known while tracing. What is read is a part of known length, `x[n : n + 3]`, as each of
     several slices must be, or of the first dimension, behind numbers too, or reduced along its dimension or as a whole,
     together with the same slice of other tensors: there a mask serves (and is mended next). What is stored is one
-    number, a part of known length, or what the same slice picks out of another tensor.
+    number, a part of known length, or what is computed, element by element, from the same slice of other tensors.
 
 Differs in:
     a part is a copy, of other strides. One of known length raises where it would reach over the end, and is taken from
@@ -275,9 +275,13 @@ def _stored(facts: FunctionFacts, found: Sliced, differences: list[Difference]) 
         return _offer(facts, found, None, differences)
     same = isinstance(value, ast.Subscript) and ast.unparse(value.slice) == ast.unparse(found.node.slice)
     if not (same and isinstance(value, ast.Subscript) and is_tensor(facts, value.value) and found.whole):
-        return refuse(NAME, f"`{ast.unparse(value)}` is neither a number nor the same part of another tensor")
+        leaves = _parts_alike(facts, found, value) if found.whole else []
+        if not leaves:
+            says = f"`{ast.unparse(value)}` is neither a number nor computed from the same part of other tensors"
+            return refuse(NAME, says)
+        return _selected(facts, found, value, leaves, [*differences, _ALL])
     if found.dim != 0:
-        return _selected(facts, found, value, differences)
+        return _selected(facts, found, value, [Sliced(value, found.part, found.dim, True)], differences)
     other = Sliced(value, value.slice, 0, True) if isinstance(value.slice, ast.Slice) else None
     if other is None or not repeatable(facts, value.value):
         return refuse(NAME, f"`{ast.unparse(value)}` is not known to be a plain part")
@@ -287,24 +291,38 @@ def _stored(facts: FunctionFacts, found: Sliced, differences: list[Difference]) 
     return _offer(facts, found, None, differences, also=other)
 
 
+def _parts_alike(facts: FunctionFacts, found: Sliced, value: ast.expr) -> list[Sliced]:
+    """The slices of other tensors from which a value is computed element by element; none where it is otherwise."""
+    nodes = (n for n in ast.walk(value) if isinstance(n, ast.Subscript))
+    leaves = [leaf for n in nodes if (leaf := _like(facts, n, found)) is not None and leaf.whole]
+    if not one_by_one(facts, value, {leaf.node for leaf in leaves}) or speculate(facts, value).blockers:
+        return []
+    return leaves
+
+
 def _selected(
-    facts: FunctionFacts, found: Sliced, value: ast.Subscript, differences: list[Difference]
+    facts: FunctionFacts, found: Sliced, value: ast.expr, leaves: list[Sliced], differences: list[Difference]
 ) -> Fix | Refusal:
-    """`y[:, :n] = x[:, :n]` of two tensors of one shape, as a selection between them."""
-    if not same_shape(facts, found.node.value, value.value) or not repeatable(facts, value.value):
-        return refuse(NAME, "the two tensors are not known to have one shape")
+    """`y[:, :n] = x[:, :n]` of tensors of one shape, as a selection between them."""
+    for leaf in leaves:
+        if not same_shape(facts, found.node.value, leaf.node.value) or not repeatable(facts, leaf.node.value):
+            return refuse(NAME, "the tensors are not known to have one shape")
     if not replaceable(facts, [facts.statement]):
         return refuse(NAME, "the statement shares its line with another one")
 
     def make() -> list[TextEdit]:
         imports, code = Imports(facts), Code(facts.source)
-        target, other = (f"{code.operand(n)}.movedim({found.dim}, -1)" for n in (found.node.value, value.value))
+        whole: dict[ast.expr, str] = {leaf.node: code.operand(leaf.node.value) for leaf in leaves}
+        texts = (code.operand(found.node.value), whole.get(value) or f"({code.argument(value, whole)})")
+        target, other = (f"{text}.movedim({found.dim}, -1)" for text in texts)
         name = fresh(facts, "inside")
         text = f"{name} = {_mask(facts, imports, found)}\n"
         text += f"{target}.copy_({imports.name('torch.where')}({name}, {other}, {target}))\n"
         return [*imports.edits(), replace_statements(facts.source, [facts.statement], text)]
 
-    if not same_dtype(facts, found.node.value, value.value):
+    if value not in [leaf.node for leaf in leaves]:
+        differences = [*differences, *gradient_differences(facts, facts.statement, [[value]])]
+    if not all(same_dtype(facts, found.node.value, n) for n in (value, *(leaf.node.value for leaf in leaves))):
         says = "where the dtypes differ, the tensor may go through the other one"
         differences = [*differences, Difference("rounding", says)]
     return offer(NAME, "select by positions instead of by a slice", facts, make, differences)

@@ -1,0 +1,127 @@
+"""Numbers that a function of the program returns: what the calls of it in sight do with a 0-d tensor instead."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
+
+from graphmend.analysis.facts.function_facts import FunctionFacts
+from graphmend.transforms.code.expression_text import shortened
+from graphmend.transforms.code.qualified_names import constant
+from graphmend.transforms.fix import Difference
+from graphmend.transforms.legality.numbers.arithmetic import NeedsPythonNumberError
+from graphmend.transforms.legality.numbers.counterparts import Counterpart, joined
+from graphmend.transforms.legality.numbers.dictionaries import Dictionaries
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+#: annotations that a 0-d tensor does not fit
+_NUMBERS = ("int", "float", "bool")
+
+
+class Returned(Dictionaries):
+    """Follows a number that is returned to the calls, each with the facts of the function that it stands in."""
+
+    def __init__(self, facts: FunctionFacts, *, rewrites: bool = False) -> None:
+        super().__init__(facts, rewrites=rewrites)
+        self.callers: frozenset[ast.AST] = frozenset()
+        """The functions on the way from a `return`, this one included."""
+
+    @abstractmethod
+    def follow(self, node: ast.expr) -> None: ...
+
+    @abstractmethod
+    def _target(self, target: ast.expr, dtype: Hashable) -> None: ...
+
+    @abstractmethod
+    def _in(self, facts: FunctionFacts, dtype: Hashable, *, rewrites: bool) -> Returned:
+        """Asks the same in another function."""
+
+    def _returned(self, statement: ast.stmt, dtype: Hashable, part: ast.expr | None = None) -> None:
+        """A number that a statement, or the function, returns, itself or as a part of a tuple."""
+        inner = (a for a in (statement, *self.facts.ancestors(statement)) if isinstance(a, (*_DEFINITIONS, ast.Lambda)))
+        if next(inner, self.facts.function) is not self.facts.function:
+            raise NeedsPythonNumberError(f"`{shortened(statement)}` needs a Python number")
+        calls = _calls(self.facts)
+        around = self.callers | {self.facts.function}
+        for call in calls:
+            assert isinstance(call.node, ast.expr)
+            if call.function in around:
+                raise NeedsPythonNumberError(f"`{self.facts.function.name}` calls itself")
+            uses = self._asked(call, self._taker(call, call.node, statement, part), dtype, around)
+            self.computes |= uses.computes
+            self.differences += uses.differences
+            if call.source is self.facts.source:
+                joined(self.counterparts, uses.counterparts)
+        says = f"`{self.facts.function.name}` returns a 0-d tensor instead of a Python number, to every call of it"
+        self.differences.append(Difference("type", says))
+        annotation = self.facts.function.returns
+        if isinstance(annotation, ast.Name) and annotation.id in _NUMBERS:
+            self.counterparts[annotation] = Counterpart(annotation, formula="torch.Tensor")
+
+    def _asked(self, call: FunctionFacts, node: ast.expr, dtype: Hashable, around: frozenset[ast.AST]) -> Returned:
+        """The uses of what a call returns; nothing is written there but annotations."""
+        for rewrites in (False, True):
+            uses = self._in(call, dtype, rewrites=rewrites)
+            uses.callers = around
+            try:
+                if isinstance(getattr(node, "ctx", None), ast.Store):
+                    uses._target(node, dtype)
+                else:
+                    uses.follow(node)
+            except NeedsPythonNumberError:
+                if rewrites:
+                    raise
+                continue
+            written = next((n for n in (*uses.also, *uses.counterparts) if not _is_annotation(uses, n)), None)
+            if written is not None:
+                raise NeedsPythonNumberError(f"`{shortened(written)}` needs a Python number")
+            return uses
+        raise AssertionError("an attempt returns or raises")
+
+    def _taker(self, call: FunctionFacts, node: ast.expr, statement: ast.stmt, part: ast.expr | None) -> ast.expr:
+        """What a call gives the number to: itself, or a target of the tuple that it returns."""
+        if part is None:
+            return node
+        whole = statement.value if isinstance(statement, ast.Return) else None
+        assert isinstance(whole, ast.Tuple)
+        place = next(i for i, one in enumerate(whole.elts) if one is part)
+        match call.parent(node):
+            case ast.Assign(targets=[ast.Tuple(elts=targets)]) if len(targets) == len(whole.elts) and not any(
+                isinstance(one, ast.Starred) for one in (*targets, *whole.elts)
+            ):
+                return targets[place]
+            case ast.Subscript(slice=index, ctx=ast.Load()) as taken if constant(index) == place:
+                return taken
+        raise NeedsPythonNumberError(f"`{shortened(node)}` is taken apart otherwise")
+
+
+def _is_annotation(uses: Returned, node: ast.expr) -> bool:
+    around = (above for above in uses.facts.ancestors(node) if above is not uses.facts.function)
+    return not any(isinstance(above, ast.stmt) for above in around)
+
+
+def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
+    """Every call of a function that the program makes in traced code. Raises where it may be called otherwise by code
+    that counts on a number: by torch, a decorator, or under another name.
+    """
+    function, tree = facts.function, facts.source.tree
+    if function.decorator_list or isinstance(function, ast.AsyncFunctionDef) or _yields(function):
+        raise NeedsPythonNumberError(f"`{function.name}` returns a Python number to who is not known")
+    if function.name == "forward" or function.name.startswith("__"):
+        raise NeedsPythonNumberError(f"`{function.name}` returns a Python number to torch")
+    calls = {call.node: call for call in facts.calls() if isinstance(call.node, ast.Call)}
+    if not calls or tree is None:
+        raise NeedsPythonNumberError(f"`{function.name}` returns a Python number, and no call of it is in sight")
+    called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
+        if isinstance(node, _DEFINITIONS) and node.name == function.name and node is not function:
+            raise NeedsPythonNumberError(f"there are several functions `{function.name}`")
+        if name == function.name and node not in called:
+            raise NeedsPythonNumberError(f"`{function.name}` is handed on, or bound anew")
+    return tuple(calls.values())
+
+
+def _yields(function: ast.AST) -> bool:
+    return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(function))
