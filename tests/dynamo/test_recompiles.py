@@ -14,7 +14,7 @@ import pytest
 
 from graphmend.cli.main import main
 from graphmend.dynamo import watched_command
-from graphmend.dynamo.report import Recompile, TargetReport, compilations, gathered
+from graphmend.dynamo.report import Recompile, TargetReport, compilations, gathered, recompile
 from graphmend.dynamo.worker.recording import guards
 
 pytestmark = pytest.mark.torch
@@ -25,6 +25,13 @@ Check = Callable[..., TargetReport]
 def text_at(again: Recompile) -> str:
     """The line that a recompilation belongs to."""
     return Path(again.path).read_text("utf-8").splitlines()[again.line - 1].strip()
+
+
+def test_another_backend_is_told_where_torch_names_no_guard() -> None:
+    """Torch 2.8 and 2.9 give an empty reason there."""
+    found = guards.recompilation(test_sizes_belong_to_the_parameter.__code__, "0/0: ")
+    assert gathered([recompile(found)])[0].subject == "BACKEND_MATCH"
+    assert found["line"] == test_sizes_belong_to_the_parameter.__code__.co_firstlineno
 
 
 def test_a_parameter_that_changes(check: Check) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 _MADE_FOR = re.compile(r"#[^\n]*?(?P<file>[^\s#]+\.py):(?P<line>\d+) in \w+")
 #: what the guards of all versions call a parameter: `L['x']` before 2.13, `x` since
 _PARAMETER = re.compile(r"L\['(\w+)'\]|tensor '(\w+)|^\W*(?:len\()?([A-Za-z_]\w*)")
+#: what torch says since 2.10 of a graph that another backend made; before, it names no guard where all of them hold
+_OTHER_BACKEND = "BACKEND_MATCH failure: all guards hold, and the backend is another one"
 #: lines of a signature that are looked through
 _SIGNATURE = 40
 
@@ -17,7 +19,7 @@ _SIGNATURE = 40
 def recompilation(code: Any, text: str) -> dict[str, Any]:
     """The guard of `text` that failed for a code object, and its place: the line that it was made for where TorchDynamo
     gives one in the file, else that of the parameter, else that of the function."""
-    reason = " ".join(re.sub(r"^\d+/\d+: ", "", text.partition("  # ")[0]).split())[:300]
+    reason = " ".join(re.sub(r"^\d+/\d+: ", "", text.partition("  # ")[0]).split())[:300] or _OTHER_BACKEND
     made_for = _MADE_FOR.search(text)
     if made_for is not None and code.co_filename.endswith(made_for["file"].lstrip(".")):
         line = int(made_for["line"])

@@ -41,6 +41,8 @@ def programs(folder: Path = HERE / "programs") -> dict[str, str]:
 def what_varies(guard: str) -> str:
     """What a guard is about, in one word: a parameter, an attribute, a key, or a part of torch's global state."""
     text = guard.split("# ")[0].strip()
+    if not text:
+        return "BACKEND_MATCH"  # before 2.10 torch names no guard where all hold, and the backend is another one
     state = re.match(r"GLOBAL_STATE changed: (\w+)", text)
     if state:
         return state[1]
