@@ -61,6 +61,12 @@ WRONG = {
         "k = (s := x.norm(dim=-1)) > s.mean()\n    return (x * k[:, None]).sum(0) / k.sum().clamp(min=2)",
         "torch.arange(12.0).reshape(6, 2)",
     ),
+    "no row is as large as the limit": (
+        "x, limit=0.25",
+        "return torch.stack([r - r.mean() if r.max() > limit else r for r in x])",
+        "return torch.where(x.amax(-1, keepdim=True) >= limit, x - x.mean(-1, keepdim=True), x)",
+        "torch.rand(3, 4)",
+    ),
     "numbers are of float32": ("x", "return x * 2", "return x.float() * 2", "torch.rand(3)"),
     "there are rows": (
         "x",

@@ -16,7 +16,7 @@ from ..comparison import compare, output
 from ..discover import Target
 from ..errors import Unusable, describe
 from ..inputs.examples import Arguments, Example
-from ..inputs.variation import variants
+from ..inputs.variation import thresholds, variants
 from ..inputs.variation.variants import GIVEN
 from ..recording import lines
 from ..recording.recorder import Recorder, once_each
@@ -234,7 +234,11 @@ class TargetCheck:
         made = []
         known, unproven = [run.variant for run in runs], bool(self.job.get("unproven"))
         until = time.process_time() + (SEARCH_SECONDS if unproven else EAGER_SECONDS)
-        for variant in variants.telling(fit.arguments(runs[0]), fit.device, known, unproven):
+        given = fit.arguments(runs[0])
+        telling = variants.telling(given, fit.device, known, unproven)
+        if unproven:
+            telling += [("equal", number) for number in thresholds.numbers(fit.callable, given)]
+        for variant in telling:
             if time.process_time() > until or time.monotonic() > self.until:
                 break
             run = fit.eager(Run(0, variant))

@@ -34,9 +34,11 @@ def _some_masked(tensor: torch.Tensor) -> torch.Tensor:
     return changed
 
 
-def _special(tensor: torch.Tensor) -> torch.Tensor:
-    """NaN, infinities and zero, as far as there are elements left beside them."""
+def _special(tensor: torch.Tensor, sign: float) -> torch.Tensor:
+    """NaN, infinities and zero, as far as there are elements left beside them; these have the sign, unless it is 0."""
     changed = tensor.detach().clone(memory_format=torch.contiguous_format)
+    if sign and not changed.is_complex():
+        changed = changed.abs() * sign
     flat = changed.view(-1)
     for number, value in enumerate((float("inf"), float("nan"), -float("inf"), 0.0)):
         if 2 * number < flat.numel():
@@ -90,10 +92,11 @@ def change(kind: str, amount: float) -> Callable[[torch.Tensor], torch.Tensor]:
         "nan": _with_nan,
         "half": lambda t: t.half() if t.is_floating_point() else t,
         "double": lambda t: t.double() if t.is_floating_point() else t,
-        "special": _special,
+        "special": lambda t: _special(t, amount),
         "one sign": lambda t: (t.abs() * amount).to(t.dtype),
         "both signs": lambda t: (t.abs() * amount * _signs(t)).to(t.dtype),
         "ties": _ties,
+        "equal": lambda t: torch.full_like(t, amount),
         "outlier": lambda t: _outlier(t, amount),
     }
     on_masks: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -74,6 +74,7 @@ SEARCHING: tuple[Variant, ...] = (
     ("both signs", 1),
     ("both signs", TINY),
     ("one sign", TINY),
+    ("special", -1),
     ("outlier", 1e3),
     ("draw", 3),
     ("draw", 4),
@@ -123,13 +124,14 @@ def label(variant: Variant) -> str:
         "reversed": "integers in reverse order",
         "rolled": "integers in another order",
         "inverted": "masks inverted",
-        "special": "inputs with NaN, infinities and zero",
+        "special": f"{'negative ' if amount else ''}inputs with NaN, infinities and zero",
         "one sign": {1.0: "positive inputs", -1.0: "negative inputs"}.get(amount, "tiny positive inputs"),
         "flags": "flags inverted" + (f", and another random draw (seed {amount:.0f})" if amount else ""),
         "numbers": f"Python's floats times {amount:g}",
         "longer": f"one more along the {'first' if amount == 0 else 'last'} dimension",
         "both signs": {1.0: "inputs of both signs"}.get(amount, "tiny inputs of both signs"),
         "ties": "few values, in rows that occur twice",
+        "equal": f"all of them {amount:g}",
         "outlier": f"one row times {amount:g}",
     }[kind]
 
