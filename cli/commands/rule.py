@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import textwrap
 from dataclasses import asdict
@@ -40,6 +41,9 @@ def _find(text: str) -> Documented:
     by_name = {rule.name: rule for rule in known.values()}
     found = known.get(current_code(text.upper())) or by_name.get(text.lower())
     if found is None:
+        if re.search(r"\.(py|ipynb)(:\d+)*$", text):
+            place = text.partition(":")[0]
+            raise UsageError(f"`{text}` is no rule; `graphmend check --verbose {place}` explains what it finds there")
         raise UsageError(f"unknown rule `{text}`{did_you_mean(text, [*known, *by_name])}")
     return found
 

@@ -152,8 +152,13 @@ class _Block:
             first = item.offers[0]
             kinds = f"; differs in {', '.join(first.differences)}" if first.differences else ""
             heading, message = f"mend ({first.applicability})", first.message
-            if len(message + kinds) > self._width - self._margin - len(heading) - 5:  # by what means can be left out
+            room = self._width - self._margin - len(heading) - 5
+            if len(message + kinds) > room:  # by what means can be left out
                 message = _BY_WHAT.sub("", message)
+            if kinds and len(message + kinds) > room:  # in what it differs can't
+                lead = "; differs in "
+                kinds = lead + _listed(first.differences, max(room - len(message), room // 2) - len(lead))
+                message = _at_most(1, f"{message}\n", room - len(kinds)) if len(message + kinds) > room else message
             yield heading, [f"{message}{kinds}"]
         elif advice := item.finding.advice:
             before = self._told.setdefault(advice, item.place)

@@ -148,4 +148,6 @@ def test_rule_in_text(run: Run) -> None:
     assert (
         run("rule", "tensor-brunch").err == "graphmend: unknown rule `tensor-brunch`; did you mean `tensor-branch`?\n"
     )
+    says = "`model.py:12` is no rule; `graphmend check --verbose model.py` explains what it finds there"
+    assert run("explain", "model.py:12").err == f"graphmend: {says}\n"
     assert run("rule").status == 2

@@ -49,6 +49,21 @@ def test_all_that_is_known_is_shown_on_request(run: Run, folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("lab")
+def test_what_a_mend_differs_in_is_never_cut(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    told = re.findall(r"^ += mend \(unsafe\): (.*)$", run("check", ".").out, re.MULTILINE)
+    firsts = [
+        each["fixes"][0] for each in json.loads(run("check", "--output-format", "json", ".").out) if each["fixes"]
+    ]
+    kinds = [fix["differences"] for fix in firsts if fix["applicability"] == "unsafe"]
+    assert any("...; differs in " in line for line in told)
+    assert all(len(line) < 80 and not re.search(r"differs[^;]*[.]{3}$", line) for line in told)
+    assert [line.partition("; differs in ")[2].partition(", ")[0].partition(" and ")[0] for line in told] == [
+        each[0] if each else "" for each in kinds
+    ]
+
+
+@pytest.mark.usefixtures("lab")
 def test_a_project_of_many_findings_fits_on_few_pages(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     out = run("check", ".").out

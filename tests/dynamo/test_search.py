@@ -111,6 +111,12 @@ def test_what_a_call_sets_for_the_whole_process_is_compared_and_set_back(compare
     assert compared("x", text, text.replace("x + 1", "1 + x"), "torch.rand(3)").equal
 
 
+def test_inputs_that_the_original_refuses_need_not_be_refused(compared: Compared) -> None:
+    """`map_` takes nothing that wants gradients, eagerly or compiled."""
+    found = compared("x", "return x.clone().map_(x, lambda a, b: a + b)", "return x.clone().add_(x)", "torch.rand(3)")
+    assert judge(found, {"rounding", "callers"}).passes, found.found
+
+
 def test_indices_beyond_a_sparse_tensor_end_no_process(compared: Compared) -> None:
     """torch itself does not look at them, and writes where they point to."""
     text = "return torch.sparse_coo_tensor(i, v, (2, 2)).to_dense()"

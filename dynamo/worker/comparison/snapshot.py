@@ -172,6 +172,8 @@ class Walk:
         old = self._copies.get(id(tensor))
         if old is not None:
             same_form = old.shape == tensor.shape and old.dtype == tensor.dtype and old.device == tensor.device
+            if same_form and old.layout == tensor.layout != torch.strided:  # torch.equal takes no sparse ones
+                old, tensor = old.to_dense(), tensor.to_dense()
             return same_form and (torch.equal(old, tensor) or _equal_but_for_nan(old, tensor))
         versions = self._earlier.versions if self._earlier is not None else {}
         return versions.get(id(tensor)) == _version(tensor)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from graphmend.analysis.finding import Finding
 
 NAME = "range_guard"
-_TITLE = "ask first whether what is drawn can fall into the range"
+_TITLE = "ask first whether what is drawn can fall into the range; where it can, the break stays"
 #: what draws one number from 0 to 1, without arguments
 _DRAWS = ("random.random",)
 _UNIFORM = ("random.uniform",)

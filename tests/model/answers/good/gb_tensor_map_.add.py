@@ -1,0 +1,5 @@
+@torch.compile
+def case(x):
+    y = x.clone()
+    y += x
+    return y
