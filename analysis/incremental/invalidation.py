@@ -23,7 +23,7 @@ from graphmend.analysis.program.definitions import Attribute, ClassInfo, Functio
 from graphmend.analysis.program.entities import Function
 from graphmend.analysis.region.dynamo_config import says_what_is_traced
 from graphmend.analysis.region.region import Root
-from graphmend.analysis.region.roots import has_same_methods, tells_roots
+from graphmend.analysis.region.roots import has_same_roots
 from graphmend.analysis.resolution.annotations import record_fields
 from graphmend.analysis.resolution.classes import mro
 from graphmend.analysis.resolution.names import global_name
@@ -89,8 +89,7 @@ class Invalidation:
         if not self._propagate(change, text):
             return False
         edited = change.functions | change.signature_changed
-        told = any(tells_roots(self._session, info) for info in edited)
-        if told and not has_same_methods(self._session, self._roots.values()):
+        if not has_same_roots(self._session, self._roots.values(), edited):
             return False
         for info in change.signature_changed:
             if not self._invalidate_signature(info, change, text):

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend.analysis.interprocedural.summaries import FunctionSummary
-from graphmend.analysis.lattice.dependence import parts_of
-from graphmend.analysis.lattice.values import UNKNOWN, Const, Container, Scalar, Static, Value
+from graphmend.analysis.lattice.dependence import may_hold_tensor, parts_of
+from graphmend.analysis.lattice.values import UNKNOWN, Const, Container, Scalar, Static
 
 if TYPE_CHECKING:
     from graphmend.analysis.program.definitions import FunctionInfo
@@ -29,8 +29,8 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
     One that two roots reach belongs to the first; a second entry is added if a later root reaches it on every run and
     the first does not. An assumed root is left out where a compiled region reaches the same function, whose arguments
     are known there. A function that is compiled by itself is no part of what is only assumed to be. What a region that
-    counts alone reaches counts where no other one reaches that function, no other one of its kind calls its root, and
-    the result is more than a reading.
+    counts alone reaches counts where no region of another kind reaches that function, and its result is more than a
+    measurement.
     """
     found: list[Reached] = []
     seen: dict[FunctionSummary, bool] = {}
@@ -38,11 +38,10 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
     known: set[FunctionInfo] = set()
     roots = list(roots)
     by_themselves = {root.info for root, region in roots if region.kind == "compiled"}
-    called_alone = {s.info for root, region in roots if region.alone for s in below(root) if s.info is not root.info}
     for root, region in sorted(roots, key=lambda one: one[1].alone):
-        if region.kind == "assumed" and root.info in (called_alone if region.alone else compiled):
+        if region.kind == "assumed" and root.info in (known if region.alone else compiled):
             continue
-        if region.alone and _is_reading(root.value):
+        if region.alone and not _computes(root):
             continue
         stack = [(root, True)]
         while stack:
@@ -65,11 +64,15 @@ def reached(roots: Iterable[tuple[FunctionSummary, Region]]) -> list[Reached]:
     return found
 
 
-def _is_reading(value: Value | None) -> bool:
-    """Whether a result is numbers, text, flags, and no tensor: what is measured of a model, and not computed by it."""
-    if value is None or (isinstance(value, Const) and value.value is None):
-        return False
-    return all(part is not UNKNOWN and isinstance(part, (Static, Scalar, Container)) for part in parts_of(value))
+def _computes(root: FunctionSummary) -> bool:
+    """Whether a function gives tensors, or a method anything but numbers, text and flags: what these measure is not
+    computed by a model."""
+    value = root.value or UNKNOWN
+    if root.info.owner is None:
+        return may_hold_tensor(value)
+    if isinstance(value, Const) and value.value is None:
+        return True
+    return any(part is UNKNOWN or not isinstance(part, (Static, Scalar, Container)) for part in parts_of(value))
 
 
 def below(root: FunctionSummary) -> set[FunctionSummary]:

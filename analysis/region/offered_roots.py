@@ -1,12 +1,13 @@
-"""Methods that a module offers beside its forward: sampling, encoding, the update of a memory. Nothing in sight says
-who calls them; they compute with the module."""
+"""What a file of modules offers beside their forwards: methods that sample, encode or update a memory, and functions
+that compute tensors from tensors. Nothing in sight says who calls them."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from graphmend.analysis.driver.reach import text_of
 from graphmend.analysis.lattice.values import NONE, Choice, Tensor, Value
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function, Instance
@@ -24,15 +25,19 @@ _WITHOUT_GRADIENTS = ("torch.no_grad", "torch.inference_mode")
 
 
 def offered_roots(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
-    """The public methods that compute with their module, of each class of modules with a forward. They count where
-    nothing that is traced for another reason calls them, and where they give more than Python's own numbers."""
-    for cls in module.classes.values():
-        if not offers(session, cls):
-            continue
+    """The public methods that compute with their module, of each class of modules with a forward, and the public
+    functions beside such a class that take tensors and serve nothing else in the file. They count where nothing that is
+    traced for another reason calls them, and where they give more than Python's own numbers."""
+    classes = [cls for cls in module.classes.values() if offers(session, cls)]
+    for cls in classes:
         for method in cls.methods.values():
-            if _is_offered(session, method):
+            if _is_offered_method(session, method):
                 evidence = f"{cls.name} is a torch.nn.Module; its {method.name} is assumed to be compiled"
                 yield Root(Function(method, bound=Instance(cls)), Region("assumed", evidence, None, alone=True))
+    if classes:
+        for info in _offered_functions(session, module):
+            evidence = f"{info.name} takes Tensors and stands beside modules; its callers are assumed to be compiled"
+            yield Root(Function(info), Region("assumed", evidence, None, alone=True))
 
 
 def offers(session: ProgramView, cls: ClassInfo) -> bool:
@@ -40,20 +45,38 @@ def offers(session: ProgramView, cls: ClassInfo) -> bool:
     return is_module_class(session, cls) and find_method(session, cls, "forward") is not None
 
 
-def _is_offered(session: ProgramView, method: FunctionInfo) -> bool:
+def _is_offered_method(session: ProgramView, method: FunctionInfo) -> bool:
     """Whether a method is public and computes with its module: it uses that, and takes a tensor that no caller leaves
     out, or says that it needs no gradients."""
     node = method.node
-    if method.name.startswith("_") or method.name == "forward" or not isinstance(node, ast.FunctionDef):
+    if not _is_public(method) or method.name == "forward" or not isinstance(node, ast.FunctionDef):
         return False
-    if method.is_static or method.is_classmethod or method.is_property or method.decorated_with(*UNTRACED):
+    if method.is_static or method.is_classmethod or method.is_property or not method.parameters:
         return False
-    if not method.parameters or not _computes(method, node):
+    if not _computes(method, node):
         return False
-    if method.decorated_with(*_WITHOUT_GRADIENTS):
-        return True
-    needed = (p for p in (*method.parameters[1:], *node.args.kwonlyargs) if p.arg not in method.defaults)
-    return any(_is_tensor(declared(session, method, p)) for p in needed)
+    return method.decorated_with(*_WITHOUT_GRADIENTS) or _needs_tensor(session, method, method.parameters[1:])
+
+
+def _offered_functions(session: ProgramView, module: ModuleInfo) -> list[FunctionInfo]:
+    """The public functions of a file that need a tensor, but for those that serve a processor, a script."""
+    offered = {
+        name: info
+        for name, info in module.functions.items()
+        if _is_public(info) and isinstance(info.node, ast.FunctionDef) and _needs_tensor(session, info, info.parameters)
+    }
+    serving = _serving(session, module, offered.keys()) if offered else set()
+    return [info for name, info in offered.items() if name not in serving]
+
+
+def _is_public(info: FunctionInfo) -> bool:
+    return not info.name.startswith("_") and not info.decorated_with(*UNTRACED)
+
+
+def _needs_tensor(session: ProgramView, info: FunctionInfo, parameters: list[ast.arg]) -> bool:
+    """Whether a parameter that no caller leaves out can only be a tensor."""
+    needed = (p for p in (*parameters, *info.node.args.kwonlyargs) if p.arg not in info.defaults)
+    return any(_is_tensor(declared(session, info, p)) and not _is_asked_for_its_kind(info, p) for p in needed)
 
 
 def _computes(method: FunctionInfo, node: ast.FunctionDef) -> bool:
@@ -74,6 +97,41 @@ def _is_of(node: ast.expr, me: str) -> bool:
 
 def _is(node: ast.expr, me: str) -> bool:
     return isinstance(node, ast.Name) and node.id == me
+
+
+def _is_asked_for_its_kind(info: FunctionInfo, parameter: ast.arg) -> bool:
+    """Whether a function tests which kind of object a parameter is that nobody declares: `isinstance(x, ndarray)`."""
+    return parameter.annotation is None and any(
+        isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Name)
+        and n.func.id == "isinstance"
+        and bool(n.args)
+        and _is(n.args[0], parameter.arg)
+        for n in walk(info.node)
+    )
+
+
+def _serving(session: ProgramView, module: ModuleInfo, offered: Collection[str]) -> set[str]:
+    """The functions that code calls which is no part of what a model computes: methods of classes that are no modules,
+    functions of other kinds, and what these call."""
+    todo = [f for name, f in module.functions.items() if name not in offered and _is_public(f)]
+    for cls in module.classes.values():
+        if not is_module_class(session, cls):
+            todo += cls.methods.values()
+    found: set[str] = set()
+    while todo:
+        new = _named(todo.pop(), module.functions) - found
+        found |= new
+        todo += [module.functions[name] for name in new]
+    return found
+
+
+def _named(info: FunctionInfo, functions: Mapping[str, FunctionInfo]) -> set[str]:
+    """Which functions of a module another one names."""
+    text = text_of(info)
+    if not any(name in text for name in functions):
+        return set()
+    return {node.id for node in walk(info.node) if isinstance(node, ast.Name)} & functions.keys()
 
 
 def _is_tensor(value: Value) -> bool:

@@ -16,7 +16,7 @@ from graphmend.analysis.program.entities import Class, Function, Instance
 from graphmend.analysis.region.compiled_roots import compiled_roots
 from graphmend.analysis.region.dynamo_config import decorated_mode, tracing_mode_of_program
 from graphmend.analysis.region.mode import DEFAULT
-from graphmend.analysis.region.offered_roots import UNTRACED, offered_roots, offers
+from graphmend.analysis.region.offered_roots import UNTRACED, offered_roots
 from graphmend.analysis.region.region import Region, Root
 from graphmend.analysis.resolution.classes import (
     AUTOGRAD_CONTEXT,
@@ -140,23 +140,22 @@ def _is_none(node: ast.expr | None) -> bool:
     return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
-def tells_roots(session: ProgramView, info: FunctionInfo) -> bool:
-    """Whether it depends on a method's body and parameters what is a root."""
-    return info.owner is not None and (cannot_be_called(session, info.owner) or offers(session, info.owner))
-
-
-def has_same_methods(session: ProgramView, before: Iterable[Root]) -> bool:
-    """Whether the methods that their bodies make roots are still those that they were."""
+def has_same_roots(session: ProgramView, before: Iterable[Root], edited: Iterable[FunctionInfo]) -> bool:
+    """Whether the functions and methods that their bodies make roots are those that they were before an edit of some
+    functions."""
     assert session.module is not None
     before = list(before)
     compiled = {root.function.info for root in before if root.region.kind == "compiled"}
-    found = {_method(root) for root in _without_forward(session, session.module)}
     offered = {_method(root) for root in offered_roots(session, session.module)}
-    were = {_method(root) for root in before if root.region.kind == "assumed" and not root.region.alone}
-    were_offered = {_method(root) for root in before if root.region.alone}
-    return {(cls, info) for cls, info in offered if info not in compiled} == were_offered and {
-        (cls, info) for cls, info in found if info not in compiled
-    } == {(cls, info) for cls, info in were if cls is not None and cannot_be_called(session, cls)}
+    if {(cls, info) for cls, info in offered if info not in compiled} != {_method(r) for r in before if r.region.alone}:
+        return False
+    if not any(info.owner is not None and cannot_be_called(session, info.owner) for info in edited):
+        return True
+    found = {_method(root) for root in _without_forward(session, session.module)}
+    were = {_method(root) for root in before if root.region.kind == "assumed"}
+    return {(cls, info) for cls, info in found if info not in compiled} == {
+        (cls, info) for cls, info in were if cls is not None and cannot_be_called(session, cls)
+    }
 
 
 def _method(root: Root) -> tuple[ClassInfo | None, FunctionInfo]:

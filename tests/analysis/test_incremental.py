@@ -429,6 +429,24 @@ CHANGES = {
         "    return x\n",
         "    return self.encode(x)\n",
     ),
+    "an offered function gives another result": (
+        "class N(nn.Module):\n    def forward(self, x):\n        return x\n\n"
+        "def loss(x: torch.Tensor):\n    print(x)\n    return x\n",
+        "return x\n\ndef",
+        "return x.flatten()\n\ndef",
+    ),
+    "an offered function measures": (
+        "class N(nn.Module):\n    def forward(self, x):\n        return x\n\n"
+        "def loss(x: torch.Tensor):\n    print(x)\n    y = 2\n    return y\n",
+        "return y",
+        "return x",
+    ),
+    "an offered function comes to serve a script": (
+        "class N(nn.Module):\n    def forward(self, x):\n        return x\n\n"
+        "def loss(x: torch.Tensor):\n    print(x)\n    return x\n\ndef main():\n    return 3\n",
+        "return 3",
+        "return loss(torch.ones(3))",
+    ),
     "what a decorator hands on": (
         "def noted(f):\n    f.__doc__ = str(f).join(print())\n    return f\n\n"
         "def documented(f=None):\n    def deco(f):\n        return noted(f)\n    if f:\n        return deco(f)\n"
