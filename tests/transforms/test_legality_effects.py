@@ -31,6 +31,13 @@ def counting(self):
 
 def helper(self, x):
     return x
+
+def keeps(self, x):
+    self.last = x
+    return x
+
+def around(self, x):
+    return self.helper(x)
 """
 
 
@@ -61,7 +68,8 @@ def test_it_does_more(expression: str) -> None:
     ("expression", "only_computes"),
     [("self.act(x)", True), ("self.kept(x)", True), ("self.here(x)", False), ("self.named(x)", False),
      ("self.table(x)", True), ("self.bounded(x)", False), ("self.linear(x)", True), ("self.plain * x", True),
-     ("self.counting * x", False), ("self.number * x", True), ("self.helper(x)", False), ("self.training", True)],
+     ("self.counting * x", False), ("self.number * x", True), ("self.helper(x)", True), ("self.keeps(x)", False),
+     ("self.around(x)", False), ("self.training", True)],
 )  # fmt: skip
 def test_layers_and_attributes_of_a_module(expression: str, only_computes: bool) -> None:
     assert (not effects(*in_method(expression, _NET))) is only_computes
