@@ -105,6 +105,35 @@ def test_a_command_and_its_children_are_watched(
     assert [(b["location"]["row"], b["gb_id"], b["count"]) for b in found["breaks"]] == [(8, "GB0124", 2)]
 
 
+def test_frames_of_the_standard_library_are_nobodys_breaks(
+    write: Callable[..., Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a break makes run eagerly goes on in frames of Python's own files: they are not the user's to mend."""
+    path = write(
+        """
+        import contextlib, logging, warnings
+
+        @contextlib.contextmanager
+        def told(x):
+            warnings.warn(f"{x.sum().item():.0f}")
+            yield
+
+        @torch.compile(backend="eager")
+        def f(x):
+            with told(x):
+                logging.getLogger("run").warning("%s", x)
+                return x * 2
+
+        f(torch.ones(2))
+        """
+    )
+    monkeypatch.chdir(path.parent)
+    assert main(["verify", "--output-format", "json", "--", sys.executable, "model.py"]) == 1
+    found = json.loads(capfd.readouterr().out)
+    assert found["breaks"]
+    assert {Path(b["filename"]).name for b in found["breaks"]} == {"model.py"}
+
+
 def test_a_page_of_a_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "train.py"
     script.write_text(

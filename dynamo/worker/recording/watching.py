@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import sysconfig
 from typing import Any
 
 import torch
@@ -17,16 +18,23 @@ from .hooks import HOOKS, Installed
 from .lines import Project
 from .recorder import Recorder
 
+_STANDARD = os.path.realpath(sysconfig.get_paths()["stdlib"]) + os.sep
+
 
 class Sink(list):  # type: ignore[type-arg]
-    """A list that keeps nothing and writes what is appended."""
+    """A list that keeps nothing and writes what is appended.
+
+    What breaks in a frame of the standard library's own is left out: it was called eagerly, and nobody mends it.
+    """
 
     def __init__(self, kind: str) -> None:
         super().__init__()
         self.kind = kind
 
     def append(self, item: Any) -> None:
-        write(self.kind, item)
+        path = os.path.realpath(item.get("file") or "")
+        if not path.startswith(_STANDARD) or "-packages" in path[len(_STANDARD) :]:
+            write(self.kind, item)
 
 
 def write(kind: str, item: Any) -> None:
