@@ -24,6 +24,7 @@ SHORT = {
     "analysis": ("--rounds", "1"),
     "lsp_latency": ("--characters", "40", "--starts", "3"),
     "speed": ("--models", "t5"),
+    "startup": ("--rows", "t5-small", "--rounds", "1"),
     "steady": ("--rows", "t5-small"),
 }
 
@@ -35,6 +36,7 @@ HEADLINES = {
     "lsp_latency": r"graphmend .*",
     "quiet": r"\d+ findings .*",
     "speed": r"\| t5 .*",
+    "startup": r"\| t5-small .*",
     "steady": r"\| t5-small .*",
 }
 

@@ -12,6 +12,7 @@ of what is measured is what a call costs beside its arithmetic. Needs transforme
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -73,7 +74,11 @@ class Arm:
         command = [sys.executable, *(_MENDED if mended else ()), str(HERE), "--take-turns", row, "--calls", str(calls)]
         ends = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self._process = subprocess.Popen(command, text=True, env=environment, cwd=HERE.parent, **ends)
-        self.cold = self._answer()
+        try:
+            self.cold = self._answer()
+        except BaseException:
+            self.end()
+            raise
 
     def turn(self) -> float:
         """Makes its calls; the seconds that one takes."""
@@ -82,6 +87,8 @@ class Arm:
         return self._answer()["call"]
 
     def end(self) -> None:
+        """Ends the process, also where it still compiles."""
+        self._process.kill()
         self._process.communicate()
 
     def _answer(self) -> dict[str, float]:
@@ -95,11 +102,13 @@ class Arm:
 
 def compared(row: str, options: argparse.Namespace) -> str:
     """A line of the table."""
-    with tempfile.TemporaryDirectory() as folder:
-        arms = [Arm(row, options.calls, Path(folder) / name, mended=name == "mended") for name in ("plain", "mended")]
+    # the arms end also where one fails, or the second one cannot be made
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ends:
+        arms = []
+        for name in ("plain", "mended"):
+            arms.append(Arm(row, options.calls, Path(folder) / name, mended=name == "mended"))
+            ends.callback(arms[-1].end)
         times = [[arm.turn() for arm in arms] for _ in range(options.turns)]
-        for arm in arms:
-            arm.end()
     low, middle, high = statistics.quantiles((plain / mended for plain, mended in times), n=4)
     plain, mended = (statistics.median(column) * 1000 for column in zip(*times, strict=True))
     cold = [arm.cold for arm in arms]

@@ -22,6 +22,7 @@ def install(
     folders: Iterable[Path] = (),
     accept: Iterable[str] = (),
     specialise: bool = False,
+    apart: bool = False,
 ) -> Importer:
     """From now on, mends the modules of `packages` (and those below `folders`) while they are imported.
 
@@ -32,6 +33,9 @@ def install(
     A mend that differs only in the kinds of ways that `accept` names (such as "rounding") counts as safe; a kind that
     does not exist is a ValueError.
 
+    With `apart` a process beside this one does the work, where the system can copy one: for a program of which nothing
+    runs yet, as it copies what is open.
+
     Modules that are imported already stay as they are. The result's `report` says what was mended.
     """
     folders = tuple(folders)
@@ -39,11 +43,14 @@ def install(
         accepted = read("accept", tuple(accept), "install")
     except ConfigurationError as error:
         raise ValueError(str(error)) from None
-    importer = Importer(Targets(packages, folders), Mender(unsafe, folders, accepted))
+    mender = Mender(unsafe, folders, accepted)
+    importer = Importer(Targets(packages, folders), mender)
     if (old := _too_old()) is not None:
         importer.report.problems["torch"] = old
         return importer
     importer.report.remarks.extend(torch_remarks(running(), None, named=False))
+    if apart:
+        mender.begin()
     importer.install()
     importer.after("torch._dynamo", lambda: _install_switches(importer, specialise))
     return importer

@@ -6,14 +6,12 @@ a runtime that this program cannot load, runs as it is. Nothing runs twice, and 
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import gc
 import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -52,6 +50,10 @@ class Outcome(NamedTuple):
     """What was mended in other files, whose breaks only show from this one."""
     problem: str | None = None
     """Why the text could not be looked at."""
+
+    @classmethod
+    def failed(cls, error: Exception) -> Outcome:
+        return cls(problem=f"it could not be mended ({type(error).__name__}: {error})")
 
 
 class Texts(Protocol):
@@ -267,14 +269,13 @@ class Importer(MetaPathFinder):
             if disk != text:  # the file has changed since
                 del self._texts[path]
                 before = text
-            with _collector_paused():
-                outcome = self._mender.mend(before, path, self)
-                now = before if outcome.text is None else outcome.text
-                if now == text:
-                    return None, outcome
-                return mended_code.compiled(path, text, now), outcome._replace(text=now)
+            outcome = self._mender.mend(before, path, self)
+            now = before if outcome.text is None else outcome.text
+            if now == text or outcome.problem is not None:
+                return None, outcome
+            return mended_code.compiled(path, text, now), outcome._replace(text=now)
         except Exception as error:
-            return None, Outcome(problem=f"it could not be mended ({type(error).__name__}: {error})")
+            return None, Outcome.failed(error)
 
     def _runtime_problem(self, outcome: Outcome) -> str | None:
         """Why the mends of a text would not find the runtime that they call."""
@@ -327,20 +328,6 @@ class Importer(MetaPathFinder):
     def _taken_over(self, module: ModuleType) -> bool:
         loader = getattr(getattr(module, "__spec__", None), "loader", None)
         return isinstance(loader, MendingLoader)
-
-
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """No collection of cycles meanwhile: a mend makes many trees, which hold none, and the program that imports has
-    many objects, which would be looked at again and again. That took a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.collect(0)
-            gc.enable()
 
 
 def _decoded(path: str) -> str | None:

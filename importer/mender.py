@@ -1,27 +1,23 @@
-"""How a module's text is mended while it is imported, and where the results are kept.
-
-Safe mends unless told otherwise; output always through `graphmend.runtime`, so that none is lost.
-"""
+"""Where a module's text is mended while it is imported, and where the results are kept."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import gc
 import marshal
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from graphmend.importer.hook import Elsewhere, Note, Outcome, Texts
+from graphmend.importer.hook import Elsewhere, Outcome, Texts
+from graphmend.importer.text_mender import Surroundings, TextMender
 
 if TYPE_CHECKING:
-    from graphmend.analysis.finding import Finding
-    from graphmend.analysis.program.project import Project
-    from graphmend.analysis.settings import Settings
-    from graphmend.analysis.syntax.source import Source
-    from graphmend.importer.line_numbers import Places
+    from graphmend.importer.mending_process import MendingProcess
     from graphmend.workspace.cache import Cache
     from graphmend.workspace.interpreter import Interpreter
 
@@ -31,47 +27,38 @@ class Mender:
 
     def __init__(self, unsafe: bool, folders: Sequence[Path] = (), accept: Collection[str] = ()) -> None:
         self._unsafe, self._accept = unsafe, tuple(sorted(accept))
-        self._own = tuple(folders)
-        self._overlay: dict[str, str] = {}
-        """Texts that run in place of the files', by path; the analysis reads them."""
+        self._here = TextMender(unsafe, folders, self._accept)
+        self._process: MendingProcess | None = None
+        self._overlay = self._here.overlay
         self._shared: dict[str, str] = {}
         """Digests of those that were mended because of another file: they depend on what was imported, and when."""
         self._read: dict[str, dict[str, str]] = {}
         """By path: digests of the other texts in which its analysis found something."""
 
-    def mend(self, text: str, path: str, texts: Texts) -> Outcome:
-        from graphmend.analysis.syntax.source import Source
-        from graphmend.transforms.mend import mend_all
+    def begin(self) -> None:
+        """Mends in a process of its own from now on, where that can be: to be called before the program has run."""
+        from graphmend.importer.mending_process import begin
 
-        source = Source(text, path)
-        if source.tree is None:
-            return Outcome()  # importing it says so
-        around = _Others(texts, self._project, self._overlay)
-        mended = mend_all(
-            source,
-            self._project,
-            self._settings,
-            unsafe=self._unsafe,
-            prefer_runtime=True,
-            others=around,
-            accept=self._accept,
-        )
-        self._read[path] = {other: _digest(text) for other, text in around.read.items()}
-        if mended.source is not source:
-            self._overlay[path] = mended.source.text
-            self._project.forget(path)
-        else:
-            self._project.release_all_trees()
-        notes = _Notes(texts)
-        left = [notes.note(finding, mended.looked_at) | {"reason": reason} for finding, reason in mended.left]
-        mends: dict[str, list[Note]] = {}
-        for finding, fix, seen in mended.applied:
-            what = {"rewrite": fix.rewrite, "title": fix.title, "applicability": fix.applicability}
-            says = {"reason": fix.reason, "differences": list(dict.fromkeys(each.kind for each in fix.differences))}
-            mends.setdefault(finding.path, []).append(notes.note(finding, seen) | what | says)
-        own = mends.pop(path, [])
-        elsewhere = {other: Elsewhere(self._overlay[other], made) for other, made in mends.items()}
-        return Outcome(mended.source.text if mended.source is not source else None, own, left, elsewhere)
+        self._process = begin(self._here)
+
+    def mend(self, text: str, path: str, texts: Texts) -> Outcome:
+        outcome, read = self._mended(text, path, texts)
+        if outcome.text is not None:
+            self._overlay[path] = outcome.text
+        self._read[path] = {other: _digest(text) for other, text in read.items()}
+        return outcome
+
+    def _mended(self, text: str, path: str, texts: Texts) -> tuple[Outcome, Mapping[str, str]]:
+        around = Surroundings.now()
+        if self._process is not None:
+            from graphmend.importer.mending_process import Gone
+
+            try:
+                return self._process.mend(text, path, texts, around, self._overlay)
+            except Gone:
+                self._process = None
+        with _collector_paused():
+            return self._here.mend(text, path, texts, around)
 
     def load(self, text: str, path: str, texts: Texts) -> tuple[CodeType | None, Outcome] | None:
         if (stamp := self._stamp(text, path)) is None:
@@ -142,63 +129,19 @@ class Mender:
 
         return running()
 
-    @cached_property
-    def _project(self) -> Project:
-        from graphmend.analysis.program.project import Project
-        from graphmend.workspace.module_loader import ModuleLoader
 
-        first, *others = [*self._own, *(Path(folder or ".") for folder in sys.path)]
-        loader = ModuleLoader(first, others, self._interpreter, self._overlay)
-        return Project(loader, lean=True, is_library=not self._own)
-
-    @cached_property
-    def _settings(self) -> Settings:
-        from graphmend.analysis.settings import Settings
-
-        loaded = getattr(sys.modules.get("torch"), "__version__", None)
-        minor = ".".join(str(loaded).split(".")[:2]) if loaded else self._interpreter.torch_version
-        return Settings(torch_version=minor)
-
-
-class _Others:
-    """The other modules' texts as they run, for the mends of one: it may replace them."""
-
-    def __init__(self, texts: Texts, project: Project, overlay: dict[str, str]) -> None:
-        self._texts, self._project, self._overlay = texts, project, overlay
-        self.read: dict[str, str] = {}
-        """The texts that were asked for, as they were before."""
-
-    def source(self, path: str) -> Source | None:
-        from graphmend.analysis.syntax.source import Source
-
-        text = self._overlay.get(path) if path in self.read else self._texts.now(path)
-        if text is None:
-            return None
-        self.read.setdefault(path, text)
-        return Source(text, path)
-
-    def replace(self, source: Source) -> None:
-        self._overlay[source.path] = source.text
-        self._project.forget(source.path)
-
-
-class _Notes:
-    """Findings as JSON, in the lines of the files: each round of mends sees a text of its own."""
-
-    def __init__(self, texts: Texts) -> None:
-        self._texts = texts
-        self._places: dict[str, Places] = {}
-
-    def note(self, finding: Finding, text: str) -> Note:
-        """A finding that was made in `text`."""
-        from graphmend.importer.line_numbers import Places
-
-        row, column = finding.span.line, finding.span.column + 1
-        if finding.path not in self._places:
-            original = self._texts.original(finding.path)
-            self._places[finding.path] = Places(text if original is None else original)
-        row, column = self._places[finding.path].original(text, row, column)
-        return {"code": finding.code, "name": finding.name, "message": finding.message, "row": row, "column": column}
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No collection of cycles meanwhile: a mend makes many trees, which hold none, and the program that imports has
+    many objects, which would be looked at again and again. That took a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.collect(0)
+            gc.enable()
 
 
 def _digest(*parts: str) -> str:

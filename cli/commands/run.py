@@ -74,7 +74,7 @@ def _install(args: argparse.Namespace, program: Program) -> Importer:
     program.enter()
     names, folders = (args.mend, []) if args.mend else program.own()
     try:
-        return install(names, args.unsafe, folders=folders, accept=args.accept, specialise=args.specialize)
+        return install(names, args.unsafe, folders=folders, accept=args.accept, specialise=args.specialize, apart=True)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

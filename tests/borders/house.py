@@ -85,7 +85,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "rounds",
         "mend document style",
     ),
-    "importer": ("line_numbers", "mended_code", "code_swap", "hook", "mender"),
+    "importer": ("line_numbers", "mended_code", "code_swap", "hook", "text_mender", "mending_process", "mender"),
     "dynamo": (
         "codes report requests",
         "torch_logs verdict",

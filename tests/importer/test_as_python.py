@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -156,3 +157,41 @@ def test_a_runtime_that_cannot_be_loaded_is_noticed_before_the_module_runs(
     assert (tmp_path / "log").read_text() == "ran "
     assert importer.report.mended == {}
     assert "graphmend.runtime" in importer.report.problems[str(tmp_path / "gm_model.py")]
+
+
+SAYS = """
+import torch
+
+@torch.compile
+def f(x):
+    print("in f")
+    return x
+"""
+
+#: none of it may find the process in which modules are mended
+ALONE = """
+import os
+try:
+    print("waited for", os.wait())
+except ChildProcessError:
+    print("no child")
+child = os.fork()
+if child == 0:
+    import in_child
+    os._exit("emit" not in in_child.f.__wrapped__.__code__.co_names)
+print("status", os.waitpid(child, 0)[1])
+os.closerange(3, 1024)
+file = open("out.txt", "w")
+import late
+file.close()
+print(open("out.txt").read() == "")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="copies a process")
+def test_the_process_that_mends_is_not_the_programs(run: Run) -> None:
+    files = {"alone": ALONE, "in_child": SAYS, "late": SAYS}
+    done = run("alone.py", **files)
+    assert done.stderr == []
+    assert done.stdout.splitlines() == ["no child", "status 0", "True"]
+    assert any(line.endswith("late.py") for line in done.said)

@@ -1,0 +1,100 @@
+"""What `graphmend run` adds to the start of a program: rows of the paper's table, imported, built and handed to
+torch.compile.
+
+    python bench/startup.py [--rows t5-small bart-base] [--rounds 5] [--safe] [--write FILE]
+
+Counted is user processor time, that of the processes that the program leaves behind included, so that a busy machine
+makes little difference; the three arms of a round run one after the other, and the median of the rounds counts. `cold`
+has an empty cache, `cached` that of the run before it. Needs Linux and transformers 4.52.4.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from steady import described
+
+HERE = Path(__file__).resolve()
+ARMS = ("plain", "cold", "cached")
+_ADOPT = 36  # PR_SET_CHILD_SUBREAPER
+
+
+def start(row: str) -> None:
+    """The program that is measured."""
+    import torch
+    from paper_models import ROWS
+
+    model, _ = ROWS[row][0]()
+    torch.compile(model.eval())
+
+
+def seconds(command: list[str], cache: Path) -> float:
+    """User seconds of a command and of all that it began."""
+    before = os.times().children_user
+    environment = {**os.environ, "GRAPHMEND_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, check=True, cwd=HERE.parent, env=environment, stderr=subprocess.DEVNULL)
+    while True:
+        try:
+            os.wait()  # what the program has left behind
+        except ChildProcessError:
+            return os.times().children_user - before
+
+
+def compared(row: str, options: argparse.Namespace) -> list[str]:
+    """The cells of a row: the medians, and what they add to the first of them."""
+    how = ["-m", "graphmend", "run", *([] if options.safe else ["--unsafe"]), "--mend", "transformers", "--mend"]
+    program = [str(HERE), "--start", row]
+    found: dict[str, list[float]] = {arm: [] for arm in ARMS}
+    for _ in range(options.rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            for arm in ARMS:
+                mended = [] if arm == "plain" else [*how, "chronos", "--report", os.devnull]
+                found[arm].append(seconds([sys.executable, *mended, *program], Path(folder)))
+    plain, *others = (statistics.median(found[arm]) for arm in ARMS)
+    return [row, f"{plain:.1f}", *(f"{each:.1f} ({each - plain:+.1f})" for each in others)]
+
+
+def main() -> None:
+    from paper_models import NEEDS, ROWS
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", nargs="+", choices=ROWS)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--safe", action="store_true", help="safe mends only")
+    parser.add_argument("--write", type=Path, help="keep the table in this file")
+    parser.add_argument("--start", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.start:
+        start(options.start)
+        return
+    if ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0) != 0:
+        raise SystemExit(f"orphans cannot be counted on {platform.system()}")
+    mends = "safe mends" if options.safe else "all mends"
+    lines = [
+        f"{described()}; median of {options.rounds}; {mends}; user seconds",
+        "",
+        f"| row | {' | '.join(ARMS)} |",
+        "|---|---|---|---|",
+    ]
+    built = {ROWS[row][0]: row for row in reversed(options.rows or ROWS)}  # rows of one builder are one measurement
+    for row in reversed(built.values()):
+        if row in NEEDS and importlib.util.find_spec(NEEDS[row]) is None:
+            print(f"| {row} | not built: {NEEDS[row]} is not installed |", flush=True)
+            continue
+        lines.append(f"| {' | '.join(compared(row, options))} |")
+        print(lines[-1], flush=True)
+    if options.write:
+        options.write.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

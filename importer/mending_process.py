@@ -1,0 +1,173 @@
+"""A process beside the program in which its modules are mended.
+
+Trees and facts of hundreds of modules are many objects. In the program they would be looked at by each collection of
+its garbage and taken apart when it ends, which costs as much as the mending; here nothing is collected, and they go
+with the process.
+
+It is begun before any of the program's code runs, as a copy of a process that has one thread, and belongs to no
+process that the program could wait for. It ends with the pipe to the program.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from io import FileIO, RawIOBase
+from typing import BinaryIO, NoReturn
+
+from graphmend.importer.hook import Outcome, Texts
+from graphmend.importer.text_mender import Surroundings, TextMender
+
+#: what an answer of the process begins with; other words are names of questions in `Texts`
+_DONE = "done"
+
+
+class Gone(Exception):
+    """The process cannot be asked (any more)."""
+
+
+class MendingProcess:
+    """Mends as a `TextMender` does, elsewhere."""
+
+    def __init__(self, requests: RawIOBase, answers: BinaryIO) -> None:
+        self._requests, self._answers = requests, answers
+        self._pipes = [(file.fileno(), _identity(file.fileno())) for file in (requests, answers)]
+        self._owner = os.getpid()
+        self._told: dict[str, str] = {}
+        self._turn = threading.Lock()
+
+    def mend(
+        self, text: str, path: str, texts: Texts, around: Surroundings, overlay: Mapping[str, str]
+    ) -> tuple[Outcome, Mapping[str, str]]:
+        """As `TextMender.mend`, with the texts that run by now; raises `Gone`."""
+        if os.getpid() != self._owner or not all(self._is_ours(*pipe) for pipe in self._pipes):
+            raise Gone  # the program has forked, and the pipe is its parent's; or it has closed what it did not know
+        with self._turn:
+            news = {other: now for other, now in overlay.items() if self._told.get(other) != now}
+            try:
+                self._say((text, path, around, news))
+                self._told |= news
+                while True:
+                    kind, value = pickle.load(self._answers)
+                    if kind == _DONE:
+                        return value[0], value[1]
+                    self._say(getattr(texts, kind)(value))
+            except BaseException as error:  # Ctrl-C as well: the answer to this request would be taken for the next one
+                self.end()
+                if isinstance(error, (OSError, EOFError, ValueError, pickle.UnpicklingError)):
+                    raise Gone from error
+                raise
+
+    def end(self) -> None:
+        for number, identity in self._pipes:
+            if self._is_ours(number, identity):
+                os.close(number)
+
+    @staticmethod
+    def _is_ours(number: int, identity: tuple[int, int] | None) -> bool:
+        """Is this still the pipe, and not a file of the program's that has got its number?"""
+        return identity is not None and _identity(number) == identity
+
+    def _say(self, what: object) -> None:
+        _send(self._requests, what)
+
+
+def _identity(number: int) -> tuple[int, int] | None:
+    try:
+        status = os.fstat(number)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def begin(mender: TextMender) -> MendingProcess | None:
+    """Begins the process; None where there is no such thing, or where it would be in the program's way."""
+    if not hasattr(os, "fork") or threading.active_count() > 1 or os.getpid() == 1:
+        return None  # a process without a parent becomes a child of the first one
+    try:
+        requests, answers = os.pipe(), os.pipe()
+        child = os.fork()
+    except OSError:
+        return None
+    if child == 0:
+        _run(mender, requests, answers)
+    os.close(requests[0])
+    os.close(answers[1])
+    os.waitpid(child, 0)  # it has left its own child to the system
+    process = MendingProcess(FileIO(requests[1], "wb", closefd=False), os.fdopen(answers[0], "rb", closefd=False))
+    os.register_at_fork(after_in_child=process.end)
+    return process
+
+
+def _run(mender: TextMender, requests: tuple[int, int], answers: tuple[int, int]) -> NoReturn:
+    """Everything that the new process does; none of the program's exit handlers run in it."""
+    try:
+        os.setsid()  # the terminal's signals are the program's
+        if os.fork() == 0:
+            _let_go(requests[0], answers[1])
+            with os.fdopen(requests[0], "rb") as asked, FileIO(answers[1], "wb") as told:
+                _serve(mender, asked, told)
+    except BaseException:  # whatever it is, the program mends by itself then
+        os._exit(1)
+    os._exit(0)
+
+
+def _let_go(*kept: int) -> None:
+    """Lets go of the program's files: who reads what it writes waits until nobody can write any more."""
+    first, last = sorted(kept)
+    for start, end in ((3, first), (first + 1, last), (last + 1, max(1024, last + 2))):
+        os.closerange(start, end)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nothing, number)
+    os.close(nothing)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
+
+
+class _Asked:
+    """The program's texts, asked for over the pipe."""
+
+    def __init__(self, asked: BinaryIO, told: RawIOBase) -> None:
+        self._asked, self._told = asked, told
+
+    def now(self, path: str) -> str | None:
+        return self._ask("now", path)
+
+    def original(self, path: str) -> str | None:
+        return self._ask("original", path)
+
+    def _ask(self, kind: str, path: str) -> str | None:
+        _send(self._told, (kind, path))
+        known: str | None = pickle.load(self._asked)
+        return known
+
+
+def _serve(mender: TextMender, asked: BinaryIO, told: RawIOBase) -> None:
+    texts = _Asked(asked, told)
+    while True:
+        try:
+            text, path, around, news = pickle.load(asked)
+        except EOFError:
+            return
+        mender.overlay.update(news)
+        sys.path[:] = around.search
+        try:
+            done = mender.mend(text, path, texts, around)
+        except (OSError, EOFError):
+            raise
+        except Exception as error:
+            done = Outcome.failed(error), {}
+        _send(told, (_DONE, done))
+
+
+def _send(pipe: RawIOBase, what: object) -> None:
+    """Nothing is kept back: a copy of this process must not send it once more."""
+    left = memoryview(pickle.dumps(what, pickle.HIGHEST_PROTOCOL))
+    while left:
+        left = left[pipe.write(left) or 0 :]
