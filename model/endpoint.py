@@ -28,6 +28,8 @@ MOST_BYTES = 200_000
 """Of one answer as it comes over the wire."""
 WAITS = (1.0, 4.0)
 """Seconds before the same request is sent again after a 429 or 503."""
+_SHORTEST_KEY = 8
+"""What is shorter is no secret: `EMPTY` and `ollama` stand where a server wants no key, and may be in an answer."""
 
 
 class Unanswered(Exception):
@@ -188,7 +190,7 @@ class Endpoint:
         if kind == "application/json":
             return self._whole(b"".join(self._bounded(response, until)))
         if kind != "text/event-stream":
-            raise Unanswered(f"{self.host} answers with {kind[:40]}, and no completion")
+            raise Unanswered(f"{self.host} answers with neither JSON nor a stream of events")
         return self._streamed(response, until)
 
     def _bounded(self, response: Any, until: float) -> Iterator[bytes]:
@@ -241,7 +243,11 @@ class Endpoint:
         if finish == "length":
             raise Unanswered(f"the answer was cut off after {self.most_tokens:,} tokens")
         content = message.get("content")
-        return content if isinstance(content, str) else ""
+        if not isinstance(content, str):
+            return ""
+        if self.key is not None and len(self.key) >= _SHORTEST_KEY and self.key in content:
+            raise Unanswered(f"{self.host} repeats the key in its answer, which is not used")  # it would be kept, shown
+        return content
 
     def _count(self, answer: dict[str, Any]) -> None:
         usage = answer.get("usage")

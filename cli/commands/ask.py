@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -69,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     assert endpoint is not None
     _confirmed(args, endpoint, breaks)
+    gc.freeze()  # the first looks stay to the end: a collection while an answer is judged would go through all of them
     done, problem = asyncio.run(_ask(args, endpoint, asked))
     if args.write:
         for file in asked:

@@ -17,7 +17,7 @@ import pytest
 from graphmend.model.endpoint import MOST_BYTES, Declined, Endpoint, Unanswered
 from graphmend.model.meaning import Message
 
-from .scripted import Handler, Server, says, serving
+from .scripted import Handler, Script, Server, says, serving
 
 KEY = "sk-canary-0123456789"
 ASKED = [Message("system", "be brief"), Message("user", "hello")]
@@ -180,6 +180,28 @@ def test_the_key_is_in_no_representation(server: Server) -> None:
     endpoint = Endpoint(server.url, "m", KEY)
     assert KEY not in repr(endpoint)
     assert KEY not in json.dumps(endpoint.usage.__dict__)
+
+
+REPEATS: dict[str, Script] = {
+    "stream": says(f"prose with {KEY} in it"),
+    "whole": lambda h, b, n: h.completion(KEY),
+    "kind": lambda h, b, n: h.plain(200, b"{}", kind=f"{KEY}/html"),
+    "choices": lambda h, b, n: h.plain(200, json.dumps({"choices": KEY}).encode()),
+    "status line": lambda h, b, n: h.wfile.write(f"{KEY}\r\n\r\n".encode()),
+}
+
+
+@pytest.mark.parametrize("name", REPEATS)
+def test_an_answer_that_repeats_the_key_is_none(server: Server, name: str) -> None:
+    """It would be kept, shown, and sent back with the next question."""
+    server.scripts[name] = REPEATS[name]
+    with pytest.raises(Unanswered):
+        asked(server, name)
+
+
+def test_a_word_that_stands_for_no_key_may_be_in_an_answer(server: Server) -> None:
+    server.scripts["small"] = says("the tensor is EMPTY")
+    assert Endpoint(server.url, "small", "EMPTY").complete(ASKED, {}) == "the tensor is EMPTY"
 
 
 @pytest.fixture(scope="module")
