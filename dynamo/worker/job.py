@@ -20,7 +20,7 @@ from . import discover, loading, versions
 from .comparison import compare
 from .comparison.memento import BYTES
 from .errors import Unusable, describe
-from .inputs import examples, synthesis
+from .inputs import examples, synthesis, within
 from .project import scripts
 from .recording.lines import Project
 from .runs import devices, self_test, warmup
@@ -112,6 +112,7 @@ def _examples(
             return
         yield from examples.declared(target, module, job["declared"])
         yield from synthesis.candidates(target, module, job["declared"])
+        yield from within.candidates(target, module, job["declared"])
 
     return each
 
@@ -120,7 +121,9 @@ def _same_again(
     target: discover.Target, module: ModuleType, job: dict[str, Any], old: dict[str, Any]
 ) -> Iterator[examples.Example]:
     """The example that the original was run with."""
-    for example in examples.declared(target, module, job["declared"]):
+    of_an_owner = within.ORIGIN.fullmatch(old["origin"]) is not None
+    given = (within.candidates if of_an_owner else examples.declared)(target, module, job["declared"])
+    for example in given:
         if example.text == old["text"]:
             yield example
             return

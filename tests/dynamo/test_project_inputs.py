@@ -470,3 +470,49 @@ def test_the_search_for_callers_ends_in_time(tmp_path: Path, monkeypatch: pytest
     assert len(read) < 20
     assert {path for _, path in found} <= {"train00.py", "train01.py", "train02.py", "train03.py", "train04.py"}
     assert found
+
+
+PAIRED = """
+import torch
+from torch import nn
+class Paired(nn.Module):
+    def __init__(self, rows, pairs):
+        super().__init__()
+        self.bias = nn.Linear(pairs, rows)
+    def forward(self, m, z, steps):
+        b, s, r, c = m.shape
+        mixed = torch.einsum("bsic,bijc->bsjc", m, self.bias(z).view(b, r, r, c))
+        return mixed[:, steps], z.permute(0, 2, 1, 3)
+"""
+NETWORK = """
+import torch
+from torch import nn
+from paired import Paired
+class Network(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.rows, self.pairs = nn.Embedding(10, width), nn.Linear(2 * width, 3)
+        self.blocks = nn.ModuleList([Paired(width, 3) for _ in range(2)])
+    def forward(self, ids):
+        m = self.rows(ids)
+        one = m[:, 0]
+        n = one.shape[1]
+        z = self.pairs(torch.cat([one[:, :, None].expand(-1, n, n, -1), one[:, None].expand(-1, n, n, -1)], -1))
+        for block in self.blocks:
+            m, z = block(m, z, torch.arange(m.shape[1]))
+        return m.mean()
+"""
+RUN = "import torch\nfrom network import Network\nNetwork()(torch.randint(0, 10, (2, 4, 6)))\n"
+
+
+def test_a_part_is_called_as_the_module_that_owns_it_calls_it(tmp_path: Path) -> None:
+    found = one(tmp_path, {"paired.py": PAIRED, "network.py": NETWORK, "run.py": RUN}, "paired.py:Paired")
+    assert found["origin"] == "as blocks.0 of Network is called", found
+    assert found["text"].startswith("Network()(")
+
+
+def test_no_file_that_does_something_is_imported_for_an_owner(tmp_path: Path) -> None:
+    network = NETWORK + "raise SystemExit(open('imported', 'w').close())\n"
+    found = one(tmp_path, {"paired.py": PAIRED, "network.py": network}, "paired.py:Paired")
+    assert "problem" in found
+    assert not list(tmp_path.rglob("imported"))

@@ -62,11 +62,17 @@ def _classes(root: str) -> tuple[Found, ...]:
         tree = files.tree_of(path) if _CONFIG.search(files.text_of(path)) is not None else None
         if tree is None or not os.path.basename(path).removesuffix(".py").isidentifier():
             continue
-        if all(map(_is_quiet, tree.body)):
+        if only_defines(path):
             module = os.path.relpath(path, root)[: -len(".py")].replace(os.sep, ".")
             classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
             found += [Found(node.name, module, _fields(node)) for node in classes]
     return tuple(found)
+
+
+def only_defines(path: str) -> bool:
+    """Whether nothing runs at the top level of a file, so that importing it does nothing else."""
+    tree = files.tree_of(path)
+    return tree is not None and all(map(_is_quiet, tree.body))
 
 
 def _is_quiet(node: ast.stmt) -> bool:
