@@ -7,8 +7,9 @@ from __future__ import annotations
 import ast
 import linecache
 import re
+from argparse import Namespace
 from collections.abc import Callable, Iterator
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -81,7 +82,7 @@ def namespace(module: ModuleType) -> dict[str, Any]:
     import torch.nn.functional as functional
 
     usual: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": functional, "math": math, "functools": functools}
-    usual["SimpleNamespace"] = SimpleNamespace
+    usual["SimpleNamespace"] = Namespace  # which answers `"dropout" in args`, too
     return {**usual, **vars(module)}
 
 

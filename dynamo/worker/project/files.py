@@ -5,6 +5,7 @@ imported.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import json
 import math
@@ -21,6 +22,9 @@ LONGEST = 300_000
 """Characters."""
 HIGHEST = 4
 """Folders above a package in which the project's root is looked for."""
+HIGHEST_SCRIPTS = 2
+"""The same where only scripts tell; of so many in a folder."""
+MOST_SCRIPTS = 40
 
 WITH_CODE = (".py", ".ipynb", ".md")
 
@@ -38,13 +42,29 @@ def import_root(path: str) -> str:
 
 
 def root(path: str) -> str:
-    """The folder of the project: the nearest one with a sign of it above a file's package, else the package's own."""
+    """The folder of the project: the nearest one with a sign of it above a file's package, else one whose own scripts
+    name the folder that leads there (`from models.net import Net`, `sys.path.append("core")`), else the package's own.
+    """
     start = folder = import_root(path)
     for _ in range(HIGHEST):
         if any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS):
             return folder
         folder = os.path.dirname(folder)
-    return start
+    return _speaking_of(start) or start
+
+
+def _speaking_of(start: str) -> str | None:
+    folder = start
+    for _ in range(HIGHEST_SCRIPTS):
+        folder, name = os.path.split(folder)
+        if not name:
+            return None
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        with contextlib.suppress(OSError):
+            scripts = sorted(each for each in os.listdir(folder) if each.endswith(".py"))[:MOST_SCRIPTS]
+            if any(word.search(text_of(os.path.join(folder, each))) for each in scripts):
+                return folder
+    return None
 
 
 def walk(
