@@ -26,6 +26,7 @@ Verdicts = dict[str, str | None]
 """What a call does, by its text: the type of its break, that it raises, or None where it is traced."""
 
 PROBE = Path(__file__).parent / "probes" / "calls.py"
+_NEEDED = (PROBE, PROBE.with_name("forks.py"))
 FOLDER = Path(torch_facts.__file__).resolve().parent
 WANTED = 2
 """How many calls of a name are tried; it counts as refused where all of them break."""
@@ -92,7 +93,7 @@ def probe(python: str, names: Mapping[str, list[str]], wanted: int, together: in
     items = list(names.items())
     for start in range(0, len(items), STEP):
         request = {"names": dict(items[start : start + STEP]), "wanted": wanted, "together": together}
-        found.update(progress.kept(python, request, [PROBE.parent], functools.partial(_run, python, request)))
+        found.update(progress.kept(python, request, _NEEDED, functools.partial(_run, python, request)))
     return found
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -142,6 +144,35 @@ def test_no_call_sees_what_another_one_left(root: Path, monkeypatch: pytest.Monk
     assert probe.probe(names, 2, 1) == {"a": {"1": first, "2": first}, "b": {"4": first}}
     assert probe.probe(names, 2, 9) == {"a": {"1": first, "2": None}, "b": {"4": None}}
     assert probe.probe({**names, "d": ["ends"]}, 2, 9) == probe.probe(names, 2, 1)
+
+
+TWICE = """\
+import threading
+import torch
+
+
+@torch.compile
+def case(x):
+    threading.current_thread()
+    threading.current_thread()
+    return x + 1
+
+
+def example_inputs():
+    return [(torch.ones(3),)]
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the probe forks")
+def test_a_break_that_the_log_repeats_stands_at_its_own_line(root: Path, tmp_path: Path) -> None:
+    """Torch leaves the lines that led to a break out of its log where it told of the same place before."""
+    pytest.importorskip("torch")
+    (tmp_path / "m.py").write_text(TWICE)
+    probe = root / "bench" / "versions" / "probes" / "graph_breaks.py"
+    done = subprocess.run([sys.executable, str(probe), str(tmp_path)], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])["files"]["m.py"]
+    assert (found["lines"], found["elsewhere"]) == ([7, 8], [])
 
 
 def test_a_line_that_an_input_raises_at_is_no_break_that_was_missed(of_versions: Modules) -> None:

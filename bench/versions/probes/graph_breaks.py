@@ -27,11 +27,13 @@ _TRACEBACK = "User code traceback"
 class Log(logging.Handler):
     """Keeps what is logged."""
 
-    def __init__(self) -> None:
+    def __init__(self, told_before: Any) -> None:
         super().__init__(logging.DEBUG)
         self.texts: list[str] = []
+        self.told_before = told_before
 
     def emit(self, record: logging.LogRecord) -> None:
+        self.told_before.reset()  # else the next break at this place comes without the lines that led there
         try:
             self.texts.append(record.getMessage())
         except TypeError:  # torch 2.8 logs a repeated break with one argument too many
@@ -51,11 +53,11 @@ def place(text: str, path: str) -> tuple[str, int] | None:
 def observe(path: Path) -> dict[str, Any]:
     """Imports a file, calls what it compiles, and reads the log."""
     import torch
-    import torch._dynamo
+    import torch._dynamo.utils
 
     torch.set_num_threads(1)
     torch._logging.set_logs(graph_breaks=True)
-    log = Log()
+    log = Log(torch._dynamo.utils.graph_break_dup_warning_checker)
     for name in list(logging.root.manager.loggerDict):
         if name.endswith("__graph_breaks"):
             logger = logging.getLogger(name)
