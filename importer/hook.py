@@ -78,6 +78,9 @@ class Mender(Protocol):
     def store(self, text: str, path: str, code: CodeType | None, outcome: Outcome) -> None:
         """Keeps it for a later run, if that is possible."""
 
+    def end(self) -> None:
+        """Lets go of what mending needs beyond this object."""
+
 
 class Targets:
     """The modules to mend: packages by name, and folders without what is installed in them."""
@@ -200,6 +203,7 @@ class Importer(MetaPathFinder):
         if self not in sys.meta_path:
             return  # nothing is installed for a torch that is too old
         sys.meta_path.remove(self)
+        self._mender.end()
         importlib.util.spec_from_file_location = self._spec_from_file_location
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:

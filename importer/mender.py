@@ -35,6 +35,12 @@ class Mender:
         self._read: dict[str, dict[str, str]] = {}
         """By path: digests of the other texts in which its analysis found something."""
 
+    def end(self) -> None:
+        """Mends in this process from now on."""
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
     def begin(self) -> None:
         """Mends in a process of its own from now on, where that can be: to be called before the program has run."""
         from graphmend.importer.mending_process import begin

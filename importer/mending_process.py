@@ -5,14 +5,16 @@ its garbage and taken apart when it ends, which costs as much as the mending; he
 with the process.
 
 It is begun before any of the program's code runs, as a copy of a process that has one thread, and belongs to no
-process that the program could wait for. It ends with the pipe to the program.
+process that the program could wait for. It ends with the program, or before it once nothing was asked for a while.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import pickle
+import select
 import signal
 import sys
 import threading
@@ -25,6 +27,10 @@ from graphmend.importer.text_mender import Surroundings, TextMender
 
 #: what an answer of the process begins with; other words are names of questions in `Texts`
 _DONE = "done"
+
+
+#: a program that has imported nothing for so long gets the memory of the process back
+IDLE_SECONDS = 60.0
 
 
 class Gone(Exception):
@@ -40,6 +46,8 @@ class MendingProcess:
         self._owner = os.getpid()
         self._told: dict[str, str] = {}
         self._turn = threading.Lock()
+        self._asking: int | None = None
+        """The thread that has the turn."""
 
     def mend(
         self, text: str, path: str, texts: Texts, around: Surroundings, overlay: Mapping[str, str]
@@ -47,7 +55,12 @@ class MendingProcess:
         """As `TextMender.mend`, with the texts that run by now; raises `Gone`."""
         if os.getpid() != self._owner or not all(self._is_ours(*pipe) for pipe in self._pipes):
             raise Gone  # the program has forked, and the pipe is its parent's; or it has closed what it did not know
+        if self._is_over():
+            raise Gone
+        if self._asking == threading.get_ident():
+            raise Gone  # a signal handler that imports, in the middle of a request
         with self._turn:
+            self._asking = threading.get_ident()
             news = {other: now for other, now in overlay.items() if self._told.get(other) != now}
             try:
                 self._say((text, path, around, news))
@@ -62,11 +75,19 @@ class MendingProcess:
                 if isinstance(error, (OSError, EOFError, ValueError, pickle.UnpicklingError)):
                     raise Gone from error
                 raise
+            finally:
+                self._asking = None
 
     def end(self) -> None:
         for number, identity in self._pipes:
             if self._is_ours(number, identity):
                 os.close(number)
+
+    def _is_over(self) -> bool:
+        """Has the process ended? To write to it would be a SIGPIPE, which the program may let end itself."""
+        state = select.poll()
+        state.register(self._pipes[0][0], 0)
+        return bool(state.poll(0))
 
     @staticmethod
     def _is_ours(number: int, identity: tuple[int, int] | None) -> bool:
@@ -87,18 +108,25 @@ def _identity(number: int) -> tuple[int, int] | None:
 
 def begin(mender: TextMender) -> MendingProcess | None:
     """Begins the process; None where there is no such thing, or where it would be in the program's way."""
-    if not hasattr(os, "fork") or threading.active_count() > 1 or os.getpid() == 1:
-        return None  # a process without a parent becomes a child of the first one
+    if sys.platform != "linux" or threading.active_count() > 1 or os.getpid() == 1:
+        return None  # a process without a parent becomes a child of the first one; elsewhere it was not measured
+    opened: list[int] = []
     try:
-        requests, answers = os.pipe(), os.pipe()
-        child = os.fork()
+        opened += [*os.pipe(), *os.pipe()]
+        child = os.fork() if min(opened) > 2 else -1  # what has no standard streams may take the pipe for one
     except OSError:
+        child = -1
+    if child < 0:
+        for number in opened:
+            os.close(number)
         return None
+    requests, answers = (opened[0], opened[1]), (opened[2], opened[3])
     if child == 0:
         _run(mender, requests, answers)
     os.close(requests[0])
     os.close(answers[1])
-    os.waitpid(child, 0)  # it has left its own child to the system
+    with contextlib.suppress(ChildProcessError):  # where SIGCHLD is ignored the system has taken it away
+        os.waitpid(child, 0)  # it has left its own child to the system
     process = MendingProcess(FileIO(requests[1], "wb", closefd=False), os.fdopen(answers[0], "rb", closefd=False))
     os.register_at_fork(after_in_child=process.end)
     return process
@@ -110,6 +138,7 @@ def _run(mender: TextMender, requests: tuple[int, int], answers: tuple[int, int]
         os.setsid()  # the terminal's signals are the program's
         if os.fork() == 0:
             _let_go(requests[0], answers[1])
+            threading.Thread(target=_end_with, args=(answers[1],), daemon=True).start()
             with os.fdopen(requests[0], "rb") as asked, FileIO(answers[1], "wb") as told:
                 _serve(mender, asked, told)
     except BaseException:  # whatever it is, the program mends by itself then
@@ -128,6 +157,14 @@ def _let_go(*kept: int) -> None:
     os.close(nothing)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
+
+
+def _end_with(answers: int) -> NoReturn:
+    """Ends the process, in the middle of a mend as well, once nobody is left to read its answers."""
+    gone = select.poll()
+    gone.register(answers, 0)  # errors alone, which are always told
+    gone.poll()
+    os._exit(0)
 
 
 class _Asked:
@@ -150,7 +187,7 @@ class _Asked:
 
 def _serve(mender: TextMender, asked: BinaryIO, told: RawIOBase) -> None:
     texts = _Asked(asked, told)
-    while True:
+    while select.select([asked], [], [], IDLE_SECONDS)[0]:
         try:
             text, path, around, news = pickle.load(asked)
         except EOFError:

@@ -4,16 +4,17 @@ that compute tensors from tensors. Nothing in sight says who calls them."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from graphmend.analysis.driver.reach import text_of
 from graphmend.analysis.lattice.values import NONE, Choice, Tensor, Value
 from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function, Instance
+from graphmend.analysis.program.offer import Offer
 from graphmend.analysis.region.region import Region, Root
 from graphmend.analysis.resolution.classes import find_method, is_module_class
 from graphmend.analysis.resolution.parameters import declared
+from graphmend.analysis.syntax.nodes import dotted
 from graphmend.analysis.syntax.traversal import walk
 
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 UNTRACED = ("torch.compiler.disable", "torch._dynamo.disable")
 #: decorators of what computes with a module and is not trained by
 _WITHOUT_GRADIENTS = ("torch.no_grad", "torch.inference_mode")
+#: methods of tensors and optimizers that a training step calls
+_TRAINING = frozenset({"backward", "zero_grad"})
+#: what a program calls around a model
+_DRIVING = frozenset({
+    "builtins.open", "torch.save", "torch.load", "time.time", "time.perf_counter", "time.monotonic", "time.sleep",
+})  # fmt: skip
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def offered_roots(session: ProgramView, module: ModuleInfo) -> Iterator[Root]:
@@ -48,12 +56,9 @@ def offers(session: ProgramView, cls: ClassInfo) -> bool:
 def _is_offered_method(session: ProgramView, method: FunctionInfo) -> bool:
     """Whether a method is public and computes with its module: it uses that, and takes a tensor that no caller leaves
     out, or says that it needs no gradients."""
-    node = method.node
-    if not _is_public(method) or method.name == "forward" or not isinstance(node, ast.FunctionDef):
+    if not _is_public(method) or method.name == "forward" or not isinstance(method.node, ast.FunctionDef):
         return False
-    if method.is_static or method.is_classmethod or method.is_property or not method.parameters:
-        return False
-    if not _computes(method, node):
+    if not method.parameters or not _offer(method).computes or _offer(method).drives:
         return False
     return method.decorated_with(*_WITHOUT_GRADIENTS) or _needs_tensor(session, method, method.parameters[1:])
 
@@ -63,14 +68,41 @@ def _offered_functions(session: ProgramView, module: ModuleInfo) -> list[Functio
     offered = {
         name: info
         for name, info in module.functions.items()
-        if _is_public(info) and isinstance(info.node, ast.FunctionDef) and _needs_tensor(session, info, info.parameters)
+        if _is_public(info) and isinstance(info.node, ast.FunctionDef) and not _offer(info).drives
+        if _needs_tensor(session, info, info.parameters)
     }
     serving = _serving(session, module, offered.keys()) if offered else set()
     return [info for name, info in offered.items() if name not in serving]
 
 
 def _is_public(info: FunctionInfo) -> bool:
-    return not info.name.startswith("_") and not info.decorated_with(*UNTRACED)
+    """Whether a function is for others, and is what its body says: a decorator from elsewhere may hand it to
+    TorchScript, make an operator or a test of it."""
+    return not info.name.startswith(("_", "test_")) and all(_is_seen_through(info, d) for d in info.decorators)
+
+
+def _is_seen_through(info: FunctionInfo, decorator: ast.expr) -> bool:
+    made_by = decorator.func if isinstance(decorator, ast.Call) else decorator
+    own = isinstance(made_by, ast.Name) and made_by.id in info.module.functions
+    return own or info.module.qualified(made_by) in _WITHOUT_GRADIENTS
+
+
+def _offer(info: FunctionInfo) -> Offer:
+    if info.offer is None:
+        names = frozenset(n.id for n in walk(info.node) if isinstance(n, ast.Name))
+        info.offer = Offer(_computes(info, info.node), _drives(info), names)
+    return info.offer
+
+
+def _drives(info: FunctionInfo) -> bool:
+    """Whether a function trains, measures time, or reads or writes files: it calls what is compiled, and is not."""
+    for part in walk(info.node):
+        if isinstance(part, ast.Call):
+            if isinstance(part.func, ast.Attribute) and part.func.attr in _TRAINING:
+                return True
+            if (info.module.qualified(part.func) or dotted(part.func)) in _DRIVING:
+                return True
+    return False
 
 
 def _needs_tensor(session: ProgramView, info: FunctionInfo, parameters: list[ast.arg]) -> bool:
@@ -79,9 +111,11 @@ def _needs_tensor(session: ProgramView, info: FunctionInfo, parameters: list[ast
     return any(_is_tensor(declared(session, info, p)) and not _is_asked_for_its_kind(info, p) for p in needed)
 
 
-def _computes(method: FunctionInfo, node: ast.FunctionDef) -> bool:
+def _computes(method: FunctionInfo, node: ast.AST) -> bool:
     """Whether a method calls its receiver, or a method of that, or writes into what that holds: one that only draws,
     saves or counts is not traced."""
+    if not method.parameters:
+        return False
     me = method.parameters[0].arg
     for part in walk(node):
         if isinstance(part, ast.Call) and (_is_of(part.func, me) or _is(part.func, me)):
@@ -118,20 +152,21 @@ def _serving(session: ProgramView, module: ModuleInfo, offered: Collection[str])
     for cls in module.classes.values():
         if not is_module_class(session, cls):
             todo += cls.methods.values()
-    found: set[str] = set()
+    found = _named_at_top(module)
+    todo += [module.functions[name] for name in found]
     while todo:
-        new = _named(todo.pop(), module.functions) - found
+        new = (_offer(todo.pop()).names & module.functions.keys()) - found
         found |= new
         todo += [module.functions[name] for name in new]
     return found
 
 
-def _named(info: FunctionInfo, functions: Mapping[str, FunctionInfo]) -> set[str]:
-    """Which functions of a module another one names."""
-    text = text_of(info)
-    if not any(name in text for name in functions):
+def _named_at_top(module: ModuleInfo) -> set[str]:
+    """The functions that a file names outside of functions and classes: what is run where it is a script."""
+    if module.source.tree is None:
         return set()
-    return {node.id for node in walk(info.node) if isinstance(node, ast.Name)} & functions.keys()
+    statements = (s for s in module.source.tree.body if not isinstance(s, _DEFINITIONS))
+    return {n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name)} & module.functions.keys()
 
 
 def _is_tensor(value: Value) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -180,6 +181,8 @@ if child == 0:
     import in_child
     os._exit("emit" not in in_child.f.__wrapped__.__code__.co_names)
 print("status", os.waitpid(child, 0)[1])
+import early, sys
+print("emit" in early.f.__wrapped__.__code__.co_names, "graphmend.transforms.mend" in sys.modules)
 os.closerange(3, 1024)
 file = open("out.txt", "w")
 import late
@@ -190,8 +193,46 @@ print(open("out.txt").read() == "")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="copies a process")
 def test_the_process_that_mends_is_not_the_programs(run: Run) -> None:
-    files = {"alone": ALONE, "in_child": SAYS, "late": SAYS}
+    files = {"alone": ALONE, "in_child": SAYS, "early": SAYS, "late": SAYS}
     done = run("alone.py", **files)
     assert done.stderr == []
-    assert done.stdout.splitlines() == ["no child", "status 0", "True"]
+    assert done.stdout.splitlines() == ["no child", "status 0", "True False", "True"]
     assert any(line.endswith("late.py") for line in done.said)
+
+
+#: a signal comes while `large` is mended, and its handler imports
+INTERRUPTED = """
+import signal, sys
+def handler(*_):
+    import early
+    print("early")
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+import large
+signal.pause() if "early" not in sys.modules else None
+print(large.f0.__name__)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where modules are mended in a process of their own")
+def test_a_signal_handler_may_import_while_a_module_is_mended(run: Run) -> None:
+    large = SAYS + "".join(SAYS.partition("@")[2].replace("torch.compile\ndef f", f"\ndef f{i}") for i in range(300))
+    done = run("interrupted.py", interrupted=INTERRUPTED, early=SAYS, large=large)
+    assert done.stdout.split() == ["early", "f0"]
+    assert done.stderr == []
+
+
+#: started by what leaves its children to the system
+IGNORED = """
+import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.executable, [sys.executable, "-m", "graphmend", "run", "early.py"])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where modules are mended in a process of their own")
+def test_a_program_that_ignores_the_end_of_children_runs(tmp_path: Path) -> None:
+    (tmp_path / "ignored.py").write_text(IGNORED)
+    (tmp_path / "early.py").write_text(SAYS + "print('ran')\n")
+    done = subprocess.run([sys.executable, "ignored.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr

@@ -52,6 +52,8 @@ class Mender:
 
     def store(self, text: str, path: str, code: CodeType | None, outcome: Outcome) -> None: ...
 
+    def end(self) -> None: ...
+
 
 def shorter(text: str) -> str | None:
     """Adds an import at the top and makes four lines one: lines move both ways."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.analysis.lattice.external import ExternalInstance
 from graphmend.analysis.lattice.values import Tensor, Value, options
-from graphmend.analysis.program.definitions import FunctionInfo, ModuleInfo
+from graphmend.analysis.program.definitions import ClassInfo, FunctionInfo, ModuleInfo
 from graphmend.analysis.program.entities import Function, Instance
 from graphmend.analysis.resolution.classes import mro
 from graphmend.transforms.code.liveness import locals_of, reads
@@ -105,8 +105,8 @@ class _Body(Kinds):
 
 @lru_cache(maxsize=64)
 def is_plain(function: Function, tree: ast.AST | None) -> bool:
-    """Is it no method, or the only function of its name in a file, that uses its object for attributes alone: for no
-    property, no other method, and not as a whole?
+    """Is it no method, or the only function of its name in a file, that nothing else is put in the place of, and that
+    uses its object for tensors and numbers alone: for no property, no other method or module, and not as a whole?
     """
     if function.bound is None:
         return True
@@ -118,14 +118,65 @@ def is_plain(function: Function, tree: ast.AST | None) -> bool:
         return False
     if [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == node.name] != [node]:
         return False
+    if any(
+        isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and n.attr == node.name for n in ast.walk(tree)
+    ):
+        return False
     own = node.args.args[0].arg
     called = {n.func for n in ast.walk(node) if isinstance(n, ast.Call)}
     plain = {
         n.value
         for n in ast.walk(node)
-        if isinstance(n, ast.Attribute) and n not in called and not any(n.attr in cls.methods for cls in classes)
+        if isinstance(n, ast.Attribute) and n not in called and _is_data(classes, n.attr)
     }
     return all(n in plain for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == own)
+
+
+def _is_data(classes: Sequence[ClassInfo], attribute: str) -> bool:
+    """Is an attribute of an object a parameter, a buffer or a number, as every place says that gives it a value?"""
+    if any(_binds(cls, attribute) for cls in classes):
+        return False  # of the class: it may be a property, or anything else with `__get__`
+    stored, data = False, False
+    for method in (m for cls in classes for m in cls.methods.values() if m.parameters):
+        me = method.parameters[0].arg
+        known = set[ast.expr]()
+        for n in ast.walk(method.node):
+            match n:
+                case ast.Assign(targets=[target], value=value) if _makes_data(method, value):
+                    known.add(target)
+                case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=name), *_]):
+                    data |= name == attribute
+                case ast.Attribute(value=ast.Name(id=own), ctx=ast.Store()) if (own, n.attr) == (me, attribute):
+                    if n not in known:
+                        return False
+                    stored = True
+    return stored or data
+
+
+def _binds(cls: ClassInfo, name: str) -> bool:
+    return name in cls.methods or any(
+        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+        for s in cls.node.body
+        if isinstance(s, (ast.Assign, ast.AnnAssign))
+        for n in ast.walk(s)
+    )
+
+
+def _makes_data(method: FunctionInfo, value: ast.expr) -> bool:
+    """Does an expression give a tensor of torch's or a number, whatever it is given?"""
+    match value:
+        case ast.Constant(value=bool() | int() | float()):
+            return True
+        case ast.Name(id=name):
+            given = next((p for p in method.parameters if p.arg == name), None)
+            said = ast.unparse(given.annotation) if given is not None and given.annotation is not None else ""
+            default = method.defaults.get(name)
+            number = isinstance(default, ast.Constant) and isinstance(default.value, (bool, int, float))
+            return said in ("int", "float", "bool") or (given is not None and not said and number)
+        case ast.Call(func=function):
+            name = method.module.qualified(function) or ""
+            return name == "torch.nn.Parameter" or name.rpartition(".")[0] == "torch"
+    return False
 
 
 def runs_own_method(facts: FunctionFacts, node: ast.AST) -> bool:

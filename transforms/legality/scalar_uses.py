@@ -366,6 +366,7 @@ class ScalarUses(Returned):
                 self.differences += [POWER, NEGATIVE]
         elif name is not None:
             self._added_to.add(name)
+            self._falls(node, dtype)
             self._name(name, self._combined(dtype, node.op, target, left=False, known=value))
         else:
             raise NeedsPythonNumberError(f"`{shortened(node)}` counts in a Python number that outlives the region")
@@ -373,6 +374,7 @@ class ScalarUses(Returned):
     def _counts(self, node: ast.AugAssign, name: str, dtype: Hashable) -> None:
         """`s += value`, in place once `s` is a tensor."""
         self._added_to.add(name)
+        self._falls(node, dtype)
         value, kind = self.facts.value(node.value), dtype_kind(dtype)
         if isinstance(value, Tensor) and not (value.rank == 0 and value.dtype == dtype):
             raise NeedsPythonNumberError(f"`{shortened(node)}` makes a tensor of a number")

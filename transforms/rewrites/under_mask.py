@@ -305,7 +305,7 @@ class Elements:
                 )
             )
         if recorded(self.facts, self.facts.statement) and not isinstance(reduction.whole, ast.Call):
-            says = f"equal elements share the gradient of the {how.removeprefix('a')} that one of them had"
+            says = f"equal elements, and NaN, share the gradient of the {how.removeprefix('a')} that one of them had"
             self.differences.append(Difference("gradients", says))
         return f"{imports.name('torch.where')}({mask}, {text}, {infinity if kind == 'float' else other}).{how}({dim})"
 

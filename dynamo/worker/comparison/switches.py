@@ -36,17 +36,31 @@ _SWITCHES: tuple[_Switch, ...] = (
 )
 
 
+_UNREADABLE = object()
+
+
+def _state(read: Callable[[], Any]) -> Any:
+    """A switch as it stands. torch refuses to tell of some where a program has set them by a newer interface
+    (`torch.backends.fp32_precision` and `get_float32_matmul_precision`, torch 2.9 to 2.13).
+    """
+    try:
+        return read()
+    except RuntimeError:
+        return _UNREADABLE
+
+
 def states() -> dict[str, str]:
-    return {name: str(read()) for name, read, _ in _SWITCHES}
+    found = ((name, _state(read)) for name, read, _ in _SWITCHES)
+    return {name: "unreadable" if state is _UNREADABLE else str(state) for name, state in found}
 
 
 class Kept:
     """How the switches stand, to be set so again."""
 
     def __init__(self) -> None:
-        self._found = [(read, write, read()) for _, read, write in _SWITCHES]
+        self._found = [(read, write, _state(read)) for _, read, write in _SWITCHES]
 
     def restore(self) -> None:
         for read, write, value in self._found:
-            if read() != value:
+            if _UNREADABLE not in (value, now := _state(read)) and now != value:
                 write(value)

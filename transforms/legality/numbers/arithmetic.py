@@ -11,7 +11,15 @@ from graphmend.analysis.lattice.values import Container, Scalar, Static, Tensor,
 from graphmend.transforms.code.bindings import bindings
 from graphmend.transforms.code.qualified_names import NUMBER_TYPES, constant, number_type, qualified
 from graphmend.transforms.fix import Difference
-from graphmend.transforms.legality.numbers.as_tensors import BY_ZERO, OF_BOOL, POWER, PRECISION, WRAPS, is_refused
+from graphmend.transforms.legality.numbers.as_tensors import (
+    BY_ZERO,
+    OF_BOOL,
+    POWER,
+    PRECISION,
+    WRAPS,
+    exact_in,
+    is_refused,
+)
 from graphmend.transforms.questions import answers
 
 if TYPE_CHECKING:
@@ -49,6 +57,9 @@ def combined(
         raise NeedsPythonNumberError(f"`{ast.unparse(other)}` is computed with a complex number")
     if kind == "bool" and not (of in ("int", "float") and isinstance(op, (ast.Add, ast.Mult))):
         raise NeedsPythonNumberError("a bool is computed with as a number")
+    power = folded(other) if isinstance(op, ast.Pow) and left else None
+    if isinstance(power, (int, float)) and power < 0 and kind != "float" and of != "float":
+        raise NeedsPythonNumberError(f"`{ast.unparse(other)}` is a power of which torch has none for whole numbers")
     differences: list[Difference] = []
     if kind is None and isinstance(op, (ast.Sub, ast.FloorDiv, ast.Mod, ast.Pow)):
         differences.append(OF_BOOL)
@@ -109,26 +120,50 @@ _FOLDED: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
+def is_narrow(dtype: Hashable) -> bool:
+    """May a tensor of a dtype hold other numbers than Python would have computed?"""
+    return dtype_kind(dtype) not in ("int", "bool") and dtype != "float64"
+
+
 @answers("numbers")
 def is_rounded(facts: FunctionFacts, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
-    """May a number that is taken out of a tensor have been computed since, so that a narrow tensor rounds it?"""
+    """May a number that is taken out of a tensor have been computed since, so that a narrow tensor rounds it? Not where
+    every way that leads to it only takes it out, turns its sign, chooses it, or gives it a name.
+    """
     if isinstance(facts.value(node), Tensor):
         return False
     match node:
-        case ast.BinOp(left=left, op=op, right=right):
-            counted = isinstance(op, (ast.Add, ast.Sub)) and "int" in (number_type(facts, o) for o in (left, right))
-            if not (counted or isinstance(op, (ast.Mod, ast.FloorDiv))):
-                return True
-            return is_rounded(facts, left, seen) or is_rounded(facts, right, seen)
+        case ast.Constant(value=bool() | int() | float() as number):
+            return not exact_in(number, "float32")
         case ast.Name(id=name) if name not in seen:
-            bound = (b.value for b in bindings(facts).get(name, []) if b.value is not None and not b.part)
-            return any(is_rounded(facts, value, seen | {name}) for value in bound)
-        case ast.Call(func=function, args=args):
-            of_math = (qualified(facts, function) or "").startswith("math.")
-            return of_math or any(is_rounded(facts, a, seen) for a in args)
+            bound = bindings(facts).get(name, [])
+            if not bound or any(b.value is None or b.part for b in bound) or _is_added_to(facts, name):
+                return True
+            return any(is_rounded(facts, b.value, seen | {name}) for b in bound if b.value is not None)
+        case ast.Call(func=ast.Attribute(value=taken, attr="item"), args=[]):
+            return not isinstance(facts.value(taken), Tensor)
+        case ast.Call(func=function, args=args) if qualified(facts, function) in _CHOOSE:
+            return any(is_rounded(facts, a, seen) for a in args)
+        case ast.Subscript(value=ast.Call(func=ast.Attribute(value=taken, attr="tolist"))):
+            return not isinstance(facts.value(taken), Tensor)
+        case ast.BinOp(left=left, op=ast.Mod() | ast.FloorDiv(), right=right):
+            return is_rounded(facts, left, seen) or is_rounded(facts, right, seen)
+        case ast.IfExp(body=body, orelse=orelse):
+            return is_rounded(facts, body, seen) or is_rounded(facts, orelse, seen)
         case ast.UnaryOp(operand=operand):
             return is_rounded(facts, operand, seen)
-    return False
+    return True
+
+
+def _is_added_to(facts: FunctionFacts, name: str) -> bool:
+    return any(
+        isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id == name
+        for n in ast.walk(facts.function)
+    )
+
+
+#: builtins that give one of their numbers, or the nearest whole one, which a narrow float holds as well
+_CHOOSE = frozenset(f"builtins.{name}" for name in ("int", "float", "bool", "abs", "min", "max", "round"))
 
 
 # Forms of code around a number

@@ -260,7 +260,7 @@ def copied(call: ast.Call, name: str, dtype: Hashable) -> Result | None:
         return None
     number, cast = call.args[0], options.get("dtype")
     if name == "torch.as_tensor" and cast is None and dtype in ("bool", "int64"):
-        return Result(dtype, (_DEVICE,))
+        return Result(dtype, (_DEVICE,), Counterpart(number, ".clone()"))  # as_tensor of a tensor is that tensor
     if name == "torch.Tensor.new_tensor" and cast is None:
         suffix = _like_receiver(call)
         return None if suffix is None else Result(dtype, (OVERFLOW,), Counterpart(number, f".clone(){suffix}"))

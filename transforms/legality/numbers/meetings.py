@@ -18,6 +18,7 @@ from graphmend.transforms.legality.numbers.arithmetic import (
     NeedsPythonNumberError,
     combined,
     folded,
+    is_narrow,
     is_rounded,
     number_of,
 )
@@ -74,6 +75,8 @@ class Meetings:
             found = None if value.dtype in ("float32", "float64") else HALF
         if found is not None:
             self.differences.append(found)
+        if op in (ast.FloorDiv, ast.Mod) and is_narrow(dtype) and is_rounded(self.facts, number):
+            self.jumps.append(number)
         if op is ast.Div:
             self.differences.append(INVERSE)
         elif op is ast.Pow:
@@ -161,7 +164,7 @@ class Meetings:
         """The number goes into an operation, which may have steps."""
         last = (qualified(self.facts, whole.func) or "").rpartition(".")[2] if isinstance(whole, ast.Call) else ""
         rest = isinstance(whole, ast.BinOp) and isinstance(whole.op, (ast.FloorDiv, ast.Mod))
-        if not (rest or last in _STEPS) or dtype_kind(dtype) in ("int", "bool") or dtype == "float64":
+        if not (rest or last in _STEPS) or not is_narrow(dtype):
             return
         rounded = is_rounded(self.facts, node)
         if isinstance(whole, ast.BinOp):
@@ -171,6 +174,11 @@ class Meetings:
             rounded |= not (whole_number or (isinstance(number, float) and exact_in(number, "float32")))
         if rounded:
             self.jumps.append(whole)
+
+    def _falls(self, node: ast.AugAssign, dtype: Hashable) -> None:
+        """`s //= n`, `s %= n`: what changes `s` once may have done so before, in a loop."""
+        if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and is_narrow(dtype):
+            self.jumps.append(node.target)
 
     def exactly(self) -> None:
         """Refuses where the number, as wide as it stays, would come out as another one."""

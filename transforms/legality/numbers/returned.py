@@ -51,6 +51,7 @@ class Returned(Dictionaries):
             uses = self._asked(call, self._taker(call, call.node, statement, part), dtype, around)
             self.computes |= uses.computes
             self.differences += uses.differences
+            self.jumps += uses.jumps
             if call.source is self.facts.source:
                 joined(self.counterparts, uses.counterparts)
         says = f"`{self.facts.function.name}` returns a 0-d tensor instead of a Python number, to every call of it"
@@ -120,7 +121,13 @@ def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
             raise NeedsPythonNumberError(f"there are several functions `{function.name}`")
         if name == function.name and node not in called:
             raise NeedsPythonNumberError(f"`{function.name}` is handed on, or bound anew")
+        if isinstance(node, ast.Call) and node not in calls and _names(node.func, function.name):
+            raise NeedsPythonNumberError(f"`{function.name}` is also called where nothing is traced")
     return tuple(calls.values())
+
+
+def _names(node: ast.expr, name: str) -> bool:
+    return (node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None) == name
 
 
 def _yields(function: ast.AST) -> bool:

@@ -20,12 +20,17 @@ from graphmend.transforms.legality.operations import names as known
 from graphmend.transforms.legality.rows.kinds import UNKNOWN_CALL, Does, Kind, Kinds, has_rows, join
 
 _DEEPEST = 6
-#: what has a function of the program run wherever a module, or any module, is called
+#: what has a function run wherever a module, or any module, is called; `spectral_norm` changes a buffer then
 _REGISTER_HOOKS = (
     "register_forward_hook",
     "register_forward_pre_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
+    "register_parametrization",
+    "spectral_norm",
+    "weight_norm",
+    "_forward_hooks",
+    "_forward_pre_hooks",
 )
 
 

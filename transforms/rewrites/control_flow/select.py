@@ -249,7 +249,9 @@ def _pairs(
         for node, _, text in given:
             if identified(facts, name) and (node is None or not shares(facts, node).fresh):
                 raise NotAFunctionError(f"which tensor `{name}` is asked for, and it would be a copy while compiled")
-            if changed_in_place(facts, name, behind=statement) and (node is None or not shares(facts, node).fresh):
+            # what an attribute holds is met again in the next call, behind whatever stands in front of the branch
+            begin = None if "." in name or isinstance(node, ast.Attribute) else statement
+            if changed_in_place(facts, name, behind=begin) and (node is None or not shares(facts, node).fresh):
                 raise NotAFunctionError(f"`{text}` is changed in place later, and would be a copy while compiled")
         yield name, given[0], given[1]
     if not results:
