@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -97,6 +97,22 @@ class Outcome:
     """How mends differ that are made after another one, which is there for them: by that one's finding and title."""
 
 
+def _kept(before: Sequence[Finding], after: Iterable[Finding]) -> set[str]:
+    """The keys of the findings that are still there, with those whose code a mend wrote otherwise: a test that has a
+    name now breaks as it did.
+    """
+    after = list(after)
+    keys = {finding.key for finding in after}
+    known = {finding.key for finding in before}
+    gone = [finding for finding in before if finding.key not in keys]
+    for new in (finding for finding in after if finding.key not in known):
+        same = next((g for g in gone if (g.code, g.function) == (new.code, new.function)), None)
+        if same is not None:
+            gone.remove(same)
+            keys.add(same.key)
+    return keys
+
+
 def outcome(
     source: Source,
     project: Project | None = None,
@@ -107,12 +123,13 @@ def outcome(
 ) -> Outcome:
     """Mends a text as `mend_all` does, safe mends first, and says which findings go; the text stays as it is."""
     run = Run(OneFile(source, project, settings, None, accept), wanted)
-    before = [finding.key for finding in run.state.findings(source.path)]
+    found = list(run.state.findings(source.path))
+    before = [finding.key for finding in found]
     run.to_the_end(unsafe=False)
-    behind = {finding.key for finding in run.state.findings(source.path)}
+    behind = _kept(found, run.state.findings(source.path))
     permitted = run.to_the_end(unsafe=True)
     left = {finding.key: reason for finding, reason in run.left(source.path, permitted)}
-    still = {finding.key for finding in run.state.findings(source.path)}
+    still = _kept(found, run.state.findings(source.path))
     return Outcome(
         frozenset(key for key in before if key not in behind),
         frozenset(key for key in before if key in behind and key not in still),

@@ -298,7 +298,7 @@ def test_a_mend_that_goes_with_another_one_is_shown_where_two_files_find_the_bre
     out = run("check", ".").out
     assert "1 can be mended with --fix, 1 more with --fix --unsafe-fixes" in out
     assert "advice" not in out
-    assert "Made 1 mend. Found 1 finding" in run("check", "--fix", ".").out
+    assert "Made 2 mends. Found 1 finding" in run("check", "--fix", ".").out
     assert "No graph breaks found" in run("check", "--fix", "--unsafe-fixes", ".").out
 
 
