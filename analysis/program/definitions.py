@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 from graphmend.analysis.program.instance_stores import assignments, registrations
 from graphmend.analysis.program.module_names import BoundNames, SwitchedNames
 from graphmend.analysis.syntax.function_source import ReleasedTree
-from graphmend.analysis.syntax.nodes import (
-    FunctionNode,
-    dotted,
-    growth,
-    is_stub,
-    loop_variables,
-    says_global,
-    statements_of,
-)
+from graphmend.analysis.syntax.nodes import FunctionNode, dotted, growth, is_stub, loop_variables, statements_of
+from graphmend.analysis.syntax.nodes import says_global as says_global
 from graphmend.analysis.syntax.scopes import Bindings
 
 if TYPE_CHECKING:

@@ -78,6 +78,9 @@ def rewrite(finding: Finding, facts: FunctionFacts) -> Fix | Refusal | None:
         Difference("exception", "while compiled the exception is a RuntimeError, on a GPU an asynchronous one"),
         *predicates.differences,
     ]
+    if any(isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) for n in ast.walk(facts.function)):
+        # side effects are replayed behind the graph, which has raised then (torch 2.13)
+        differences.append(Difference("state", "where it raises while compiled, nothing is stored in objects"))
     return offer(NAME, title, facts, make, differences)
 
 
