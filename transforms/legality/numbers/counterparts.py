@@ -253,14 +253,15 @@ def sorted_(call: ast.Call, dtype: Hashable) -> Result | None:
     return Result(dtype, tuple(found), Counterpart(call.args[0], f".sort({options}).values", "stack"))
 
 
-def copied(call: ast.Call, name: str, dtype: Hashable) -> Result | None:
+def copied(call: ast.Call, name: str, dtype: Hashable, *, only_read: bool) -> Result | None:
     """`torch.tensor(number)`, `x.new_tensor(number)` of a number that is computed from tensors."""
     options = {k.arg: k.value for k in call.keywords}
     if len(call.args) != 1 or set(options) - {"dtype"} or name not in _OF_ONE:
         return None
     number, cast = call.args[0], options.get("dtype")
     if name == "torch.as_tensor" and cast is None and dtype in ("bool", "int64"):
-        return Result(dtype, (_DEVICE,), Counterpart(number, ".clone()"))  # as_tensor of a tensor is that tensor
+        # of a tensor it is that tensor
+        return Result(dtype, (_DEVICE,), None if only_read else Counterpart(number, ".clone()"))
     if name == "torch.Tensor.new_tensor" and cast is None:
         suffix = _like_receiver(call)
         return None if suffix is None else Result(dtype, (OVERFLOW,), Counterpart(number, f".clone(){suffix}"))

@@ -175,6 +175,12 @@ class Meetings:
         if rounded:
             self.jumps.append(whole)
 
+    def _is_only_read(self, node: ast.expr) -> bool:
+        """Is a tensor given to a function that changes nothing in place, and to nothing else?"""
+        taker = self.facts.parent(node)
+        name = (qualified(self.facts, taker.func) or "") if isinstance(taker, ast.Call) else ""
+        return name.startswith(("torch.", "graphmend.runtime.")) and not name.endswith("_")
+
     def _falls(self, node: ast.AugAssign, dtype: Hashable) -> None:
         """`s //= n`, `s %= n`: what changes `s` once may have done so before, in a loop."""
         if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and is_narrow(dtype):

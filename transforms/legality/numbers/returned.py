@@ -114,6 +114,7 @@ def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
     calls = {call.node: call for call in facts.calls() if isinstance(call.node, ast.Call)}
     if not calls or tree is None:
         raise NeedsPythonNumberError(f"`{function.name}` returns a Python number, and no call of it is in sight")
+    traced = {(n.lineno, n.col_offset) for n, call in calls.items() if call.source.path == facts.source.path}
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
@@ -121,7 +122,11 @@ def _calls(facts: FunctionFacts) -> Sequence[FunctionFacts]:
             raise NeedsPythonNumberError(f"there are several functions `{function.name}`")
         if name == function.name and node not in called:
             raise NeedsPythonNumberError(f"`{function.name}` is handed on, or bound anew")
-        if isinstance(node, ast.Call) and node not in calls and _names(node.func, function.name):
+        if (
+            isinstance(node, ast.Call)
+            and _names(node.func, function.name)
+            and (node.lineno, node.col_offset) not in traced
+        ):
             raise NeedsPythonNumberError(f"`{function.name}` is also called where nothing is traced")
     return tuple(calls.values())
 
