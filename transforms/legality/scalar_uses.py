@@ -268,10 +268,7 @@ class ScalarUses(Returned):
         elif (result := counterparts.of_number(call, folder, last, dtype)) is not None:
             self._steps(call, node, dtype)
             dtype = self._becomes(call, result)
-        elif (
-            call.args == [node]
-            and (result := counterparts.copied(call, name, dtype, only_read=self._is_only_read(call))) is not None
-        ):
+        elif call.args == [node] and (result := self._copied(call, name, dtype)) is not None:
             self._becomes(call, result)
         elif folder in known.FUNCTIONAL and not any(isinstance(a, ast.Starred) for a in call.args):
             self._torch(call, node, dtype, last, method=folder == "torch.Tensor")

@@ -39,7 +39,7 @@ from graphmend.transforms.legality.numbers.as_tensors import (
     is_refused,
     unlike,
 )
-from graphmend.transforms.legality.numbers.counterparts import WHOLE, Counterpart, Result
+from graphmend.transforms.legality.numbers.counterparts import WHOLE, Counterpart, Result, copied
 from graphmend.transforms.legality.operations import numeric
 
 if TYPE_CHECKING:
@@ -174,6 +174,10 @@ class Meetings:
             rounded |= not (whole_number or (isinstance(number, float) and exact_in(number, "float32")))
         if rounded:
             self.jumps.append(whole)
+
+    def _copied(self, call: ast.Call, name: str, dtype: Hashable) -> Result | None:
+        """What a function makes of the number that gives a tensor of it."""
+        return copied(call, name, dtype, only_read=self._is_only_read(call))
 
     def _is_only_read(self, node: ast.expr) -> bool:
         """Is a tensor given to a function that changes nothing in place, and to nothing else?"""
